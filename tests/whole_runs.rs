@@ -18,6 +18,7 @@ mod sessions;
 mod settings;
 mod shipped;
 mod timings;
+mod transcriptions;
 mod wire;
 
 use crate::support::trial::Trial;

@@ -1,7 +1,7 @@
 """Writes `golden.jsonl` of each scorer: 500 answers, and the scores that a reference implementation gives them.
 
     python3 -m venv venv
-    venv/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0 jsonschema==4.26.0 nltk==3.10.4 packaging
+    venv/bin/pip install rouge-score==0.1.2 sacrebleu==2.6.0 jsonschema==4.26.0 nltk==3.10.4 packaging jiwer==4.0.0
     venv/bin/pip install --no-deps lm-eval==0.4.13 bfcl-eval==2026.3.23
     venv/bin/python plugins/scorers/goldens/make.py
 
@@ -25,14 +25,16 @@ COUNT = 500
 SCORERS = Path(__file__).resolve().parent.parent
 
 
-def write(scorer, reference, seed, lines):
+def write(scorer, reference, seed, lines, right=None, **more):
     """Writes a golden file: a header, and one answer per line."""
     assert len(lines) == COUNT, (scorer, len(lines))
-    right = sum(
-        any(score == 1 for name, score in line["scores"].items() if not name.endswith("-unparsed")) for line in lines
-    )
+    if right is None:
+        right = sum(
+            any(score == 1 for name, score in line["scores"].items() if not name.endswith("-unparsed"))
+            for line in lines
+        )
     assert COUNT / 10 < right < COUNT * 9 / 10, f"{scorer}: {right} answers are right, which tests little"
-    header = {"made-by": "plugins/scorers/goldens/make.py", "reference": reference, "seed": seed, "count": COUNT}
+    header = {"made-by": "plugins/scorers/goldens/make.py", "reference": reference, "seed": seed, "count": COUNT, **more}
     path = SCORERS / scorer / "golden.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for line in [header, *lines]:
@@ -643,6 +645,89 @@ def line_of_calls(number, reference, found, config, text):
     return line(number, reference, {"tool-call": found}, config, **{"tool-calls": text})
 
 
+def word_error_rate(seed):
+    import jiwer
+
+    plain = jiwer.Compose(
+        [
+            jiwer.ToLowerCase(),
+            jiwer.RemovePunctuation(),
+            jiwer.SubstituteRegexes({r"\s+": " "}),
+            jiwer.Strip(),
+        ]
+    )
+    transforms = {
+        "none": (jiwer.wer_default, jiwer.cer_default),
+        "words": tuple(
+            jiwer.Compose([plain, end]) for end in (jiwer.ReduceToListOfListOfWords(), jiwer.ReduceToListOfListOfChars())
+        ),
+    }
+    words = "the the the a I don't well-known Straße ÉCOLE naïve привет 你好 日本語 e\u0301 😀 3,141 U.S. … «ja» – _ $5 İ ς Σ".split()
+    spaces = [" "] * 12 + ["  ", "\t", "\n", " \t ", "\u00a0", "\u3000\u3000", "\x1c", "\r\n", ", ", ""]
+    draw = random.Random(seed)
+
+    def said(of):
+        """What a model makes of words: some are left out, doubled, changed or moved."""
+        made = []
+        for word in of:
+            made += draw.choice([[word]] * 9 + [[], [word, word], [draw.choice(words)], [word.swapcase()], [word + "."]])
+        if draw.random() < 0.2:
+            cut = draw.randrange(len(made) + 1)
+            made = made[cut:] + made[:cut]
+        return made
+
+    def text(of):
+        return draw.choice(["", " ", "\n", "\t  "]) + "".join(word + draw.choice(spaces) for word in of)
+
+    lines, right = [], 0
+    pairs = {name: ([], []) for name in transforms}
+    for number in range(COUNT):
+        # Few words of few kinds have many alignments; long texts need several blocks of 64.
+        length = 700 if number % 125 == 124 else 150 if number % 25 == 24 else draw.choice([0, 1, 3, 8, 20, 40])
+        kinds = draw.choice([words, words[:3], words[:8]])
+        of = draw.choices(kinds, k=length)
+        found = draw.choice([said(of), said(of), of, draw.choices(kinds, k=draw.randrange(9)), []])
+        reference, output = text(of), text(found)
+        name = draw.choice(list(transforms))
+        by_words, by_characters = transforms[name]
+        both = {"reference_transform": by_words, "hypothesis_transform": by_words}
+        counted = jiwer.process_words(reference, output, **both)
+        scores = {
+            "sample-word-error-rate": counted.wer,
+            "sample-character-error-rate": jiwer.cer(
+                reference, output, reference_transform=by_characters, hypothesis_transform=by_characters
+            ),
+            "word-hits": counted.hits,
+            "word-substitutions": counted.substitutions,
+            "word-deletions": counted.deletions,
+            "word-insertions": counted.insertions,
+        }
+        right += counted.wer == 0
+        pairs[name][0].append(reference)
+        pairs[name][1].append(output)
+        config = None if name == "none" else {"normalization": name}
+        lines.append(line(number, reference, scores, config, output=output))
+    runs = []
+    for name, (references, outputs) in pairs.items():
+        by_words, by_characters = transforms[name]
+        runs.append(
+            {
+                "config": {} if name == "none" else {"normalization": name},
+                "count": len(references),
+                "word-error-rate": jiwer.wer(
+                    references, outputs, reference_transform=by_words, hypothesis_transform=by_words
+                ),
+                "character-error-rate": jiwer.cer(
+                    references, outputs, reference_transform=by_characters, hypothesis_transform=by_characters
+                ),
+            }
+        )
+    write("word-error-rate", f"jiwer {version('jiwer')}", seed, lines, right, runs=runs)
+
+
 if __name__ == "__main__":
-    for make in [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call, ifeval]:
-        make(20261123)
+    makers = [final_number, multiple_choice, needle, overlap, contains, json_schema, tool_call, ifeval, word_error_rate]
+    # All, or those that are named.
+    for make in makers:
+        if make.__name__ in (sys.argv[1:] or [make.__name__]):
+            make(20261123)

@@ -72,6 +72,12 @@ impl Body {
         Ok(self)
     }
 
+    /// The fields in their order, each with its value as JSON text.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.fields.iter();
+        fields.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The object as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(

@@ -4,11 +4,14 @@
 //! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
 
 pub(super) mod body;
+mod form;
+mod sound;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use body::{Body, Counted, chat_prompt, prompt};
+pub(super) use sound::{Heard, ReplyForm};
 
 use super::dialect::{Dialect, ask as scripted};
 use super::script::{Generate, Script};
@@ -20,6 +23,8 @@ pub(super) enum Route {
     Completions,
     /// OpenAI's `/v1/chat/completions`.
     Chat,
+    /// OpenAI's `/v1/audio/transcriptions`.
+    Transcriptions,
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
     /// A route that the script defines.
@@ -31,6 +36,7 @@ impl Route {
         match self {
             Route::Completions => "/v1/completions".into(),
             Route::Chat => "/v1/chat/completions".into(),
+            Route::Transcriptions => "/v1/audio/transcriptions".into(),
             Route::Generate(_) => "/generate".into(),
             Route::Scripted(dialect) => dialect.path.clone(),
         }
@@ -57,6 +63,8 @@ pub(super) struct Ask {
     pub include_usage: bool,
     /// `stream_options.continuous_usage_stats`.
     pub continuous_usage: bool,
+    /// The sound of a request for its text.
+    pub heard: Option<Heard>,
 }
 
 /// The reason why a request is not answered.
@@ -118,10 +126,19 @@ impl Ask {
             ignore_eos: false,
             include_usage: false,
             continuous_usage: false,
+            heard: None,
         }
     }
 
-    /// Parses a request's body.
+    /// Parses a request's body of this content type.
+    pub fn read_as(route: Route, content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
+        match route {
+            Route::Transcriptions => sound::read(content_type, body),
+            other => Ask::read(other, body),
+        }
+    }
+
+    /// Parses a request's body of JSON.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
         if let Route::Scripted(dialect) = &route {
             return scripted::read(dialect, body);
@@ -135,7 +152,9 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
+            Route::Completions | Route::Transcriptions | Route::Scripted(_) => {
+                prompt(body.prompt, "prompt")?
+            }
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
             Route::Generate(Generate::Lmdeploy) => {
                 prompt(body.prompt.or(body.input_ids), "prompt")?

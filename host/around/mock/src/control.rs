@@ -26,7 +26,12 @@ const ROUTES: [(&str, &[Method]); 6] = [
     ("/flush_cache", &[Method::GET, Method::POST]),
 ];
 
-const GENERATING: [&str; 3] = ["/v1/completions", "/v1/chat/completions", "/generate"];
+const GENERATING: [&str; 4] = [
+    "/v1/completions",
+    "/v1/chat/completions",
+    "/v1/audio/transcriptions",
+    "/generate",
+];
 
 /// Answers a request that does not ask for text.
 pub(super) fn inform<B>(engine: &Engine, request: &Request<B>) -> Response<ReplyBody> {

@@ -2,8 +2,8 @@
 //! and fails as it says. `runner mock` serves it over TCP; whole-run tests over an in-memory pipe
 //! on tokio's paused clock, where a TTFT of 120 ms is 120 ms exactly.
 //!
-//! Routes: OpenAI's `/v1/completions` and `/v1/chat/completions`, `/generate` of SGLang or
-//! LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
+//! Routes: OpenAI's `/v1/completions`, `/v1/chat/completions` and `/v1/audio/transcriptions`,
+//! `/generate` of SGLang or LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
 //! SGLang's `/flush_cache`; and routes that the script defines, for engines that are not built in.
 //! A token is one byte of text. Every route is served over HTTP/1.1 and over HTTP/2, with TLS or
 //! without.
@@ -55,7 +55,8 @@ pub use engine::Engine;
 pub use fault::{Breakdown, Fault, On, What};
 pub use mounts::{Mounts, Page, Pages, log};
 pub use script::{
-    Counts, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError, UsageIn,
+    Counts, Generate, Headers, ReasoningField, RoleChunk, Says, Script, ScriptError,
+    Transcriptions, UsageIn,
 };
 pub use serve::{listen, serve, serve_connection, serve_mounts, serve_tls};
 pub use simulator::Parameters;

@@ -67,6 +67,7 @@ pub struct Script {
     /// have the engine's own timings. The wait for a slot counts as queueing as well.
     pub server_timings: Option<f64>,
     pub generate: Generate,
+    pub transcriptions: Transcriptions,
     /// True if SGLang's `/generate` streams only new text instead of all text so far.
     pub incremental: bool,
     /// The API key that requests must send as `Authorization: Bearer`.
@@ -159,6 +160,17 @@ model::names! {
 }
 
 model::names! {
+    /// The server whose `/v1/audio/transcriptions` is served.
+    pub enum Transcriptions {
+        /// vLLM's: chunks as of a chat.
+        Vllm = "vllm",
+        /// OpenAI's: events of their own.
+        Openai = "openai",
+    }
+    default Vllm
+}
+
+model::names! {
     /// The time when a stream's HTTP headers are sent.
     pub enum Headers {
         /// As soon as the request is complete, as vLLM does.
@@ -238,6 +250,7 @@ impl Default for Script {
             counts: Counts::default(),
             server_timings: None,
             generate: Generate::default(),
+            transcriptions: Transcriptions::default(),
             incremental: false,
             api_key: None,
             models: Vec::new(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -209,7 +209,12 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<TextRoute> {
         });
     }
     let generate = Route::Generate(engine.script.generate);
-    let routes = [Route::Completions, Route::Chat, generate];
+    let routes = [
+        Route::Completions,
+        Route::Chat,
+        Route::Transcriptions,
+        generate,
+    ];
     let route = routes.into_iter().find(|route| route.path() == path);
     let route = route.filter(|_| *method == Method::POST)?;
     Some(TextRoute {
@@ -279,8 +284,11 @@ async fn answer(
     }
     let not_before = received + mishaps.slow_headers;
     let reply = if !asks_for_key || authorized(&engine, &parts.headers) {
+        let said = parts.headers.get(CONTENT_TYPE);
+        let said = said.and_then(|said| said.to_str().ok()).unwrap_or_default();
         let request = Complete {
             route,
+            content_type: said.to_owned(),
             body: (body, room),
             received,
             record,
@@ -299,6 +307,7 @@ async fn answer(
 /// A request for text that has been read.
 struct Complete {
     route: Route,
+    content_type: String,
     /// Its body, and the room that it takes.
     body: (Bytes, OwnedSemaphorePermit),
     received: Instant,
@@ -310,6 +319,7 @@ struct Complete {
 async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBody>, HangUp> {
     let Complete {
         route,
+        content_type: of_body,
         body,
         received,
         mut record,
@@ -334,7 +344,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         }
         return Ok(reply);
     }
-    let ask = Ask::read(route.clone(), &body.0).and_then(|ask| ask.check(script).map(|()| ask));
+    let ask = Ask::read_as(route.clone(), &of_body, &body.0);
+    let ask = ask.and_then(|ask| ask.check(script).map(|()| ask));
     let ask = match ask {
         Ok(ask) => ask,
         Err(refusal) => return Ok(refuse(record, &route, &refusal)),
@@ -360,7 +371,12 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     };
     let wire = wire::wire(script, &ask, &head);
     let split = mishaps.split.map(|bytes| bytes.get());
-    let content_type = content_type(&route, ask.stream);
+    let content_type = match &ask.heard {
+        Some(heard) if heard.is_text(script) && !ask.stream => {
+            HeaderValue::from_static("text/plain; charset=utf-8")
+        }
+        _ => content_type(&route, ask.stream),
+    };
     let steps = if ask.stream {
         let chat = route == Route::Chat;
         let reply = Reply::new(script, route, answer, wire, mishaps);

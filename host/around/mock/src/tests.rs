@@ -9,6 +9,7 @@ mod mounts;
 mod routes;
 mod tcp;
 mod timing;
+mod transcriptions;
 mod transcripts;
 
 use std::sync::Arc;

@@ -7,12 +7,13 @@
 pub(super) mod bytes;
 mod native;
 mod openai;
+mod transcription;
 
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
 use super::dialect::Scripted;
 use super::pace::Timings;
-use super::script::{Generate, Script};
+use super::script::{Generate, Script, Transcriptions};
 use bytes::{PING, json, put};
 
 /// The fingerprint in replies, where vLLM puts its version.
@@ -73,6 +74,16 @@ impl Head<'_> {
 pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire> {
     match &ask.route {
         Route::Completions | Route::Chat => Box::new(openai::OpenAi::new(script, ask, head)),
+        Route::Transcriptions => match (&ask.heard, script.transcriptions) {
+            (Some(heard), Transcriptions::Vllm) => {
+                Box::new(transcription::Vllm::new(script, ask, heard, head))
+            }
+            (Some(heard), Transcriptions::Openai) => {
+                Box::new(transcription::OpenAi::new(script, ask, heard))
+            }
+            // A request for a transcription has a sound.
+            (None, _) => Box::new(openai::OpenAi::new(script, ask, head)),
+        },
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
         Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),
@@ -89,7 +100,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
         param,
     } = refusal;
     match route {
-        Route::Completions | Route::Chat => {
+        Route::Completions | Route::Chat | Route::Transcriptions => {
             put(
                 &mut out,
                 format_args!(
@@ -130,7 +141,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     match route {
         Route::Scripted(_) => {}
         // As Python's `json.dumps`, hence the spaces, which events of success do not have.
-        Route::Completions | Route::Chat => {
+        Route::Completions | Route::Chat | Route::Transcriptions => {
             put(
                 out,
                 format_args!(

@@ -383,11 +383,20 @@ impl files::Host for Guest {}
 
 impl files::HostFile for Guest {
     fn open(&mut self, name: String) -> wasmtime::Result<Option<Resource<OpenFile>>> {
-        let Some(path) = self.grants.files.get(&name) else {
-            return Ok(None);
+        let files = &self.grants.files;
+        let file = match files.get(&name) {
+            Some(path) => OpenFile::open(path)
+                .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?,
+            None if name.ends_with('/') => match OpenFile::list(&name, files) {
+                Some(list) => list,
+                None => return Ok(None),
+            },
+            None if OpenFile::list(&format!("{name}/"), files).is_some() => {
+                let words = format!("it reads a file, and `{name}` is a folder; name a file of it");
+                return Err(wasmtime::Error::msg(words));
+            }
+            None => return Ok(None),
         };
-        let file = OpenFile::open(path)
-            .map_err(|cause| wasmtime::Error::msg(format!("the file `{name}`: {cause}")))?;
         let handle = (self.table.push(file)).map_err(|_| {
             let words = format!("it has more than {HANDLES} files open");
             wasmtime::Error::msg(words)

@@ -452,6 +452,16 @@ impl<'s> Resolution<'s> {
         })
     }
 
+    /// Where the scenario names a file, or the folder that it is in.
+    fn place_of(&self, name: &str) -> &Place {
+        let files = &self.source.scenario.dataset.files;
+        let mut named = name;
+        while let (None, Some((folder, _))) = (files.get(named), named.rsplit_once('/')) {
+            named = folder;
+        }
+        &files[named].place
+    }
+
     fn problem(&mut self, error: &dyn std::fmt::Display, place: &Place) {
         let problem = Problem::new(error.to_string()).at(place.clone(), "named here");
         self.faults.scenario.push(problem);
@@ -471,8 +481,8 @@ impl<'s> Resolution<'s> {
                 }
                 Err(cause) => {
                     let error = format!("cannot read the file `{}`: {cause}", path.display());
-                    let said = &self.source.scenario.dataset.files[&name];
-                    self.problem(&error, &said.place);
+                    let place = self.place_of(&name).clone();
+                    self.problem(&error, &place);
                 }
             }
         }

@@ -16,14 +16,14 @@ use clap::builder::FalseyValueParser;
 use super::words::one_of;
 use mock::{
     Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField, RoleChunk, Says,
-    Script, ScriptError, Tls, TlsError, UsageIn,
+    Script, ScriptError, Tls, TlsError, Transcriptions, UsageIn,
 };
 use model::duration::Span;
 
 /// Serve a scripted engine, which answers exactly when its script says
 ///
-/// It serves OpenAI's completions and chat routes, SGLang's or LMDeploy's /generate, and your own
-/// routes. The engine answers exactly when its script says, and fails as the script says. A token
+/// It serves OpenAI's routes for completions, chats and transcriptions, SGLang's or LMDeploy's
+/// /generate, and your own routes. The engine answers exactly when its script says, and fails as the script says. A token
 /// is one byte of text. Clients may use HTTP/2 from the start (prior knowledge). Flags override the
 /// script file. The script can define the wire formats of other engines.
 #[derive(Clone, Debug, clap::Args)]
@@ -214,6 +214,15 @@ pub struct Args {
         help_heading = "Dialect"
     )]
     generate: Option<Generate>,
+    /// Server whose /v1/audio/transcriptions to serve [default: vllm]
+    #[arg(
+        long,
+        value_name = "SERVER",
+        env = "RUNNER_MOCK_TRANSCRIPTIONS",
+        value_parser = one_of::<Transcriptions>(),
+        help_heading = "Dialect"
+    )]
+    transcriptions: Option<Transcriptions>,
     /// Stream only new text on SGLang's /generate, instead of all text so far
     #[arg(long, env = "RUNNER_MOCK_INCREMENTAL", value_parser = FalseyValueParser::new(), help_heading = "Dialect")]
     incremental: bool,
@@ -373,6 +382,7 @@ impl Args {
         set(&mut script.role_chunk, self.role_chunk);
         set(&mut script.usage, self.usage);
         set(&mut script.generate, self.generate);
+        set(&mut script.transcriptions, self.transcriptions);
         set(&mut script.incremental, self.incremental.then_some(true));
         set(&mut script.api_key, self.api_key.map(Some));
         set(&mut script.models, (!models.is_empty()).then_some(models));

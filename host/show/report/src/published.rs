@@ -20,6 +20,9 @@ use runs::Reported;
 use runs::environment::Environment;
 use scenario::plan::{Amount, Plan};
 
+/// The most files of a run's dataset that are shown: a folder may have thousands.
+const MOST_FILES: usize = 20;
+
 /// Shown for a figure that was not measured.
 const ABSENT: &str = "–";
 
@@ -277,13 +280,18 @@ fn made(page: &mut Document, runs: &[&Reported]) {
             let kind = used.kind.name();
             plugins.row_once([used.name.into(), kind.into(), used.version.into(), digest]);
         }
-        for file in plan.dataset.files.values() {
+        for file in plan.dataset.files.values().take(MOST_FILES) {
             let path = file.path.display().to_string();
             files.row_once([
                 path.into(),
                 file.bytes.to_string().into(),
                 digest(&file.digest),
             ]);
+        }
+        let further = plan.dataset.files.len().saturating_sub(MOST_FILES);
+        if further > 0 {
+            let more = format!("and {further} more, in plan.json");
+            files.row_once([more, String::new(), String::new()]);
         }
         if let Some(environment) = environment {
             let machine = Text::plain(machine(environment));

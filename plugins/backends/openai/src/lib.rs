@@ -2,10 +2,10 @@
 //! server can be named in the configuration.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses};
+use runner_plugin::dialect::openai::{self, responses, transcriptions};
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Meaning, Request, Sample, Settings,
-    check_prefix,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Head, Meaning, Request, Sample,
+    Settings, check_prefix,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,26 +15,30 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `chat` (text becomes a single user message), `completions` (text or token
-    /// ids, unchanged) or `responses` (as `chat`, with the newer API).
+    /// ids, unchanged), `responses` (as `chat`, with the newer API) or `transcriptions` (the text of
+    /// one sound).
     route: openai::Route,
-    /// The path before `/chat/completions`, `/completions`, `/responses` and `/models`, below the
-    /// target's URL.
+    /// The path before `/chat/completions`, `/completions`, `/responses`, `/audio/transcriptions`
+    /// and `/models`, below the target's URL.
     prefix: String,
     /// The field that limits the answer's length. By default `max_tokens` for completions,
     /// `max_completion_tokens` for chat and `max_output_tokens` for responses; older servers
-    /// support only `max_tokens`.
+    /// support only `max_tokens`. Transcriptions have none by default.
     max_tokens_field: Option<String>,
     /// The field that makes this server ignore the end-of-sequence token, such as `ignore_eos`. The
     /// OpenAI API has none, so by default answers may end early.
     ignore_eos_field: Option<String>,
     /// True to request token counts at the end of a stream (`stream_options.include_usage`). Turn
-    /// this off for a server that rejects the field. Not for responses, which always have the
-    /// counts.
+    /// this off for a server that rejects the field. Not for responses and transcriptions, whose
+    /// API has no such field.
     include_usage: bool,
     /// True if the server keeps the replies of `responses`, so that the next request of a
     /// conversation names the last reply and holds only new messages. By default, every request
     /// holds the whole conversation.
     store: bool,
+    /// The form of transcriptions that are not streamed: `json`, `verbose-json` (with segments) or
+    /// `text`.
+    response_format: transcriptions::Format,
 }
 
 impl Default for Config {
@@ -46,6 +50,7 @@ impl Default for Config {
             ignore_eos_field: None,
             include_usage: true,
             store: false,
+            response_format: transcriptions::Format::Json,
         }
     }
 }
@@ -55,6 +60,7 @@ impl Default for Config {
 pub struct State {
     openai: openai::Reply,
     responses: responses::Reply,
+    transcriptions: transcriptions::Reply,
 }
 
 /// The backend.
@@ -96,6 +102,15 @@ impl OpenAi {
         if let Some(request) = openai::pooling(&config.prefix, sample, settings)? {
             return Ok(request);
         }
+        if config.route == openai::Route::Transcriptions {
+            let fields = transcriptions::Fields {
+                format: config.response_format,
+                limit: config.max_tokens_field.as_deref(),
+                samples: false,
+                usage: None,
+            };
+            return transcriptions::request(&config.prefix, sample, settings, &fields);
+        }
         let mut body = self.body(sample, settings, earlier)?;
         if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
             body.set(field, true);
@@ -117,6 +132,7 @@ impl Backend for OpenAi {
         if config.store && config.route != openai::Route::Responses {
             return Err(responses::store_needs_route());
         }
+        config.response_format.check(config.route)?;
         Ok(OpenAi(config))
     }
 
@@ -148,6 +164,13 @@ impl Backend for OpenAi {
         self.request(sample, settings, Some(earlier))
     }
 
+    fn begin(&self, head: &Head) -> Result<State, Error> {
+        Ok(State {
+            transcriptions: transcriptions::Reply::begin(head.streaming),
+            ..State::default()
+        })
+    }
+
     fn decode(
         &self,
         state: &mut State,
@@ -157,6 +180,10 @@ impl Backend for OpenAi {
         match self.0.route {
             openai::Route::Responses => {
                 responses::decode(&mut state.responses, self.0.store, frame, events)
+            }
+            openai::Route::Transcriptions => {
+                let format = self.0.response_format;
+                transcriptions::decode(&mut state.transcriptions, format, frame, events)
             }
             _ => openai::decode(&mut state.openai, frame, events),
         }

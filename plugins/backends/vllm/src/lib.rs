@@ -1,12 +1,12 @@
 //! vLLM: the OpenAI routes, with vLLM's own parameters for answers of an exact length.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses};
+use runner_plugin::dialect::openai::{self, responses, transcriptions};
 use runner_plugin::dialect::prometheus;
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Meaning, Reading, Request, Sample,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Head, Meaning, Reading, Request,
 };
-use runner_plugin::{ServerMetric, Settings};
+use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `completions` (text or token ids, unchanged), `chat` (conversations; text
-    /// becomes a single user message) or `responses` (as `chat`, with OpenAI's newer API).
+    /// becomes a single user message), `responses` (as `chat`, with OpenAI's newer API) or
+    /// `transcriptions` (the text of one sound).
     route: openai::Route,
     /// True if the server reports token counts in every chunk of a stream
     /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is
@@ -33,6 +34,9 @@ pub struct Config {
     store: bool,
     /// The route that puts texts in order: `rerank` or `score`.
     ranking: openai::Ranking,
+    /// The form of transcriptions that are not streamed: `json`, `verbose-json` (with segments) or
+    /// `text`.
+    response_format: transcriptions::Format,
 }
 
 impl Default for Config {
@@ -44,6 +48,7 @@ impl Default for Config {
             min_tokens: false,
             store: false,
             ranking: openai::Ranking::Rerank,
+            response_format: transcriptions::Format::Json,
         }
     }
 }
@@ -53,6 +58,7 @@ impl Default for Config {
 pub struct State {
     openai: openai::Reply,
     responses: responses::Reply,
+    transcriptions: transcriptions::Reply,
 }
 
 /// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
@@ -121,6 +127,16 @@ impl Vllm {
             return Ok(request);
         }
         let route = self.0.route;
+        if route == openai::Route::Transcriptions {
+            // `vllm/entrypoints/speech_to_text/transcription/protocol.py`.
+            let fields = transcriptions::Fields {
+                format: self.0.response_format,
+                limit: Some(route.limit()),
+                samples: true,
+                usage: Some("stream_include_usage"),
+            };
+            return transcriptions::request("/v1", sample, settings, &fields);
+        }
         let mut body = match route {
             openai::Route::Responses => {
                 let fields = responses::Fields {
@@ -150,14 +166,19 @@ impl Backend for Vllm {
         if config.store && !responses {
             return Err(responses::store_needs_route());
         }
+        config.response_format.check(config.route)?;
+        let lacks = responses || config.route == openai::Route::Transcriptions;
         let not_there: Vec<_> = [
             ("continuous-usage", config.continuous_usage),
             ("return-token-ids", config.return_token_ids),
             ("min-tokens", config.min_tokens),
         ]
         .into_iter()
-        .filter(|(_, set)| *set && responses)
-        .map(|(key, _)| format!("key `{key}`: /v1/responses has no such parameter; leave it out"))
+        .filter(|(_, set)| *set && lacks)
+        .map(|(key, _)| {
+            let path = config.route.path();
+            format!("key `{key}`: /v1{path} has no such parameter; leave it out")
+        })
         .collect();
         if not_there.is_empty() {
             Ok(Vllm(config))
@@ -202,6 +223,13 @@ impl Backend for Vllm {
         self.request(sample, settings, Some(earlier))
     }
 
+    fn begin(&self, head: &Head) -> Result<State, Error> {
+        Ok(State {
+            transcriptions: transcriptions::Reply::begin(head.streaming),
+            ..State::default()
+        })
+    }
+
     fn decode(
         &self,
         state: &mut State,
@@ -211,6 +239,10 @@ impl Backend for Vllm {
         match self.0.route {
             openai::Route::Responses => {
                 responses::decode(&mut state.responses, self.0.store, frame, events)
+            }
+            openai::Route::Transcriptions => {
+                let format = self.0.response_format;
+                transcriptions::decode(&mut state.transcriptions, format, frame, events)
             }
             _ => openai::decode(&mut state.openai, frame, events),
         }

@@ -1,6 +1,7 @@
 //! The OpenAI API as engines implement it: requests for `/v1/completions` and
 //! `/v1/chat/completions`. `openai::reply` reads the replies; `openai::responses` has
-//! `/v1/responses`, and `openai::pooling` the routes whose replies are vectors and orders.
+//! `/v1/responses`, `openai::transcriptions` speech to text, and `openai::pooling` the routes whose
+//! replies are vectors and orders.
 
 mod counts;
 mod messages;
@@ -8,6 +9,7 @@ mod pattern;
 mod pooling;
 mod reply;
 pub mod responses;
+pub mod transcriptions;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,8 @@ pub enum Route {
     /// `/v1/responses`: the same with typed events, reasoning and, with `store`, conversations that
     /// the server keeps.
     Responses,
+    /// `/v1/audio/transcriptions`: the text of a sound.
+    Transcriptions,
 }
 
 impl Route {
@@ -40,6 +44,7 @@ impl Route {
             Route::Completions => "/completions",
             Route::Chat => "/chat/completions",
             Route::Responses => "/responses",
+            Route::Transcriptions => "/audio/transcriptions",
         }
     }
 
@@ -47,7 +52,7 @@ impl Route {
     pub fn limit(self) -> &'static str {
         match self {
             Route::Completions => "max_tokens",
-            Route::Chat => "max_completion_tokens",
+            Route::Chat | Route::Transcriptions => "max_completion_tokens",
             Route::Responses => "max_output_tokens",
         }
     }

@@ -45,7 +45,7 @@ mod vllm;
 const STATE_BYTES: usize = 64 << 10;
 
 /// The backends, each with a configuration for every way in which it reads replies.
-pub(crate) const CONFIGURED: [(&str, &str); 17] = [
+pub(crate) const CONFIGURED: [(&str, &str); 18] = [
     ("openai", "{}"),
     ("openai", r#"{"route":"completions"}"#),
     ("vllm", "{}"),
@@ -63,6 +63,7 @@ pub(crate) const CONFIGURED: [(&str, &str); 17] = [
     ("tensorrt-llm", r#"{"route":"generate"}"#),
     ("tgi", "{}"),
     ("tgi", r#"{"route":"chat"}"#),
+    ("openai", r#"{"route":"transcriptions"}"#),
 ];
 
 /// The kind of one of an engine's answers.

@@ -102,7 +102,12 @@ impl Counted {
         }
     }
 
-    fn add_text(&mut self, text: String) {
+    /// Has the hash depend on a sound, which is no text and has its own tokens.
+    pub fn add_sound(&mut self, bytes: &[u8]) {
+        self.hash.add(bytes);
+    }
+
+    pub fn add_text(&mut self, text: String) {
         for byte in text.as_bytes() {
             self.add_token(std::slice::from_ref(byte));
         }

@@ -44,6 +44,7 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
         counts: t.table("counts", counts),
         server_timings: share(t, "server-timings"),
         generate: word!("generate", generate),
+        transcriptions: word!("transcriptions", transcriptions),
         incremental: flag(t, "incremental"),
         api_key: t.string("api-key").map(|said| said.value),
         models: models(t),

@@ -7,11 +7,13 @@ use super::Better;
 pub(super) const PREFIX: &str = "score.";
 
 /// Finds the direction in which a score is better: the higher, as right answers are counted. Those
-/// that count faults are better the lower they are: `NAME-unparsed`, and the single checks of
-/// `sanity`. A ratio of lengths is neither.
+/// that count faults are better the lower they are: `NAME-unparsed`, the single checks of `sanity`,
+/// error rates and the errors in words. A ratio of lengths and the length of a sound are neither.
 pub fn better(name: &str) -> Better {
     match first_of(name) {
-        "output-length-ratio" => Better::Neither,
+        "output-length-ratio" | "audio-seconds" => Better::Neither,
+        "word-substitutions" | "word-deletions" | "word-insertions" => Better::Lower,
+        rate if rate.ends_with("-error-rate") => Better::Lower,
         fault if fault.ends_with("-unparsed") || fault.starts_with("sanity-") => Better::Lower,
         _ => Better::Higher,
     }
@@ -51,6 +53,11 @@ mod tests {
             ("sanity-empty.12", Better::Lower),
             ("sane", Better::Higher),
             ("output-length-ratio", Better::Neither),
+            ("word-error-rate", Better::Lower),
+            ("sample-character-error-rate.2", Better::Lower),
+            ("word-insertions", Better::Lower),
+            ("word-hits", Better::Higher),
+            ("audio-seconds", Better::Neither),
         ] {
             assert_eq!(better(name), wanted, "{name}");
         }

@@ -17,6 +17,10 @@ use crate::dataset::{Remark, Treatment};
 use crate::{PluginError, chat};
 use model::hex;
 
+/// A carriage return as a case's file has it: what stands for the end of a line there depends on
+/// editors and on git, and a form's lines end in both.
+const RETURN: &str = "␍";
+
 /// `request.http`: method and path, header fields, an empty line, the body.
 pub fn request(request: &Request) -> String {
     let mut text = format!("{} {}\n", request.method, request.path);
@@ -24,7 +28,8 @@ pub fn request(request: &Request) -> String {
         text += &format!("{name}: {value}\n");
     }
     if !request.body.is_empty() {
-        text += &format!("\n{}\n", String::from_utf8_lossy(&request.body));
+        let body = String::from_utf8_lossy(&request.body);
+        text += &format!("\n{}\n", body.replace('\r', RETURN));
     }
     text
 }

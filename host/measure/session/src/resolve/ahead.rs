@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::Source;
 use super::defaults::limits;
-use super::measured::{Measured, measure};
+use super::measured::{Measured, measure_all};
 use super::tokens::{self, Counting};
 use model::timings::{Stage, Timings};
 use plugins::PluginError;
@@ -20,11 +20,14 @@ pub(super) struct Ahead {
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
     /// The tokenizer, or why the one that the scenario names cannot be had.
     pub(super) tokenizer: Result<Counting, String>,
-    /// Path, length and SHA-256, by the scenario's names.
+    /// Path, length and SHA-256, by the scenario's names; of a folder, those of each file.
     pub(super) files: BTreeMap<String, Measured>,
 }
 
-/// Reads all of it, on a thread each.
+/// The most threads that read input files.
+const MOST_THREADS: usize = 16;
+
+/// Reads all of it, each on a thread of its own.
 pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
     let scenario = &source.scenario;
     let scorers = scenario.scorers.iter().flatten();
@@ -36,6 +39,9 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         .collect();
     let search = search(source);
     let limits = limits(scenario);
+    // A run over a folder that is drawn again names each of its files.
+    let named: Vec<_> = scenario.dataset.files.iter().collect();
+    let share = named.len().div_ceil(MOST_THREADS).max(1);
     std::thread::scope(|scope| {
         let tokenizer = scope.spawn(|| {
             let opened = tokens::open(source);
@@ -45,14 +51,13 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
             }
             opened
         });
-        let files: Vec<_> = (scenario.dataset.files.iter())
-            .map(|(name, said)| {
-                let path = seen(source, said);
-                let file = scope.spawn(move || {
-                    let measured = measure(&path);
-                    (path, measured)
-                });
-                (name.clone(), file)
+        let files: Vec<_> = (named.chunks(share))
+            .map(|named| {
+                scope.spawn(move || {
+                    let measured = (named.iter())
+                        .flat_map(|(name, said)| measure_all(name, &seen(source, said)));
+                    measured.collect::<Vec<_>>()
+                })
             })
             .collect();
         let plugins: Vec<_> = names
@@ -68,7 +73,7 @@ pub(super) fn read(source: &Source, timings: &Timings) -> Ahead {
         Ahead {
             plugins,
             tokenizer: join(tokenizer),
-            files: joined(files),
+            files: files.into_iter().flat_map(join).collect(),
         }
     })
 }

@@ -111,7 +111,12 @@ impl Source {
                     }
                 }
                 Role::Data(name) => {
-                    scenario.dataset.files.insert(name.clone(), at(path));
+                    let files = &mut scenario.dataset.files;
+                    // A file of a folder takes the folder's place.
+                    if let Some((folder, _)) = name.split_once('/') {
+                        files.remove(folder);
+                    }
+                    files.insert(name.clone(), at(path));
                 }
                 Role::Trace => scenario.load.trace.file = Some(at(path)),
                 Role::Tokenizer => scenario.tokenizer.path = Some(at(path)),

@@ -5,7 +5,8 @@
 
 use plugins::PluginError;
 use plugins::backend::{
-    Backend, Candidates, Dialect, Message, Part, Prompt, Request, Role, Sample, Sampling, Settings,
+    Backend, Candidates, Dialect, Media, Message, Part, Prompt, Request, Role, Sample, Sampling,
+    Settings,
 };
 use reader::Place;
 use reader::words::list;
@@ -105,6 +106,17 @@ impl Inputs {
     }
 }
 
+impl Inputs {
+    /// True if nothing but a sound was taken.
+    fn is_sound(&self) -> bool {
+        let Prompt::Messages(messages) = &self.sample.prompt else {
+            return false;
+        };
+        let mut parts = messages.iter().flat_map(|message| &message.parts);
+        parts.any(|part| matches!(part, Part::Audio(_)))
+    }
+}
+
 impl Resolution<'_> {
     /// Writes a request with each option alone, next to one with none of them, and one with all of
     /// them, next to those that lack one. A backend that writes no request without options either
@@ -137,20 +149,14 @@ impl Resolution<'_> {
             extra_body: None,
         };
         let mut asked = accepted(&mut dialect, &plain);
-        if plan.ignore_eos && asked.is_none() {
+        let generates = asked.as_ref().is_some_and(Inputs::generates);
+        if plan.ignore_eos && !generates {
             plain.ignore_eos = false;
-            asked = accepted(&mut dialect, &plain);
-            if let (Some(said), Some(asked)) = (&said.ignore_eos, &asked) {
-                let mut forced = asked.clone();
-                forced.settings.ignore_eos = true;
-                if let Err(error) = forced.written(&mut dialect) {
-                    let what = format!("the backend cannot express `request.ignore-eos`: {error}");
-                    self.problem(&what, &said.place);
-                }
-            } else if asked.as_ref().is_some_and(Inputs::generates) {
-                self.remarks.push(
-                    "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
-                );
+            let without = accepted(&mut dialect, &plain);
+            // A backend writes requests for vectors and orders beside those of its route.
+            if asked.is_none() || without.as_ref().is_some_and(Inputs::is_sound) {
+                self.without_ignore_eos(&mut dialect, without.as_ref());
+                asked = without;
             }
         }
         let Some(plain) = asked else {
@@ -203,6 +209,26 @@ impl Resolution<'_> {
             ));
         }
         kept
+    }
+}
+
+impl Resolution<'_> {
+    /// Says that answers end where the model ends them, or that the scenario asks for what the
+    /// backend cannot express.
+    fn without_ignore_eos(&mut self, dialect: &mut Dialect, asked: Option<&Inputs>) {
+        let source = self.source;
+        if let (Some(said), Some(asked)) = (&source.scenario.request.ignore_eos, asked) {
+            let mut forced = asked.clone();
+            forced.settings.ignore_eos = true;
+            if let Err(error) = forced.written(dialect) {
+                let what = format!("the backend cannot express `request.ignore-eos`: {error}");
+                self.problem(&what, &said.place);
+            }
+        } else if asked.is_some_and(Inputs::generates) {
+            self.remarks.push(
+                "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
+            );
+        }
     }
 }
 
@@ -328,10 +354,20 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         parts: vec![Part::Text("Hello".to_owned())],
         extra: None,
     };
+    // Where a sound is turned into text, nothing but a sound will do.
+    let sound = Message {
+        role: Role::User,
+        parts: vec![Part::Audio(Media {
+            media_type: "audio/wav".to_owned(),
+            bytes: b"RIFF".to_vec(),
+        })],
+        extra: None,
+    };
     let prompts = [
         Prompt::Text("Hello".to_owned()),
         Prompt::Messages(vec![message]),
         Prompt::Tokens(vec![1]),
+        Prompt::Messages(vec![sound]),
         Prompt::Embedding(vec!["Hello".to_owned()]),
         Prompt::Ranking(Candidates {
             query: "Hello".to_owned(),

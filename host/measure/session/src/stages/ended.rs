@@ -7,6 +7,9 @@ use scenario::plan::Plan;
 use crate::parts::RunError;
 use crate::telemetry::NoDevices;
 
+/// The most files that an error names: a folder may have thousands.
+const MOST_FILES: usize = 5;
+
 /// The reason why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
@@ -53,8 +56,11 @@ pub(super) fn unbegun(why: RunError, plan: &Plan) -> NotMeasured {
         return NotMeasured::Ended(why);
     }
     let files = plan.dataset.files.iter();
+    let further = files.len().saturating_sub(MOST_FILES);
     let files = files
+        .take(MOST_FILES)
         .map(|(name, file)| format!("`{name}` is {}", file.path.display()))
+        .chain((further > 0).then(|| format!("and {further} more")))
         .collect();
     NotMeasured::Input { why, files }
 }

@@ -25,6 +25,8 @@ pub enum Asks {
     Vectors,
     /// It puts its texts in order.
     Orders,
+    /// It writes down what its sound says.
+    Transcripts,
 }
 
 const fn answers(name: &'static str, plugin: &'static str, route: &'static str) -> Alias {
@@ -33,6 +35,13 @@ const fn answers(name: &'static str, plugin: &'static str, route: &'static str) 
         plugin,
         route: Some(route),
         asks: Asks::Answers,
+    }
+}
+
+const fn transcripts(name: &'static str, plugin: &'static str) -> Alias {
+    Alias {
+        asks: Asks::Transcripts,
+        ..answers(name, plugin, TRANSCRIPTIONS)
     }
 }
 
@@ -45,8 +54,12 @@ const fn pooling(name: &'static str, plugin: &'static str, asks: Asks) -> Alias 
     }
 }
 
+/// The value of `route` for the text of a sound.
+const TRANSCRIPTIONS: &str = "transcriptions";
+
 /// All of them. A plugin's own name is none: it is the plugin with its usual route.
-pub const ALIASES: [Alias; 15] = [
+pub const ALIASES: [Alias; 16] = [
+    transcripts("openai-audio", "openai"),
     answers("openai-chat", "openai", "chat"),
     answers("openai-completions", "openai", "completions"),
     answers("openai-responses", "openai", "responses"),
@@ -65,11 +78,7 @@ pub const ALIASES: [Alias; 15] = [
 ];
 
 /// Names of theirs that no plugin stands for, with what to do instead.
-pub const REFUSED: [(&str, &str); 7] = [
-    (
-        "openai-audio",
-        "transcription routes are not measured; audio in chat messages is: --backend openai-chat --dataset-name audio",
-    ),
+pub const REFUSED: [(&str, &str); 6] = [
     (
         "openai-embeddings-chat",
         "vectors of chat messages are not measured; vectors of texts are: --backend openai-embeddings",
@@ -121,6 +130,13 @@ const fn route(plugin: &'static str, path: &'static str, route: &'static str) ->
     }
 }
 
+const fn transcribes(plugin: &'static str, path: &'static str) -> Route {
+    Route {
+        asks: Asks::Transcripts,
+        ..route(plugin, path, TRANSCRIPTIONS)
+    }
+}
+
 const fn bare(route: Route) -> Route {
     Route {
         bare: true,
@@ -139,20 +155,23 @@ const fn pools(plugin: &'static str, path: &'static str, asks: Asks) -> Route {
 }
 
 /// The routes of the shipped backends, the usual one first.
-const ROUTES: [Route; 37] = [
+const ROUTES: [Route; 40] = [
     route("openai", "/v1/chat/completions", "chat"),
     route("openai", "/v1/completions", "completions"),
     route("openai", "/v1/responses", "responses"),
+    transcribes("openai", "/v1/audio/transcriptions"),
     pools("openai", "/v1/embeddings", Asks::Vectors),
     pools("openai", "/v1/rerank", Asks::Orders),
     bare(route("openai", "/chat/completions", "chat")),
     bare(route("openai", "/completions", "completions")),
     bare(route("openai", "/responses", "responses")),
+    bare(transcribes("openai", "/audio/transcriptions")),
     bare(pools("openai", "/embeddings", Asks::Vectors)),
     bare(pools("openai", "/rerank", Asks::Orders)),
     route("vllm", "/v1/completions", "completions"),
     route("vllm", "/v1/chat/completions", "chat"),
     route("vllm", "/v1/responses", "responses"),
+    transcribes("vllm", "/v1/audio/transcriptions"),
     pools("vllm", "/v1/embeddings", Asks::Vectors),
     pools("vllm", "/v1/rerank", Asks::Orders),
     route("sglang", "/generate", "generate"),
@@ -239,6 +258,14 @@ pub fn file(plugin: &str) -> String {
 pub fn chat_route(plugin: &str) -> Option<&'static str> {
     let is_chat = |route: &&Route| route.plugin == plugin && route.route == Some("chat");
     ROUTES.iter().find(is_chat).and_then(|route| route.route)
+}
+
+/// Returns `route` in a shipped backend's configuration for the text of sounds, where it has such a
+/// route.
+pub fn transcription_route(plugin: &str) -> Option<&'static str> {
+    let mut own = ROUTES.iter().filter(|route| route.plugin == plugin);
+    let found = own.find(|route| route.asks == Asks::Transcripts);
+    found.and_then(|route| route.route)
 }
 
 /// The port where a backend's engine listens by default.

@@ -72,7 +72,7 @@ pub const REFUSED: [(&str, &str); 5] = [
     ),
     (
         "custom_audio",
-        "write the audio into chat messages (parts of type `input_audio`) and use --dataset-name custom",
+        "its rows have no text to compare with: add one (`text`) and use --dataset-name speech, or use --dataset-name custom with the columns that it has",
     ),
     (
         "mmmu",

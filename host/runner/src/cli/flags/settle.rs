@@ -20,7 +20,11 @@ pub(crate) struct Settled {
 /// Datasets that have lengths of their own, which `--random-*` does not mean.
 const NOT_RANDOM: [&str; 4] = ["sharegpt", "custom", "shared-prefix", "trace"];
 /// Datasets that give conversations, which only chat routes take.
-const OF_CONVERSATIONS: [&str; 4] = ["agent", "audio", "conversation", "images"];
+const OF_CONVERSATIONS: [&str; 5] = ["agent", "audio", "conversation", "images", "speech"];
+/// The dataset of recordings, which a route for the text of sounds is meant for.
+const OF_RECORDINGS: &str = "speech";
+/// Datasets with sounds.
+const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 /// Datasets whose answers `--sharegpt-output-len` sets, here and in SGLang's client.
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
@@ -190,9 +194,10 @@ impl Settled {
             .ok()
     }
 
-    /// Takes a dataset of texts to embed or to rank where a route is for those.
+    /// Takes a dataset of texts to embed or to rank, or of sounds, where a route is for those.
     fn asks(&mut self, asks: Option<(String, Asks)>) {
         let (flag, dataset, gets) = match asks {
+            Some((flag, Asks::Transcripts)) => return self.transcribes(flag),
             Some((flag, Asks::Vectors)) => (flag, "embeddings", "texts to embed"),
             Some((flag, Asks::Orders)) => (flag, "rerank", "texts to rank"),
             _ => return,
@@ -217,6 +222,33 @@ impl Settled {
                 self.problems.push(problem.help(format!(
                     "use --dataset-name {dataset}, or --dataset-name custom with rows of {gets}"
                 )));
+            }
+        }
+    }
+
+    /// Takes a dataset of sounds where a route writes down what they say: recordings if there are
+    /// files, and otherwise sounds that nobody recorded.
+    fn transcribes(&mut self, flag: String) {
+        let dataset = match self.scenario.dataset.files.is_empty() {
+            true => "audio",
+            false => OF_RECORDINGS,
+        };
+        match self.shipped_dataset().as_deref() {
+            Some(named) if OF_SOUNDS.contains(&named) => {}
+            None if self.may_have_dataset() => {}
+            None => {
+                let note = format!("{flag} takes sounds, so the dataset is {dataset}");
+                self.notes.push(note);
+                self.plugins
+                    .push(Located::flag(flag, datasets::file(dataset)));
+            }
+            Some(other) => {
+                let problem = Problem::new(format!(
+                    "`{flag}` takes sounds, and the dataset {other} has none"
+                ));
+                self.problems.push(problem.help(
+                    "use --dataset-name speech with recordings, or --dataset-name audio for sounds that nobody recorded",
+                ));
             }
         }
     }
@@ -317,22 +349,30 @@ impl Settled {
         }
     }
 
-    /// Takes the chat route for a dataset of conversations where nobody chose a route.
+    /// Takes the chat route for a dataset of conversations where nobody chose a route, and that for
+    /// the text of sounds, where there is one, for recordings.
     fn chat_route(&mut self) {
         let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
             return;
         };
+        let transcribes = (dataset == OF_RECORDINGS)
+            .then(|| backends::transcription_route(&backend))
+            .flatten();
         let config = &mut self.scenario.backend.config;
         let (true, None, Some(chat)) = (
             OF_CONVERSATIONS.contains(&&*dataset),
             config.get("route"),
-            backends::chat_route(&backend),
+            transcribes.or(backends::chat_route(&backend)),
         ) else {
             return;
         };
         config.set("route", Located::flag(BY_DEFAULT, chat.into()));
         // Some backends take it anyway.
-        if backend != "openai" {
+        if transcribes.is_some() {
+            self.notes.push(format!(
+                "the dataset {dataset} gives recordings, so the route is {chat} (--endpoint chooses another)"
+            ));
+        } else if backend != "openai" {
             self.notes.push(format!(
                 "the dataset {dataset} gives conversations, so the route is {chat} (--endpoint chooses another)"
             ));

@@ -17,6 +17,9 @@ use scenario::plan::{Amount, Plan};
 /// Replaces a value that a page does not show.
 const HIDDEN: &str = "[hidden, may be secret]";
 
+/// The most files of a dataset that are shown: a folder may have thousands.
+const MOST_FILES: usize = 20;
+
 /// Describes the offered load, in few words.
 pub(crate) fn load(plan: &Plan) -> String {
     let slots = plan
@@ -63,15 +66,24 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     .into_iter()
     .flatten()
     .collect();
-    let files = plan.dataset.files.iter().map(|(name, file)| {
-        let digest = file.digest.get(..16).unwrap_or(&file.digest);
-        format!(
-            "{name}: {} ({}, sha256 {digest}…)",
-            file.path.display(),
-            bytes(file.bytes)
-        )
-    });
-    let files: Vec<String> = files.collect();
+    let further = plan.dataset.files.len().saturating_sub(MOST_FILES);
+    let files = plan
+        .dataset
+        .files
+        .iter()
+        .take(MOST_FILES)
+        .map(|(name, file)| {
+            let digest = file.digest.get(..16).unwrap_or(&file.digest);
+            format!(
+                "{name}: {} ({}, sha256 {digest}…)",
+                file.path.display(),
+                bytes(file.bytes)
+            )
+        });
+    let mut files: Vec<String> = files.collect();
+    if further > 0 {
+        files.push(format!("and {further} more"));
+    }
     pairs([
         ("Amount", Some(amount)),
         ("Load", Some(load(plan))),

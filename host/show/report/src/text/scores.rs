@@ -7,9 +7,14 @@ use result::summary::{Bounds, ScoredGroup, Summary};
 /// Characters of a name of a score or a group in a table.
 const NAME: usize = 32;
 
-/// The mean of each score with its interval, and how many answers it did not judge.
+/// Scores of the run as a whole, then the mean of each score with its interval, and how many answers
+/// it did not judge.
 pub(super) fn headline(block: &mut Block, summary: &Summary) {
     block.section("Scores");
+    // What a scorer says of the run as a whole is its figure; there is room for few lines.
+    for (name, value) in &summary.run_scores {
+        block.line(&format!("{name}:"), Some(decimals(*value)));
+    }
     for (name, score) in &summary.scores {
         block.line(
             &format!("{name} (mean of {}):", score.count),
@@ -17,9 +22,6 @@ pub(super) fn headline(block: &mut Block, summary: &Summary) {
         );
         block.line("  95% confidence:", score.confidence.map(between));
         block.line("  not judged:", score.unjudged.words());
-    }
-    for (name, value) in &summary.run_scores {
-        block.line(&format!("{name}:"), Some(decimals(*value)));
     }
     for silent in &summary.silent_scorers {
         block.prose(&silent.words());

@@ -5,7 +5,7 @@ use super::{Means, Row, Takes};
 const PROFILE: &str = "the server's own profiler is not started here, since what a profiled server measures is slower; start and stop it around a short run of its own (POST /start_profile and /stop_profile)";
 const HF: &str = "download the files with `runner fetch dataset ORG/NAME` and give one with `--dataset-name custom --dataset-path FILE`; --output-len sets the length of answers";
 const BLAZEDIT: &str = "the distance between texts is not read; choose the rows yourself and give them with `--dataset-name custom`";
-const ASR: &str = "transcription routes are not measured; `--dataset-name audio` asks about audio in chat messages, of a length that `milliseconds` in `[dataset.config]` sets";
+const ASR: &str = "`--dataset-name speech` leaves out recordings by `min-seconds` and `max-seconds` in `[dataset.config]`";
 
 const GUIDELLM_PROFILE: &str = "guidellm's profiles are flags here: `--concurrency 1` for `synchronous`, `--concurrency N` for `concurrent`, `--request-rate inf` for `throughput`, `--request-rate R` for `poisson` (with `--arrival constant` for `constant`), `--arrival dataset` for `replay`, `runner sweep --rates LIST` for `sweep`";
 const GUIDELLM_DATA: &str = "`--dataset-name random --random-input-len 256 --random-output-len 128` for synthetic texts, `--dataset-name custom --dataset-path FILE` for a file of prompts";

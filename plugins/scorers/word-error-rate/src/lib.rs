@@ -1,0 +1,207 @@
+//! Scorer of transcriptions: word error rate and character error rate, as Python's `jiwer` 4.0.0
+//! computes them.
+//!
+//! | score | of | what it is | as in |
+//! | --- | --- | --- | --- |
+//! | `word-error-rate` | the run | insertions, deletions and substitutions of all samples by the words of all references | `jiwer.wer` of two lists |
+//! | `character-error-rate` | the run | the same of characters, spaces included | `jiwer.cer` of two lists |
+//! | `sample-word-error-rate` | a sample | the same of one sample; its mean weighs a short sample as much as a long one | `jiwer.wer` of two texts |
+//! | `sample-character-error-rate` | a sample | the same of characters | `jiwer.cer` of two texts |
+//! | `word-hits`, `word-substitutions`, `word-deletions`, `word-insertions` | a sample | how many words | `jiwer.process_words` |
+//! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
+//!
+//! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
+//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several references
+//! the one counts that has the lowest rate of words, and of these the first.
+//!
+//! `normalization` says what a word is:
+//!
+//! | value | as in `jiwer` |
+//! | --- | --- |
+//! | `none` | `wer_default`: runs of white space become a space, and words are between spaces. A single tab or line break is part of a word |
+//! | `words` | `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip` |
+//!
+//! Counts are those of the alignment that `jiwer` takes of the shortest ones. They equal its own up
+//! to some 2000 words a text; beyond, it takes another alignment of the same length. Where two
+//! texts have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs
+//! no rate, because its time grows with their number; such a sample is an error, so that no rate of
+//! the run leaves it out in silence.
+//!
+//! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.
+#![deny(unsafe_code)]
+
+mod align;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use judging::{Part, reference, score, texts};
+use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use align::{Counts, align};
+use words::Normalization;
+
+/// The user's configuration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The changes to both texts before they are compared.
+    pub normalization: Normalization,
+    /// The part of the reply that is compared.
+    pub part: Part,
+    /// The key of the text if a reference is a table.
+    pub reference_key: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            normalization: Normalization::None,
+            part: Part::Answer,
+            reference_key: "text".to_owned(),
+        }
+    }
+}
+
+/// The errors in texts, and the length of their references.
+#[derive(Clone, Copy, Debug, Default)]
+struct Errors {
+    errors: u64,
+    length: u64,
+}
+
+impl Errors {
+    fn add(&mut self, other: Errors) {
+        self.errors += other.errors;
+        self.length += other.length;
+    }
+
+    /// Errors by length; for references without any, the errors, which are insertions.
+    fn rate(self) -> f64 {
+        let errors = self.errors as f64;
+        match self.length {
+            0 => errors,
+            length => errors / length as f64,
+        }
+    }
+}
+
+/// An answer compared with one reference.
+struct Compared {
+    words: Errors,
+    characters: Errors,
+    counts: Option<Counts>,
+}
+
+/// Scores word and character error rates.
+pub struct WordErrorRate {
+    config: Config,
+    words: Errors,
+    characters: Errors,
+    judged: bool,
+}
+
+runner_plugin::export_scorer!(WordErrorRate);
+
+impl Scorer for WordErrorRate {
+    type Config = Config;
+
+    fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
+        Ok(Self {
+            config,
+            words: Errors::default(),
+            characters: Errors::default(),
+            judged: false,
+        })
+    }
+
+    fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
+        let Some(reference) = reference(exchange)? else {
+            return Ok(Vec::new());
+        };
+        let references = texts(exchange, &reference, &self.config.reference_key)?;
+        let answer = self.config.part.of(exchange);
+        let mut best: Option<Compared> = None;
+        for reference in &references {
+            let compared = self.compare(&answer, reference).ok_or_else(|| {
+                Error::InvalidInput(format!(
+                    "sample {}: the answer has {} bytes and the reference {}, which is too much to compare; transcribe \
+                     shorter recordings",
+                    exchange.id,
+                    answer.len(),
+                    reference.len()
+                ))
+            })?;
+            let rate = |compared: &Compared| compared.words.rate();
+            if best
+                .as_ref()
+                .is_none_or(|best| rate(&compared) < rate(best))
+            {
+                best = Some(compared);
+            }
+        }
+        let Some(best) = best else {
+            return Ok(Vec::new());
+        };
+        self.words.add(best.words);
+        self.characters.add(best.characters);
+        self.judged = true;
+        let mut scores = vec![
+            score("sample-word-error-rate", best.words.rate()),
+            score("sample-character-error-rate", best.characters.rate()),
+        ];
+        if let Some(counts) = best.counts {
+            scores.extend([
+                score("word-hits", counts.hits as f64),
+                score("word-substitutions", counts.substitutions as f64),
+                score("word-deletions", counts.deletions as f64),
+                score("word-insertions", counts.insertions as f64),
+            ]);
+        }
+        let seconds = reference.get("seconds").and_then(Value::as_f64);
+        scores.extend(seconds.map(|seconds| score("audio-seconds", seconds)));
+        Ok(scores)
+    }
+
+    fn finish(&mut self) -> Result<Vec<Score>, Error> {
+        if !self.judged {
+            return Ok(Vec::new());
+        }
+        Ok(vec![
+            score("word-error-rate", self.words.rate()),
+            score("character-error-rate", self.characters.rate()),
+        ])
+    }
+}
+
+impl WordErrorRate {
+    /// Compares an answer with a reference; `None` if they are too long.
+    fn compare(&self, answer: &str, reference: &str) -> Option<Compared> {
+        let normalization = self.config.normalization;
+        let (reference_words, answer_words) =
+            (normalization.words(reference), normalization.words(answer));
+        let (one, other) = words::numbered(&reference_words, &answer_words);
+        let words = align(&one, &other, true)?;
+        let character = |text: &str| -> Vec<u32> { text.chars().map(u32::from).collect() };
+        let (reference, answer) = (
+            normalization.characters(reference),
+            normalization.characters(answer),
+        );
+        let (one, other) = (character(&reference), character(&answer));
+        let characters = align(&one, &other, false)?;
+        Some(Compared {
+            words: Errors {
+                errors: words.distance,
+                length: reference_words.len() as u64,
+            },
+            characters: Errors {
+                errors: characters.distance,
+                length: one.len() as u64,
+            },
+            counts: words.counts,
+        })
+    }
+}

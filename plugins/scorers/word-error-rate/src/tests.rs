@@ -1,0 +1,78 @@
+use goldens::{agree, exchange, open, scores};
+use runner_plugin::Scorer;
+use serde_json::{Value, json};
+
+use super::WordErrorRate;
+
+const GOLDEN: &str = include_str!("../golden.jsonl");
+
+#[test]
+fn it_agrees_with_jiwer() {
+    assert_eq!(agree::<WordErrorRate>(GOLDEN), 500);
+}
+
+#[test]
+fn rates_of_a_run_are_those_of_all_its_texts() {
+    let lines: Vec<Value> = (GOLDEN
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap()))
+    .collect();
+    for run in lines[0]["runs"].as_array().unwrap() {
+        let mut scorer: WordErrorRate = open(&run["config"]).unwrap();
+        let same = |line: &&Value| line.get("config").unwrap_or(&json!({})) == &run["config"];
+        let mut count = 0;
+        for line in lines[1..].iter().filter(same) {
+            scorer.score(&exchange(&line["exchange"])).unwrap();
+            count += 1;
+        }
+        assert_eq!(json!(count), run["count"]);
+        for score in scorer.finish().unwrap() {
+            let wanted = run[&score.name].as_f64().unwrap();
+            assert!((score.value - wanted).abs() < 1e-12, "{score:?}: {wanted}");
+        }
+    }
+}
+
+#[test]
+fn the_nearest_of_several_references_counts() {
+    let answer = json!({"id": "1", "reference": ["a b c d", "a b c x"], "output": "a b c x y"});
+    let found = scores::<WordErrorRate>(&json!({}), &answer);
+    assert_eq!(found["sample-word-error-rate"], 0.25);
+    assert_eq!(found["word-insertions"], 1.0);
+    assert!(found.get("audio-seconds").is_none());
+}
+
+#[test]
+fn the_length_of_the_sound_is_told_on() {
+    let reference = json!({"text": "Yes", "seconds": 1.5});
+    let answer = json!({"id": "1", "reference": reference, "output": "yes."});
+    let found = scores::<WordErrorRate>(&json!({"normalization": "words"}), &answer);
+    assert_eq!(
+        (&found["audio-seconds"], &found["word-hits"]),
+        (&json!(1.5), &json!(1.0))
+    );
+    let found = scores::<WordErrorRate>(&json!({}), &answer);
+    assert_eq!(found["sample-word-error-rate"], 1.0);
+}
+
+#[test]
+fn nothing_judged_has_no_rate() {
+    let mut scorer: WordErrorRate = open(&json!({})).unwrap();
+    let answer = exchange(&json!({"id": "1", "output": "a"}));
+    assert_eq!(scorer.score(&answer).unwrap(), []);
+    assert_eq!(scorer.finish().unwrap(), []);
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error() {
+    let answer =
+        json!({"id": "7", "reference": "a".repeat(200_000), "output": "b".repeat(200_000)});
+    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(
+        said.contains("sample 7: the answer has 200000 bytes"),
+        "{said}"
+    );
+    let answer = json!({"id": "7", "reference": {"words": 1}, "output": ""});
+    let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
+    assert!(said.contains("under `text`"), "{said}");
+}
