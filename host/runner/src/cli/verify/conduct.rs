@@ -253,7 +253,7 @@ impl Conductor {
                     return Ok(card);
                 }
             }
-            (card.outcome, card.checks) = judge(case, &self.profile, &runs, &count);
+            (card.outcome, card.checks) = judge(case, &self.profile, &runs, &count, self.added());
             let other = card.other_definitions();
             if !card.may_be_noise() || (other.is_some() && other == before) {
                 break;
@@ -300,7 +300,13 @@ impl Conductor {
             let seconds = (last - first.fold(f64::INFINITY, f64::min)) / 1e3;
             let tokens = run.log.requests.iter().map(|request| request.tokens).sum();
             let runs = [run];
-            let (outcome, checks) = judge(&case, &self.profile, &runs, &|text| self.count(text));
+            let (outcome, checks) = judge(
+                &case,
+                &self.profile,
+                &runs,
+                &|text| self.count(text),
+                self.added(),
+            );
             let late = Outcome::Failed("it did not end in time".to_owned());
             let outcome = if ran.exit.is_none() { &late } else { &outcome };
             let processor = ran.processor.map(|time| time.as_secs_f64());
@@ -320,6 +326,11 @@ impl Conductor {
             }
         }
         best.ok_or_else(|| Failure::new(Exit::Bug, "no level was tried"))
+    }
+
+    /// The number of special tokens that the tokenizer puts around a text.
+    fn added(&self) -> u64 {
+        self.tokenizer.facts().added_tokens.into()
     }
 
     /// Counts the tokens of a text, each text once.
