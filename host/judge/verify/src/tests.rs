@@ -416,6 +416,16 @@ fn mistakes_of_files_are_told() {
             "rate = 2.0",
             "`arrivals` belongs to `rate`",
         ),
+        (
+            "concurrency = 1",
+            "rate = 0.0\narrivals = 'poisson'",
+            "`asks.rate`: expected a number above 0, found 0",
+        ),
+        (
+            "output-len = 4",
+            "output-len = 4000000000",
+            "`asks.output-len`: expected at most 1000000000, found 4000000000",
+        ),
         ("\"ttft\",", "\"tttft\",", "tttft"),
         (
             "[judges]",
@@ -441,6 +451,11 @@ fn mistakes_of_files_are_told() {
             "no source `x`",
         ),
         ("file = \"{folder}/*.json\"", "", "expected `file`"),
+        (
+            "[figures.ttft]",
+            "[load]\nprobes = 4000000000\n[figures.ttft]",
+            "`load.probes`: expected at most 1000000000",
+        ),
     ] {
         let error = Profile::read("p.toml", &PROFILE.replacen(from, to, 1)).unwrap_err();
         let error = error.to_string();
