@@ -18,7 +18,7 @@ use super::super::mock::interrupted;
 use super::files;
 use launch::{Ran, Value};
 use mock::{Mounts, Script};
-use model::{clean, private};
+use model::{clean, glob, private};
 use tokenizer::Tokenizer;
 use verify::card::Client;
 use verify::ceiling::{self, Ceiling, Level};
@@ -513,44 +513,15 @@ fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
         };
         match (kind.is_dir(), *part) {
             (true, "**") => collect(&path, parts, found),
-            (true, part) if fits(part, &name.to_string_lossy()) => collect(&path, rest, found),
+            (true, part) if glob::fits(part, &name.to_string_lossy()) => {
+                collect(&path, rest, found)
+            }
             (false, part)
-                if rest.is_empty() && part != "**" && fits(part, &name.to_string_lossy()) =>
+                if rest.is_empty() && part != "**" && glob::fits(part, &name.to_string_lossy()) =>
             {
                 found.push(path);
             }
             _ => {}
-        }
-    }
-}
-
-/// True if a name fits a pattern whose `*` stands for any text.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((beginning, after)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(rest) = name.strip_prefix(beginning) else {
-        return false;
-    };
-    let mut starts = (0..=rest.len()).filter(|at| rest.is_char_boundary(*at));
-    starts.any(|at| fits(after, &rest[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_names() {
-        for (pattern, name, does) in [
-            ("a.json", "a.json", true),
-            ("*.json", "a.json", true),
-            ("a*b*.json", "axxbyy.json", true),
-            ("*", "", true),
-            ("a*", "ba", false),
-            ("*.json", "a.jsonl", false),
-        ] {
-            assert_eq!(fits(pattern, name), does, "{pattern} {name}");
         }
     }
 }
