@@ -274,12 +274,27 @@ fn faulty_clients_are_caught() {
     assert_eq!(missed.into_inner().unwrap(), Vec::<&str>::new());
 }
 
+/// Profiles of older versions are found by name, and listed nowhere.
+#[test]
+fn older_versions_are_found_and_not_listed() {
+    let listed = run(runner().args(["verify", "--list"])).with_code(0).stdout;
+    assert!(listed.contains("  genai-bench ") && !listed.contains("0.0.2"));
+    let older = ["verify", "older/genai-bench-0.0.2"];
+    let none = run(runner().args(older).args(["--program", "no-such-program"])).with_code(3);
+    let (said, install) = (&none.stderr, "pip install genai-bench==0.0.2");
+    assert!(said.contains(install), "{said}");
+    let none = run(runner().args(["verify", "older/genai-bench"])).with_code(3);
+    assert!(!none.stderr.contains("older/sglang"), "{}", none.stderr);
+}
+
 /// The values of each definition that a case states are those of its script, to the nanosecond, on a
 /// clock that moves only when nothing else can.
 #[tokio::test(start_paused = true)]
 async fn cases_are_what_they_say() {
     let mut compared = 0;
-    for (name, text) in shipped::texts_below("conformance/").filter(is_case) {
+    let of_older = |(name, _): &(&str, &str)| name.starts_with("clients/older/cases/");
+    let cases = shipped::texts_below("conformance/").filter(|one| is_case(one) || of_older(one));
+    for (name, text) in cases {
         let case = Case::read(name, text).unwrap();
         let script: Script = case.script().parse().unwrap();
         let engine = Engine::with_bytes(script).unwrap();

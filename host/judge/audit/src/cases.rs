@@ -77,6 +77,7 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
         "aiperf",
         "aiperf-whole",
         "genai-perf",
+        "llm-d-yaml",
         "inference-perf-published",
         "inference-perf-stage",
         "inference-perf-requests",

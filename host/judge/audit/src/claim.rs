@@ -23,6 +23,7 @@ mod page;
 mod quote;
 mod seek;
 mod table;
+mod yaml;
 
 #[cfg(test)]
 mod hostile;

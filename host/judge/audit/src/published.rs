@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::claim::{Claim, Settings, Source, Tool, stated};
 use model::about::About;
-use model::nearest;
+use model::{glob, nearest};
 
 /// The prefix of a name in places that accept a file as well.
 pub const PREFIX: &str = "published:";
@@ -115,23 +115,10 @@ pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
 /// True if a name matches a pattern, ignoring case.
 fn fits(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
-    if !pattern.contains('*') {
-        return name.contains(&pattern);
+    match pattern.contains('*') {
+        true => glob::fits(&pattern, &name),
+        false => name.contains(&pattern),
     }
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = parts.collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = rest.find(part) else {
-            return false;
-        };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
 }
 
 fn claims(page: Page) -> Vec<Claim> {

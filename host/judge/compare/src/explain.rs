@@ -26,15 +26,15 @@ pub use text::text;
 
 use result::figure::Statistic;
 
-/// How two results differ.
+/// The difference of two results, taken apart.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explained {
     /// The two results, A and B.
     pub sides: [Facts; 2],
-    /// What is known to differ of what was asked and of what came of it.
+    /// The differences that are known, of what was asked and of what came of it.
     pub differences: Vec<Setting>,
-    /// What a result does not state, so that it may differ.
+    /// The settings that a result does not state, so that they may differ.
     pub unknown: Vec<String>,
     /// The figures that both state.
     pub figures: Vec<Row>,
@@ -83,9 +83,9 @@ pub struct Row {
     pub b: f64,
     /// B's less A's.
     pub difference: f64,
-    /// What is known of its parts.
+    /// The parts of it that are known.
     pub parts: Vec<Part>,
-    /// What remains when the parts with a value are taken off: the engine, or unexplained.
+    /// The remainder when the parts with a value are taken off: the engine, or unexplained.
     pub remainder: Range,
 }
 
@@ -132,7 +132,7 @@ pub struct Part {
     /// The part, with the sign that it has in the difference; absent if it is not separated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Range>,
-    /// What it is, and what it rests on.
+    /// The part in words, and the facts that it rests on.
     pub words: String,
 }
 

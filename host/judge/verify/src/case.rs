@@ -16,6 +16,9 @@ use crate::FileError;
 use crate::load::Property;
 use crate::meaning::Figure;
 
+/// The most requests of a run, and tokens of a prompt or an answer.
+const MOST: u64 = 1_000_000_000;
+
 /// One case.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -178,6 +181,23 @@ impl Case {
         if asks.requests == 0 || asks.seeds.is_empty() {
             return Err(wrong(&"`asks`: expected at least one request and one seed"));
         }
+        if let Some(rate) = asks.rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            let words = format!("`asks.rate`: expected a number above 0, found {rate}");
+            return Err(wrong(&words));
+        }
+        for (name, number) in [
+            ("requests", Some(asks.requests)),
+            ("concurrency", asks.concurrency),
+            ("input-len", Some(asks.input_len)),
+            ("output-len", Some(asks.output_len)),
+            ("prefix-len", asks.prefix_len),
+            ("warm-up", Some(asks.warm_up)),
+        ] {
+            few(number.unwrap_or(0))
+                .map_err(|expected| wrong(&format!("`asks.{name}`: {expected}")))?;
+        }
         for (figure, by) in &case.expected {
             let figure: Figure = figure.parse().map_err(|error| wrong(&error))?;
             for word in by.keys() {
@@ -208,6 +228,17 @@ impl std::fmt::Display for Arrivals {
             Arrivals::Poisson => "Poisson",
         })
     }
+}
+
+/// Checks a number of requests or of tokens, so that sums of them stay within bounds.
+///
+/// # Errors
+/// The number that was expected.
+pub(crate) fn few(number: u64) -> Result<(), String> {
+    if number > MOST {
+        return Err(format!("expected at most {MOST}, found {number}"));
+    }
+    Ok(())
 }
 
 fn part(name: &str) -> Option<Part> {

@@ -22,12 +22,14 @@ pub struct Run {
 }
 
 /// Judges the runs of a case, of which there is one for each of its seeds: the checks, and the
-/// outcome that follows from them.
+/// outcome that follows from them. `count` leaves out the `added` special tokens that the tokenizer
+/// puts around a text.
 pub fn judge(
     case: &Case,
     profile: &Profile,
     runs: &[Run],
     count: &Count<'_>,
+    added: u64,
 ) -> (Outcome, Vec<Check>) {
     let Some(run) = runs.first() else {
         return (Outcome::Failed("there is no run".into()), Vec::new());
@@ -39,6 +41,7 @@ pub fn judge(
         warm_up: load::before(case, profile),
         asks: &case.asks,
         count,
+        added,
     };
     for wanted in &case.judges.figures {
         for name in profile.figures.keys() {

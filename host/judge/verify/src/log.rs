@@ -66,18 +66,13 @@ enum Written {
 
 impl Written {
     fn bytes(self) -> Result<Vec<u8>, String> {
-        let digits = match self {
-            Written::Text(text) => return Ok(text.into_bytes()),
-            Written::Hex(digits) => digits,
-        };
-        let pairs = digits.as_bytes().chunks(2);
-        pairs
-            .map(|pair| {
-                let pair = std::str::from_utf8(pair).ok();
-                let byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-                byte.ok_or_else(|| format!("`{digits}` is not hexadecimal"))
-            })
-            .collect()
+        match self {
+            Written::Text(text) => Ok(text.into_bytes()),
+            Written::Hex(digits) => {
+                let bytes = model::unhex(&digits);
+                bytes.ok_or_else(|| format!("`{digits}` is not hexadecimal"))
+            }
+        }
     }
 }
 

@@ -119,6 +119,9 @@ model::words! {
         AllChunks = "all-chunks",
         /// As many as were asked for.
         Asked = "asked",
+        /// As many as the tokenizer counts in the text of each chunk by itself, each with the
+        /// special tokens that it puts around a text.
+        ChunkTexts = "chunk-texts",
     }
 }
 
@@ -340,6 +343,8 @@ pub struct World<'a> {
     pub asks: &'a Asks,
     /// The tokenizer.
     pub count: &'a Count<'a>,
+    /// The special tokens that the tokenizer puts around a text, which `count` leaves out.
+    pub added: u64,
 }
 
 impl Meaning {
@@ -451,6 +456,12 @@ impl Meaning {
             Tokens::Chunks => Some(request.texts().count() as u64),
             Tokens::AllChunks => Some(request.chunks().count() as u64),
             Tokens::Asked => Some(world.asks.output_len),
+            Tokens::ChunkTexts => {
+                let texts = request.texts();
+                texts
+                    .map(|(_, chunk)| Some((world.count)(&whole(chunk))? + world.added))
+                    .sum()
+            }
         })
     }
 
@@ -566,14 +577,14 @@ impl Meaning {
                 let each = gaps(request.texts().map(|(at, _)| at));
                 let later = request.texts().skip(1);
                 let divided = each.into_iter().zip(later).flat_map(|(gap, (_, chunk))| {
-                    let tokens = in_chunk(chunk, world);
+                    let tokens = self.in_chunk(chunk, world);
                     (0..tokens).map(move |_| gap / tokens as f64)
                 });
                 divided.collect()
             }
             Gaps::AtOnce => {
                 let times = request.texts().flat_map(|(at, chunk)| {
-                    let tokens = in_chunk(chunk, world);
+                    let tokens = self.in_chunk(chunk, world);
                     (0..tokens).map(move |_| at)
                 });
                 gaps(times)
@@ -588,6 +599,15 @@ impl Meaning {
                     .collect()
             }
         }
+    }
+
+    /// The tokens of a chunk with text, by the tokenizer.
+    fn in_chunk(&self, chunk: &Chunk, world: &World<'_>) -> u64 {
+        let around = match self.tokens[..] {
+            [Tokens::ChunkTexts] => world.added,
+            _ => 0,
+        };
+        (world.count)(&whole(chunk)).unwrap_or(1).clamp(1, 1 << 16) + around
     }
 
     /// The other meanings that a figure of this quantity may have, those that differ least first.
@@ -749,10 +769,9 @@ fn all<T: FromStr<Err = String>>(words: &[String]) -> Result<Vec<T>, String> {
     words.iter().map(|word| word.parse()).collect()
 }
 
-/// The tokens of a chunk with text, by the tokenizer.
-fn in_chunk(chunk: &Chunk, world: &World<'_>) -> u64 {
-    let text = [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat();
-    (world.count)(&text).unwrap_or(1).clamp(1, 1 << 16)
+/// The text of a chunk, of every kind.
+fn whole(chunk: &Chunk) -> String {
+    [&*chunk.reasoning, &chunk.tool, &chunk.answer].concat()
 }
 
 fn gaps(times: impl Iterator<Item = f64>) -> Vec<f64> {

@@ -10,7 +10,7 @@ use regex_lite::Regex;
 use serde::Deserialize;
 
 use crate::FileError;
-use crate::case::{Arrivals, Asks};
+use crate::case::{Arrivals, Asks, few};
 use crate::meaning::{Meaning, Quantity};
 
 /// A client, as its profile describes it.
@@ -345,6 +345,9 @@ impl Profile {
         }
         if self.sources.is_empty() {
             return Err("`source`: expected at least one".into());
+        }
+        for (name, number) in [("warm-up", self.load.warm_up), ("probes", self.load.probes)] {
+            few(number).map_err(|expected| format!("`load.{name}`: {expected}"))?;
         }
         for source in &self.sources {
             let is_stream = ["stdout", "stderr"].contains(&source.name.as_str());

@@ -10,7 +10,7 @@ use crate::meaning::Meaning;
 use crate::said::Sources;
 use crate::{Case, Check, Log, Outcome, Profile, Run, Verdict, judge, schema, text};
 
-/// A token is a byte.
+/// A token is a byte. The tokenizer also puts one special token before a text.
 fn count(text: &str) -> Option<u64> {
     Some(text.len() as u64)
 }
@@ -134,7 +134,7 @@ fn judged(case: &str, profile: &str, said: &Value) -> (Outcome, Vec<Check>) {
         log: log(),
         sources,
     };
-    judge(&case, &profile, &[run], &count)
+    judge(&case, &profile, &[run], &count, 1)
 }
 
 fn with(key: &str, value: Value) -> Value {
@@ -196,6 +196,13 @@ fn another_definition_is_named() {
         ("out", json!(9), "tokens.output", "tokens by chunks"),
         ("out", json!(21), "tokens.output", "tokens by text"),
         ("out", json!(15), "tokens.output", "tokens by answer"),
+        ("out", json!(30), "tokens.output", "tokens by chunk-texts"),
+        (
+            "itl",
+            json!(250.0 / 9.0),
+            "itl.mean",
+            "gaps between tokens-at-once, tokens by chunk-texts",
+        ),
         ("in", json!(27), "tokens.input", "prompt tokens by usage"),
         (
             "rate",
@@ -319,7 +326,7 @@ fn a_source_that_is_missing_fails_the_case() {
             log: log(),
             sources: Sources::read(&profile, &contents),
         };
-        let (outcome, _) = judge(&case, &profile, &[run], &count);
+        let (outcome, _) = judge(&case, &profile, &[run], &count, 1);
         assert!(
             matches!(&outcome, Outcome::Failed(why) if why.contains(said)),
             "{outcome:?}"
@@ -409,6 +416,16 @@ fn mistakes_of_files_are_told() {
             "rate = 2.0",
             "`arrivals` belongs to `rate`",
         ),
+        (
+            "concurrency = 1",
+            "rate = 0.0\narrivals = 'poisson'",
+            "`asks.rate`: expected a number above 0, found 0",
+        ),
+        (
+            "output-len = 4",
+            "output-len = 4000000000",
+            "`asks.output-len`: expected at most 1000000000, found 4000000000",
+        ),
         ("\"ttft\",", "\"tttft\",", "tttft"),
         (
             "[judges]",
@@ -434,6 +451,11 @@ fn mistakes_of_files_are_told() {
             "no source `x`",
         ),
         ("file = \"{folder}/*.json\"", "", "expected `file`"),
+        (
+            "[figures.ttft]",
+            "[load]\nprobes = 4000000000\n[figures.ttft]",
+            "`load.probes`: expected at most 1000000000",
+        ),
     ] {
         let error = Profile::read("p.toml", &PROFILE.replacen(from, to, 1)).unwrap_err();
         let error = error.to_string();
@@ -552,7 +574,8 @@ fn what_ships_is_right() {
     };
     let cases = read(folder);
     assert!(cases.len() > 30, "{}", cases.len());
-    for (name, text) in cases {
+    let older = read(&format!("{folder}/clients/older/cases"));
+    for (name, text) in cases.into_iter().chain(older) {
         let case = Case::read(&name, &text).unwrap_or_else(|error| panic!("{error}"));
         for (figure, by) in &case.expected {
             let mut values: Vec<f64> = by.values().copied().collect();
@@ -568,9 +591,13 @@ fn what_ships_is_right() {
             }
         }
     }
-    for (name, text) in read(&format!("{folder}/clients")) {
-        let profile = Profile::read(&name, &text).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(format!("{}.toml", profile.name), name);
+    for folder in ["clients", "clients/older"].map(|below| format!("{folder}/{below}")) {
+        let profiles = read(&folder);
+        assert!(profiles.len() > 4, "{folder}");
+        for (name, text) in profiles {
+            let profile = Profile::read(&name, &text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(format!("{}.toml", profile.name), name);
+        }
     }
     assert_eq!(
         Meaning::default().word(crate::meaning::Quantity::Ttft),

@@ -28,6 +28,7 @@ pub mod duration;
 pub mod exchange;
 pub mod file;
 pub mod frame;
+pub mod glob;
 mod hex;
 mod nearest;
 pub mod number;
@@ -49,5 +50,5 @@ pub mod units;
 pub mod words;
 
 pub use absent::is_default;
-pub use hex::hex;
+pub use hex::{hex, unhex};
 pub use nearest::nearest;

@@ -169,9 +169,12 @@ impl Drawn {
     }
 
     fn keep(mut self, finished: &AtomicBool) {
+        // The first picture is there already.
         while !finished.load(Ordering::Acquire) {
-            self.draw();
             std::thread::park_timeout(REDRAW);
+            if !finished.load(Ordering::Acquire) {
+                self.draw();
+            }
         }
         self.bar.finish_and_clear();
     }

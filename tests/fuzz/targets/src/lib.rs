@@ -24,6 +24,7 @@ mod scripts;
 mod sharegpt;
 mod tokenizers;
 mod traces;
+mod verified;
 mod words;
 
 pub use audits::audit;
@@ -39,13 +40,14 @@ pub use scripts::mock_script;
 pub use sharegpt::sharegpt;
 pub use tokenizers::tokenizer;
 pub use traces::trace;
+pub use verified::{verify_case, verify_profile};
 pub use words::words;
 
 /// A target: it takes any bytes, and panics where a promise is broken.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary, its corpus and its cases.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("audit", audit),
     ("component", component),
     ("decode", decode),
@@ -59,5 +61,7 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("sharegpt", sharegpt),
     ("tokenizer", tokenizer),
     ("trace", trace),
+    ("verify_case", verify_case),
+    ("verify_profile", verify_profile),
     ("words", words),
 ];

@@ -1,5 +1,5 @@
-//! llm-d's Benchmark Report, versions 0.2 and 0.2.1, as JSON: what another tool measured, in one
-//! form. Its figures keep that tool's definitions.
+//! llm-d's Benchmark Report, versions 0.2 and 0.2.1, as YAML or JSON: what another tool measured, in
+//! one form. Its figures keep that tool's definitions.
 
 use serde_json::Value;
 
@@ -32,8 +32,13 @@ const TOOLS: [(&str, Tool); 4] = [
 
 /// True if an object is such a report.
 pub(super) fn is(object: &Object) -> bool {
-    let version = object.get("version").and_then(Value::as_str);
-    version.is_some_and(|version| version.starts_with("0.2"))
+    // Without quotes, YAML's 0.2 is a number.
+    let version = match object.get("version") {
+        Some(Value::String(version)) => version.clone(),
+        Some(Value::Number(version)) => version.to_string(),
+        _ => return false,
+    };
+    version.starts_with("0.2")
         && object.get("results").is_some_and(Value::is_object)
         && object.get("run").is_some_and(Value::is_object)
 }

@@ -6,7 +6,7 @@ use super::json::{self, Object};
 use super::quote::Quote;
 use super::{
     Claim, MOST_BYTES, ReadError, Source, aiperf, benchmark_report, endpoints, evalscope, flat,
-    genai_bench, guidellm, in_order, inference_perf, page, seek, table,
+    genai_bench, guidellm, in_order, inference_perf, page, seek, table, yaml,
 };
 
 /// The content of a file.
@@ -23,17 +23,20 @@ pub struct Document {
 /// The kinds of contents that a file may have, for error messages.
 const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack (`=== Serving Benchmark Result ===`), \
     JSON of vllm bench serve, guidellm, AIPerf, GenAI-Perf, inference-perf, evalscope, genai-bench or MLPerf Endpoints, \
-    llm-d's Benchmark Report as JSON, \
+    llm-d's Benchmark Report as YAML or JSON, \
     JSON lines of SGLang or vLLM, or LMDeploy's csv";
-
-/// The way from llm-d's YAML to what is read.
-const AS_JSON: &str = "expected it as JSON; convert it: \
-    python3 -c 'import json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout, default=str)' < FILE";
 
 /// True if a text is llm-d's Benchmark Report as YAML: its keys stand at the beginning of lines.
 fn is_yaml_report(text: &str) -> bool {
-    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
-    has("version: 0.2") && has("run:") && has("results:")
+    let after = |key: &'static str| text.lines().filter_map(move |line| line.strip_prefix(key));
+    let is_version = |value: &str| {
+        value
+            .trim_start_matches([' ', '\'', '"'])
+            .starts_with("0.2")
+    };
+    after("version:").any(is_version)
+        && after("run:").next().is_some()
+        && after("results:").next().is_some()
 }
 
 /// Reads a file's content. Effects are the caller's: `name` is for messages only.
@@ -59,8 +62,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     if begun.starts_with(['{', '[']) {
         document.claims = of_json(name, text)?;
     } else if is_yaml_report(begun) {
-        let what = "it is a Benchmark Report as YAML".into();
-        return Err(vec![error(name, None, what, AS_JSON)]);
+        document.claims = of_yaml(name, text)?;
     } else if let Some(claims) = table::read(name, begun) {
         document.claims = claims?;
     } else {
@@ -82,6 +84,16 @@ fn error(file: &str, place: Option<String>, what: String, expected: &str) -> Rea
         what,
         expected: expected.to_owned(),
     }
+}
+
+/// One value.
+fn of_yaml(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
+    let value = yaml::parse(text).map_err(|wrong| {
+        let what = format!("the YAML cannot be read from here: {}", wrong.what);
+        let expected = "expected one complete report, as llm-d's tool writes it";
+        vec![error(name, wrong.place, what, expected)]
+    })?;
+    of_value(name, &value)
 }
 
 /// One value, or a value a line.

@@ -26,7 +26,7 @@ const RATES: [(&str, &str); 4] = [
     ("total_tokens_per_sec", "throughput.total-tokens-per-s"),
 ];
 
-/// Where the server's usage states the tokens of an answer.
+/// The keys of the server's usage that state the tokens of an answer.
 const SERVED: [&str; 2] = ["completion_tokens", "output_tokens"];
 
 /// The share by which a count may differ from the one that a rate is of: both are of 64 bits.

@@ -64,7 +64,7 @@ pub(super) struct Asked {
     pub kernel_times: Option<bool>,
 }
 
-/// What came of it.
+/// The counts and times that came of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Came {
     pub answered: Option<f64>,
@@ -84,7 +84,7 @@ pub(super) struct Came {
 pub(super) enum Requests {
     /// Records of our own, in the order in which they were sent.
     Ours(Vec<Record>),
-    /// What another tool lists of each, in its order.
+    /// The samples that another tool lists, one of each, in its order.
     Theirs(Vec<Sample>),
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Record {
     gaps: u64,
 }
 
-/// How a figure is made of the records of requests.
+/// The way from the records of requests to a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Recipe {
     /// A metric of the catalogue, of which each request has one.
@@ -122,7 +122,7 @@ pub(super) enum Recipe {
     Pooled { further: bool },
 }
 
-/// Which requests a figure is of.
+/// The requests that a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Of {
     /// Those that were measured.
@@ -517,7 +517,7 @@ fn taken(sorted: &Sorted, statistic: Statistic) -> f64 {
     }
 }
 
-/// What an explanation needs of an exchange; `None` if it was not answered.
+/// The facts of an exchange that an explanation needs; `None` if it was not answered.
 fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
     if !exchange.is_ok() {
         return None;

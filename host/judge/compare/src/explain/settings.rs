@@ -7,7 +7,28 @@ use audit::figures::shown;
 /// Totals that differ by less than this share are those of the same lengths.
 const LENGTHS: f64 = 0.01;
 
-/// What two results state differently, and what one of them does not state.
+/// The definitions of the latencies that a formula of `side` names and the other side defines in
+/// another way, in words.
+fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
+    let formula = |account: &Account, of: &str| {
+        let definition = account.definitions.get(of);
+        definition.map(|definition| definition.formula.clone())
+    };
+    let own = formula(side, theirs).unwrap_or_default();
+    let mut words = String::new();
+    for used in ["ttft", "e2e"] {
+        let [here, there] = [side, other].map(|account| formula(account, used));
+        if let Some(here) = here.filter(|_| own.contains(used))
+            && Some(&here) != there.as_ref()
+        {
+            let before = if words.is_empty() { ", where" } else { ", and" };
+            words += &format!("{before} {used} is {here}");
+        }
+    }
+    words
+}
+
+/// The settings that two results state differently, and those that one of them does not state.
 pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) {
     let mut found = Found::default();
     for theirs in LATENCIES {
@@ -16,9 +37,14 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
             side.figure(&mean)?;
             Some(side.definitions.get(theirs)?.formula.clone())
         });
-        if let (Some(of_a), Some(of_b)) = (of_a, of_b)
+        if let (Some(mut of_a), Some(mut of_b)) = (of_a, of_b)
             && !a.defines_alike(b, theirs)
         {
+            // One formula of two quantities that are others: these are the difference.
+            if of_a == of_b {
+                of_a += &where_they_differ(a, b, theirs);
+                of_b += &where_they_differ(b, a, theirs);
+            }
             found.differ(Kind::Definition, theirs, of_a, of_b);
         }
     }

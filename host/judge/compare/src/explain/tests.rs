@@ -146,7 +146,7 @@ fn a_pair_that_differs_by_warm_up_leaves_what_is_left_without_it() {
     assert!(p99.remainder.high.abs() < 20.0, "{p99:?}");
 }
 
-/// What inference-perf divides by tokens of the text is bounded by the lengths of the texts, and
+/// A figure that inference-perf divides by tokens of the text is bounded by the lengths of the texts, and
 /// its rate is brought to the server's count.
 #[test]
 fn tokens_of_the_text_are_a_definition() {

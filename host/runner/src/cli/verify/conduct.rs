@@ -18,7 +18,7 @@ use super::super::mock::interrupted;
 use super::files;
 use launch::{Ran, Value};
 use mock::{Mounts, Script};
-use model::{clean, private};
+use model::{clean, glob, private};
 use tokenizer::Tokenizer;
 use verify::card::Client;
 use verify::ceiling::{self, Ceiling, Level};
@@ -253,7 +253,7 @@ impl Conductor {
                     return Ok(card);
                 }
             }
-            (card.outcome, card.checks) = judge(case, &self.profile, &runs, &count);
+            (card.outcome, card.checks) = judge(case, &self.profile, &runs, &count, self.added());
             let other = card.other_definitions();
             if !card.may_be_noise() || (other.is_some() && other == before) {
                 break;
@@ -300,7 +300,13 @@ impl Conductor {
             let seconds = (last - first.fold(f64::INFINITY, f64::min)) / 1e3;
             let tokens = run.log.requests.iter().map(|request| request.tokens).sum();
             let runs = [run];
-            let (outcome, checks) = judge(&case, &self.profile, &runs, &|text| self.count(text));
+            let (outcome, checks) = judge(
+                &case,
+                &self.profile,
+                &runs,
+                &|text| self.count(text),
+                self.added(),
+            );
             let late = Outcome::Failed("it did not end in time".to_owned());
             let outcome = if ran.exit.is_none() { &late } else { &outcome };
             let processor = ran.processor.map(|time| time.as_secs_f64());
@@ -320,6 +326,11 @@ impl Conductor {
             }
         }
         best.ok_or_else(|| Failure::new(Exit::Bug, "no level was tried"))
+    }
+
+    /// The number of special tokens that the tokenizer puts around a text.
+    fn added(&self) -> u64 {
+        self.tokenizer.facts().added_tokens.into()
     }
 
     /// Counts the tokens of a text, each text once.
@@ -502,44 +513,15 @@ fn collect(folder: &Path, parts: &[&str], found: &mut Vec<PathBuf>) {
         };
         match (kind.is_dir(), *part) {
             (true, "**") => collect(&path, parts, found),
-            (true, part) if fits(part, &name.to_string_lossy()) => collect(&path, rest, found),
+            (true, part) if glob::fits(part, &name.to_string_lossy()) => {
+                collect(&path, rest, found)
+            }
             (false, part)
-                if rest.is_empty() && part != "**" && fits(part, &name.to_string_lossy()) =>
+                if rest.is_empty() && part != "**" && glob::fits(part, &name.to_string_lossy()) =>
             {
                 found.push(path);
             }
             _ => {}
-        }
-    }
-}
-
-/// True if a name fits a pattern whose `*` stands for any text.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((beginning, after)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(rest) = name.strip_prefix(beginning) else {
-        return false;
-    };
-    let mut starts = (0..=rest.len()).filter(|at| rest.is_char_boundary(*at));
-    starts.any(|at| fits(after, &rest[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_names() {
-        for (pattern, name, does) in [
-            ("a.json", "a.json", true),
-            ("*.json", "a.json", true),
-            ("a*b*.json", "axxbyy.json", true),
-            ("*", "", true),
-            ("a*", "ba", false),
-            ("*.json", "a.jsonl", false),
-        ] {
-            assert_eq!(fits(pattern, name), does, "{pattern} {name}");
         }
     }
 }

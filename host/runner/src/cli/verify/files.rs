@@ -143,12 +143,13 @@ pub fn card(path: &str) -> Result<Card, Failure> {
     })
 }
 
-/// The profiles that ship: the name and the text of each.
+/// The profiles that ship: the name and the text of each. Those of older versions, in a folder below
+/// them, are found by name, `older/NAME`, but not listed.
 pub fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
     let below = shipped::texts_below(SHIPPED);
     below.filter_map(|(name, text)| {
         let name = name.strip_prefix(CLIENTS)?.strip_suffix(".toml")?;
-        Some((name, text))
+        (!name.contains('/')).then_some((name, text))
     })
 }
 
