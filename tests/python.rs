@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::support::lacking::{Lack, leave_out};
 use crate::support::process::{run_patiently, runner};
+use crate::support::pypi::{self, PYPI, prepared};
 
 /// The module's folder.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
@@ -18,11 +19,6 @@ const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
 /// The release of pyright that checks its types.
 const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
 
-const PYPI: Lack = Lack {
-    key: "pypi",
-    what: "packages from PyPI",
-    remedy: "apt-get install python3-venv, and a package index that pip reaches",
-};
 const PYRIGHT: Lack = Lack {
     key: "pyright",
     what: "pyright",
@@ -48,41 +44,12 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Installs into a folder once for each version of what is asked for. What failed, in words.
-fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(), String> {
-    let stamp = folder.join("asked");
-    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == asked) {
-        return Ok(());
-    }
-    let _ = std::fs::remove_dir_all(folder);
-    std::fs::create_dir_all(folder).unwrap();
-    for step in steps {
-        let output = step.output();
-        let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
-        if !output.status.success() {
-            let said = [output.stderr, output.stdout].concat();
-            return Err(format!("{step:?}: {}", String::from_utf8_lossy(&said)));
-        }
-    }
-    std::fs::write(&stamp, asked).unwrap();
-    Ok(())
-}
-
 /// Python with the packages that the tests need, installed by the first test that asks.
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
     let folder = Path::new(TOOLS).join("environment");
-    let python = folder.join("bin/python");
     let requirements = Path::new(MODULE).join("tests/requirements.txt");
     let asked = std::fs::read_to_string(&requirements).unwrap();
-    let mut environment = command("python3");
-    environment.args(["-m", "venv"]).arg(&folder);
-    let mut install = command(&python);
-    install
-        // Most of what is installed is never imported.
-        .args(["-m", "pip", "install", "--quiet", "--no-compile"])
-        .args(["--disable-pip-version-check", "--requirement"])
-        .arg(&requirements);
-    prepared(&folder, &asked, &mut [environment, install]).map(|()| python)
+    pypi::python(&folder, &asked)
 });
 
 /// Python with the packages, or none, and then the test is left out.

@@ -4,6 +4,7 @@
 mod batching;
 mod coming_and_going;
 mod faults;
+mod grpc;
 mod hostile;
 mod tls;
 mod windows;

@@ -12,6 +12,7 @@ pub mod made_up;
 pub mod memory;
 pub mod process;
 pub mod proxy;
+pub mod pypi;
 pub mod raw;
 pub mod sharegpt;
 pub mod trial;

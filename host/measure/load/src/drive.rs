@@ -41,7 +41,7 @@ use crate::pace::Signal;
 use crate::question::Question;
 use crate::thread_group::trip;
 use crate::transport::poller::Poller;
-use crate::transport::{Connect, Marks, Request};
+use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
 use model::exchange::{Class, Due, Open};
@@ -359,7 +359,14 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         }
         let (end, at, mut connection) = if is_success {
             reply.head(head.status, &head.headers);
-            reading.frames(connection).await
+            // A reply of gRPC without a message has its trailer fields in its head.
+            match head.headers.contains_key(GRPC_STATUS) {
+                true => match reading.trailers(connection.last_read(), &head.headers) {
+                    Ok(()) => reading.frames(connection).await,
+                    Err(wrong) => return End::Broke(Class::Protocol, wrong),
+                },
+                false => reading.frames(connection).await,
+            }
         } else {
             let (end, at) = reading.error_body(&mut connection, &head.headers).await;
             (end, at, connection)
@@ -418,6 +425,10 @@ fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
         ("application/json", Framing::EventStream) => (
             "one whole JSON document instead of a stream",
             "if the server does not stream, ask for whole replies (--disable-stream)",
+        ),
+        (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => (
+            "something else than gRPC",
+            "are the port and the path those of its gRPC service?",
         ),
         _ => return None,
     };

@@ -88,6 +88,15 @@ pub trait Sink {
     /// # Errors
     /// Why they are refused, for people.
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
+
+    /// Takes the trailer fields, after the last bytes. Most replies have none.
+    ///
+    /// # Errors
+    /// Why they are refused, for people.
+    fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
+        let _ = (at, fields);
+        Ok(())
+    }
 }
 
 /// The reason why a reply has no head.
@@ -257,7 +266,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// # Errors
     /// What broke the connection, for people.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
-        struct Keep(Vec<u8>, usize);
+        struct Keep(Vec<u8>, usize, Option<String>);
         impl Sink for Keep {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
                 let room = self.1.saturating_sub(self.0.len());
@@ -267,6 +276,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                     false => Ok(()),
                 }
             }
+
+            fn trailers(&mut self, _: Nanos, fields: &HeaderMap) -> Result<(), String> {
+                self.2 = failed_call(fields);
+                Ok(())
+            }
         }
         let marks = Rc::default();
         let head = match self.send(request, &marks).await {
@@ -274,10 +288,29 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             Err(Unanswered::Broke(what)) => return Err(what),
             Err(Unanswered::Unsent(_)) => return Err("it accepts no request".to_owned()),
         };
-        let mut body = Keep(Vec::new(), most);
+        if let Some(failed) = failed_call(&head.headers) {
+            return Err(failed);
+        }
+        let mut body = Keep(Vec::new(), most, None);
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
-            Ok(()) | Err(Broke::Refused(_)) => Ok((head, body.0)),
+            Ok(()) | Err(Broke::Refused(_)) => match body.2 {
+                Some(failed) => Err(failed),
+                None => Ok((head, body.0)),
+            },
             Err(Broke::Connection(what)) => Err(what),
         }
     }
+}
+
+/// The field of gRPC that says how a call ended.
+pub(crate) const GRPC_STATUS: &str = "grpc-status";
+
+/// Says why a call of gRPC failed, where these fields say that it did.
+fn failed_call(fields: &HeaderMap) -> Option<String> {
+    let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
+    let status = field(GRPC_STATUS).filter(|status| *status != "0")?;
+    let message = field("grpc-message").unwrap_or("no message");
+    Some(format!(
+        "the call ended with gRPC status {status}: {message}"
+    ))
 }

@@ -1,5 +1,5 @@
 //! Cutting a reply's bytes into frames: events of an event stream, lines, pieces with their length
-//! before them, the whole body, or the bytes as they came.
+//! before them, messages of gRPC, the whole body, or the bytes as they came.
 //!
 //! Pure: bytes and the instant at which they were read go in, frames come out, each with the
 //! instant of the bytes that completed it. Text is never decoded here, and bytes are kept until a
@@ -18,6 +18,21 @@ use crate::units::Nanos;
 /// answer of 100,000 tokens, which servers that repeat all text in every event send in one frame.
 pub const FRAME_BYTES: usize = 16 << 20;
 
+/// The name of the frame that holds the trailer fields of a reply of gRPC: a field a line,
+/// `name: value`, each line with CR LF at its end.
+pub const TRAILERS: &str = "trailers";
+
+/// The length of a message of gRPC: four bytes, after one of flags
+/// (gRPC over HTTP/2, Length-Prefixed-Message).
+const GRPC: LengthPrefix = LengthPrefix {
+    skip: 1,
+    width: 4,
+    adjust: 0,
+    little_endian: false,
+};
+/// The flag of trailer fields (gRPC-Web, HTTP/1.1 trailers within the body).
+const GRPC_TRAILERS: u8 = 0x80;
+
 /// The largest buffer that is kept from one frame to the next, in bytes.
 const KEPT_BYTES: usize = 4 << 10;
 
@@ -30,6 +45,9 @@ pub enum Framing {
     Lines,
     /// A frame's length comes before its bytes.
     LengthPrefixed(LengthPrefix),
+    /// Messages of gRPC, and the trailer fields as a last frame named [`TRAILERS`], in the form of
+    /// gRPC-Web.
+    Grpc,
     /// One frame.
     Whole,
     /// One frame per read, cut wherever the network cut it.
@@ -247,10 +265,33 @@ impl Frames {
     }
 }
 
-/// A frame grew beyond [`FRAME_BYTES`].
+/// The reason why a reply cannot be cut.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of the reply is larger than {} MiB", FRAME_BYTES >> 20)]
-pub struct Oversized;
+pub enum FrameError {
+    /// A frame grew beyond [`FRAME_BYTES`].
+    #[error("a frame of the reply is larger than {} MiB", FRAME_BYTES >> 20)]
+    Oversized,
+    /// A message of gRPC is compressed, or has flags that are not known.
+    #[error(
+        "a gRPC message has the flags {0:#04x}: only messages that are not compressed were asked for"
+    )]
+    Flags(u8),
+}
+
+/// Writes trailer fields in the form of gRPC-Web, as the last frame of a reply of gRPC.
+pub fn trailers<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<u8> {
+    let mut frame = vec![GRPC_TRAILERS, 0, 0, 0, 0];
+    for (name, value) in fields {
+        frame.extend_from_slice(name.as_bytes());
+        frame.extend_from_slice(b": ");
+        frame.extend_from_slice(value);
+        frame.extend_from_slice(b"\r\n");
+    }
+    // Header fields are far smaller than what 32 bits can count.
+    let length = (frame.len() - 5) as u32;
+    frame[1..5].copy_from_slice(&length.to_be_bytes());
+    frame
+}
 
 /// Cuts one reply.
 #[derive(Debug)]
@@ -287,18 +328,19 @@ impl Framer {
     /// Takes the bytes of one read; appends the frames they complete to `frames`.
     ///
     /// # Errors
-    /// If a frame grows too large.
+    /// If a frame grows too large, or is not in the framing's form.
     pub fn push(
         &mut self,
         at: Nanos,
         mut bytes: &[u8],
         frames: &mut Frames,
-    ) -> Result<(), Oversized> {
+    ) -> Result<(), FrameError> {
         match self.framing {
             Framing::EventStream | Framing::Lines => {}
             Framing::LengthPrefixed(prefix) => {
                 return self.push_prefixed(prefix, at, bytes, frames);
             }
+            Framing::Grpc => return self.push_prefixed(GRPC, at, bytes, frames),
             Framing::Whole => {
                 self.has_data |= !bytes.is_empty();
                 self.data.extend_from_slice(bytes);
@@ -369,7 +411,7 @@ impl Framer {
         at: Nanos,
         mut bytes: &[u8],
         frames: &mut Frames,
-    ) -> Result<(), Oversized> {
+    ) -> Result<(), FrameError> {
         let head = prefix.skip + prefix.width;
         loop {
             let from_held = !self.line.is_empty();
@@ -382,27 +424,38 @@ impl Framer {
             };
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if length > FRAME_BYTES {
-                return Err(Oversized);
+                return Err(FrameError::Oversized);
             }
+            let name = self.name_of(begun)?;
             let whole = head + length;
             if from_held {
                 bytes = self.hold(bytes, whole);
                 if self.line.len() < whole {
                     return Ok(());
                 }
-                frames.push(at, None, &self.line[head..]);
+                frames.push(at, name, &self.line[head..]);
                 self.line.clear();
             } else {
                 let Some(data) = bytes.get(head..whole) else {
                     break;
                 };
-                frames.push(at, None, data);
+                frames.push(at, name, data);
                 bytes = &bytes[whole..];
             }
         }
         let end = self.line.len() + bytes.len();
         self.hold(bytes, end);
         Ok(())
+    }
+
+    /// The name of the frame that begins with this prefix, from the flags of gRPC.
+    fn name_of(&self, prefix: &[u8]) -> Result<Option<String>, FrameError> {
+        match (self.framing, prefix[0]) {
+            (Framing::Grpc, 0) => Ok(None),
+            (Framing::Grpc, GRPC_TRAILERS) => Ok(Some(TRAILERS.to_owned())),
+            (Framing::Grpc, flags) => Err(FrameError::Flags(flags)),
+            _ => Ok(None),
+        }
     }
 
     /// Appends bytes to those that are held, until so many are held; returns those that are left.
@@ -433,14 +486,8 @@ impl Framer {
                 }
                 return;
             }
-            Framing::LengthPrefixed(prefix) => {
-                let held = std::mem::take(&mut self.line);
-                if let Some(data @ [_, ..]) = held.get(prefix.skip + prefix.width..) {
-                    frames.push(at, None, data);
-                    frames.unfinished = true;
-                }
-                return;
-            }
+            Framing::LengthPrefixed(prefix) => return self.cut_off(prefix, at, frames),
+            Framing::Grpc => return self.cut_off(GRPC, at, frames),
             Framing::Raw => return,
         }
         if !self.line.is_empty() {
@@ -453,6 +500,15 @@ impl Framer {
             self.emit(at, frames);
         }
         frames.unfinished = unfinished;
+    }
+
+    /// Gives the frame whose end did not come as one that is unfinished.
+    fn cut_off(&mut self, prefix: LengthPrefix, at: Nanos, frames: &mut Frames) {
+        let held = std::mem::take(&mut self.line);
+        if let Some(data @ [_, ..]) = held.get(prefix.skip + prefix.width..) {
+            frames.push(at, None, data);
+            frames.unfinished = true;
+        }
     }
 
     /// Returns the memory that it takes for the frame that is not complete, in bytes.
@@ -470,9 +526,9 @@ impl Framer {
         }
     }
 
-    fn check_size(&self) -> Result<(), Oversized> {
+    fn check_size(&self) -> Result<(), FrameError> {
         if self.line.len().max(self.data.len()) > FRAME_BYTES {
-            return Err(Oversized);
+            return Err(FrameError::Oversized);
         }
         Ok(())
     }

@@ -92,6 +92,7 @@ impl From<Framing> for model::frame::Framing {
                 adjust: prefix.adjust,
                 little_endian: prefix.little_endian,
             }),
+            Framing::Grpc => Self::Grpc,
             Framing::Whole => Self::Whole,
             Framing::Raw => Self::Raw,
         }

@@ -2,7 +2,7 @@
 //! backend wrote becomes a request of HTTP here. Which key there is, `resolve` has found.
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use sha2::{Digest, Sha256};
 
 use load::transport::Request;
@@ -65,6 +65,9 @@ pub(crate) fn http_request(
             .map_err(|_| format!("the value of the header `{name}` has invalid characters"))?;
         headers.insert(name, value);
     }
+    if is_grpc(&headers) {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
     let authority = target.authority();
     let body = Bytes::from(encoded.body);
     let mut unsigned = None;
@@ -103,6 +106,13 @@ pub(crate) fn http_request(
     let request = Request::new(version, at, &encoded.method, path, headers, body)
         .map_err(|unsendable| unsendable.to_string())?;
     Ok(Outgoing { request, unsigned })
+}
+
+/// True for a call of gRPC, whose servers refuse clients that do not say that they read trailers
+/// (gRPC over HTTP/2, Requests).
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// The value of a header that nobody but the server may see: HTTP/2 does not keep it in its tables.

@@ -224,8 +224,10 @@ impl<'s> Resolution<'s> {
         let (secrets, api_key, header_names) =
             self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
         let mut request = request_options(scenario);
+        let mut http = scenario.connection.http();
         if let Some((backend, _)) = &backend {
             self.questions(backend);
+            http = self.http(backend);
             request = self.options(backend);
         }
         let trace = self.trace();
@@ -269,7 +271,7 @@ impl<'s> Resolution<'s> {
             tokenizer: planned_tokenizer,
             load,
             request,
-            connection: self.wiring(),
+            connection: self.wiring(http),
             timeouts: timeouts(scenario),
             control: controls(scenario),
             device_metrics: device_metrics(scenario),

@@ -1,12 +1,13 @@
 //! Code that backends of several engines share, so that they stay short: the OpenAI API, the reply
 //! of the native `/generate` routes, the shapes of error bodies, and metrics in the Prometheus text
-//! format; and for the APIs that are not OpenAI's, conversations, tools and the settings that they
-//! lack.
+//! format; for the APIs that are not OpenAI's, conversations, tools and the settings that they
+//! lack; and calls of gRPC.
 
 pub mod conversation;
 pub mod explain;
 pub mod frames;
 pub mod generate;
+pub mod grpc;
 pub mod openai;
 pub mod prometheus;
 pub mod refuse;

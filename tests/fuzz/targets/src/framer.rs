@@ -1,6 +1,6 @@
 //! Cutting a reply into frames.
 
-use model::frame::{Framer, Frames, Framing, LengthPrefix, Oversized};
+use model::frame::{FrameError, Framer, Frames, Framing, LengthPrefix};
 use model::units::Nanos;
 
 use crate::bytes::{Cuts, first};
@@ -45,6 +45,7 @@ fn framing(choice: u8) -> Framing {
             adjust: 0,
             little_endian: choice & 4 != 0,
         }),
+        3 if choice & 0x80 != 0 => Framing::Grpc,
         3 => Framing::Whole,
         _ => Framing::Raw,
     }
@@ -53,7 +54,7 @@ fn framing(choice: u8) -> Framing {
 fn frames<'d>(
     framing: Framing,
     reads: impl Iterator<Item = &'d [u8]>,
-) -> (Result<(), Oversized>, Frames) {
+) -> (Result<(), FrameError>, Frames) {
     let mut framer = Framer::new(framing);
     let mut frames = Frames::default();
     let mut at = 0;

@@ -26,7 +26,7 @@ use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
-use model::frame::{Framer, Frames, Framing};
+use model::frame::{self, Framer, Frames, Framing};
 use model::units::Nanos;
 
 /// Most bytes of an error reply that are kept for the backend to explain.
@@ -287,7 +287,7 @@ impl Sink for Reading {
         let held = self.frames.len();
         self.framer
             .push(at, bytes, &mut self.frames)
-            .map_err(|oversized| oversized.to_string())?;
+            .map_err(|cannot| cannot.to_string())?;
         if self.frames.len() == held {
             return Ok(());
         }
@@ -304,6 +304,18 @@ impl Sink for Reading {
             self.hand_on();
         }
         Ok(())
+    }
+
+    fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
+        match self.framing {
+            Framing::Grpc => {
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), value.as_bytes()));
+                self.take(at, &frame::trailers(fields))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -217,11 +217,15 @@ impl Stream {
         loop {
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.shared.wire.mark_read(marks);
-                        let at = self.shared.wire.read_at();
-                        sink.take(at, &data).map_err(Broke::Refused)?;
-                    }
+                    self.shared.wire.mark_read(marks);
+                    let at = self.shared.wire.read_at();
+                    let taken = match frame.into_data().map_err(|other| other.into_trailers()) {
+                        Ok(data) => sink.take(at, &data),
+                        Err(Ok(fields)) => sink.trailers(at, &fields),
+                        // Further kinds of frames are no part of a reply.
+                        Err(Err(_)) => Ok(()),
+                    };
+                    taken.map_err(Broke::Refused)?;
                 }
                 Some(Err(cause)) => {
                     return Poll::Ready(Err(Broke::Connection(in_words(&cause))));

@@ -155,7 +155,28 @@ fn a_frame_that_lacks_bytes_is_unfinished_and_one_too_long_refused() {
     assert!(cut(FOUR, &[b"\0\0\0"]).is_empty());
     let mut framer = Framer::new(FOUR);
     let pushed = framer.push(Nanos(0), b"\0\xff\xff\xff\xff", &mut Frames::default());
-    assert_eq!(pushed, Err(Oversized));
+    assert_eq!(pushed, Err(FrameError::Oversized));
+}
+
+#[test]
+fn messages_of_grpc_and_their_trailers() {
+    let fields = [("grpc-status", &b"0"[..]), ("grpc-message", b"all well")];
+    let mut reply = b"\0\0\0\0\x02ab\0\0\0\0\0".to_vec();
+    reply.extend(trailers(fields.into_iter()));
+    let said = "grpc-status: 0\r\ngrpc-message: all well\r\n";
+    let expected = [
+        (0, None, "ab".to_owned(), false),
+        (0, None, String::new(), false),
+        (0, Some(TRAILERS.to_owned()), said.to_owned(), false),
+    ];
+    assert_eq!(cut(Framing::Grpc, &[&reply]), expected);
+    for at in 0..=reply.len() {
+        let (head, tail) = reply.split_at(at);
+        assert_eq!(cut(Framing::Grpc, &[head, tail]).len(), 3, "cut at {at}");
+    }
+    let mut framer = Framer::new(Framing::Grpc);
+    let pushed = framer.push(Nanos(0), b"\x01\0\0\0\x01a", &mut Frames::default());
+    assert_eq!(pushed, Err(FrameError::Flags(1)), "a compressed message");
 }
 
 #[test]

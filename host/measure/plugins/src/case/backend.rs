@@ -73,6 +73,7 @@ pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static s
         Framing::EventStream => ("event-stream", &["sse"]),
         Framing::Lines => ("lines", &["lines"]),
         Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
+        Framing::Grpc => ("grpc", &["grpc"]),
         Framing::Whole => ("whole", &["json", "txt"]),
         Framing::Raw => ("raw", &["bin"]),
     }

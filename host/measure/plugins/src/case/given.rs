@@ -7,7 +7,7 @@
 //! | `sample.json` | backend | the sample to send |
 //! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
 //! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
-//! | `reply.sse`, `.lines`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
+//! | `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
@@ -165,7 +165,7 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Extensions of a reply file; the framing decides which.
-pub(super) const REPLIES: [&str; 5] = ["sse", "lines", "json", "txt", "bin"];
+pub(super) const REPLIES: [&str; 6] = ["sse", "lines", "grpc", "json", "txt", "bin"];
 
 /// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {

@@ -74,6 +74,7 @@ fn bodies_of_every_size_can_be_damaged() {
             for framing in [
                 Framing::EventStream,
                 Framing::Lines,
+                Framing::Grpc,
                 Framing::Whole,
                 Framing::Raw,
                 Framing::LengthPrefixed(LengthPrefix {

@@ -64,6 +64,10 @@ impl Resolution<'_> {
             self.planned(made, place, config, Backend::describe, Backend::plugin)
         });
         let backend = backend.map(|(backend, _)| backend);
+        let http = match &backend {
+            Some(backend) => self.http(backend),
+            None => scenario.connection.http(),
+        };
         let targets = self.targets(backend.as_ref());
         let to = targets.as_deref().unwrap_or_default();
         let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
@@ -78,7 +82,7 @@ impl Resolution<'_> {
                     backend,
                     target,
                     secrets,
-                    wiring: self.wiring(),
+                    wiring: self.wiring(http),
                     timeouts: timeouts(scenario),
                     remarks: self.remarks,
                 })

@@ -3,10 +3,10 @@
 use super::Resolution;
 use super::ahead::seen;
 use super::defaults::narrow;
-use model::connection::Trust;
+use model::connection::{Trust, Version};
 use model::session::Cache;
 use model::target::{Target, TargetError};
-use plugins::backend::{Backend, Control};
+use plugins::backend::{Backend, Control, Framing};
 use reader::{Located, Place, Problem};
 use scenario::plan::Wiring;
 
@@ -97,10 +97,37 @@ impl Resolution<'_> {
         None
     }
 
-    pub(super) fn wiring(&self) -> Wiring {
+    /// Returns the version of HTTP: what the scenario sets, and without that what the backend's
+    /// framing needs.
+    pub(super) fn http(&mut self, backend: &Backend) -> Version {
+        let scenario = &self.source.scenario;
+        let streaming = scenario.request.stream();
+        let framing = (backend.open()).and_then(|mut dialect| dialect.framing(streaming));
+        let is_grpc = match framing {
+            Ok(framing) => matches!(framing, Framing::Grpc),
+            Err(error) => {
+                self.faults.add(error, None);
+                false
+            }
+        };
+        match &scenario.connection.http {
+            None if is_grpc => Version::Http2,
+            Some(said) if is_grpc && said.value == Version::Http1 => {
+                let name = &backend.plugin().asked;
+                let problem = Problem::new(format!("the backend `{name}` speaks gRPC"))
+                    .at(said.place.clone(), "which needs HTTP/2");
+                let help = "leave the version out, or set it to \"2\"";
+                self.faults.scenario.push(problem.help(help));
+                said.value
+            }
+            _ => scenario.connection.http(),
+        }
+    }
+
+    pub(super) fn wiring(&self, http: Version) -> Wiring {
         let connection = &self.source.scenario.connection;
         Wiring {
-            http: connection.http(),
+            http,
             reuse: connection.reuse(),
             trust: Trust {
                 ca_cert: (connection.ca_cert.as_ref()).map(|said| seen(self.source, said)),

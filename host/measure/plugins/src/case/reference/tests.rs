@@ -96,7 +96,7 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
         let ending = word.rsplit_once('.').map(|(_, ending)| ending);
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
         [
-            "http", "json", "jsonl", "toml", "txt", "md", "sse", "lines", "bin",
+            "http", "json", "jsonl", "toml", "txt", "md", "sse", "lines", "grpc", "bin",
         ]
         .iter()
         .any(|known| ending == Some(known))
@@ -138,6 +138,7 @@ fn endings_of_replies_are_those_of_the_framings() {
     for framing in [
         Framing::EventStream,
         Framing::Lines,
+        Framing::Grpc,
         Framing::Whole,
         Framing::LengthPrefixed(prefix),
         Framing::Raw,

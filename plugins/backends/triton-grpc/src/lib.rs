@@ -1,0 +1,178 @@
+//! Triton Inference Server over gRPC: its call `ModelStreamInfer`, with a model whose backend is
+//! vLLM (`src/utils/request.py` of Triton's `vllm_backend`). The names of its tensors are those of
+//! that backend.
+#![deny(unsafe_code)]
+
+mod wire;
+
+use prost::Message as _;
+use runner_plugin::dialect::{explain, grpc, openai};
+use runner_plugin::{Authentication, Output, Prompt, Request, Sample, Settings, Usage};
+use runner_plugin::{Backend, Body, Control, Credentials, Error, Frame, Framing, Meaning};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use wire::{Infer, Inferred, Streamed};
+
+/// The service, and what it calls its methods.
+const SERVICE: &str = "/inference.GRPCInferenceService";
+/// The word of Triton's vLLM backend for an answer that goes on: Python's `None` as a text.
+const GOES_ON: &[u8] = b"None";
+
+/// The user's configuration.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {}
+
+/// State of decoding a reply.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    input_tokens: Option<u32>,
+    output_tokens: Option<u32>,
+}
+
+/// The backend.
+pub struct Triton;
+
+impl Backend for Triton {
+    type Config = Config;
+    type State = State;
+
+    fn open(Config {}: Config) -> Result<Self, Error> {
+        Ok(Triton)
+    }
+
+    fn default_url(&self) -> String {
+        "http://127.0.0.1:8001".to_owned()
+    }
+
+    fn control(&self, what: Control) -> Option<Request> {
+        match what {
+            Control::Health => Some(grpc::call(&format!("{SERVICE}/ServerReady"), &[])),
+            // Its metrics are a page of HTTP/1.1 on another port, and it lists models to those who
+            // may change them.
+            Control::ListModels | Control::FlushCache | Control::Metrics => None,
+        }
+    }
+
+    fn credentials(&self) -> Credentials {
+        Credentials {
+            scheme: Authentication::None,
+            variable: None,
+        }
+    }
+
+    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        let text = match &sample.prompt {
+            Prompt::Text(text) => text,
+            Prompt::Tokens(_) => {
+                return Err(Error::InvalidConfig(
+                    "the dataset gives token ids, which Triton's vLLM backend does not take; have \
+                     the dataset give text"
+                        .to_owned(),
+                ));
+            }
+            other => return Err(openai::not_taken(other, "ModelStreamInfer", "chat")),
+        };
+        let sampling = &settings.sampling;
+        let mut parameters = Body::new();
+        parameters
+            .set_some("max_tokens", settings.output_tokens_for(sample))
+            .set_some("min_tokens", settings.min_output_tokens)
+            .set_some("ignore_eos", settings.ignore_eos.then_some(true))
+            .set_some("temperature", sampling.temperature)
+            .set_some("top_p", sampling.top_p)
+            .set_some("top_k", sampling.top_k)
+            .set_some("min_p", sampling.min_p)
+            .set_some("frequency_penalty", sampling.frequency_penalty)
+            .set_some("presence_penalty", sampling.presence_penalty)
+            .set_some("repetition_penalty", sampling.repetition_penalty)
+            .set_some("seed", sampling.seed)
+            .set_some(
+                "stop",
+                (!sampling.stop.is_empty()).then_some(&sampling.stop),
+            )
+            .set_some("lora_name", sample.adapter.as_deref());
+        settings.lay_over(&mut parameters, sample)?;
+        let mut infer = Infer {
+            model: settings.model.clone(),
+            id: sample.id.clone(),
+            ..Infer::default()
+        };
+        infer.text("text_input", text.as_bytes());
+        infer.flag("stream", settings.streaming);
+        infer.flag("exclude_input_in_output", true);
+        infer.text("sampling_parameters", &parameters.to_bytes());
+        for wanted in ["finish_reason", "num_input_tokens", "num_output_tokens"] {
+            infer.flag(&format!("return_{wanted}"), true);
+        }
+        let method = format!("{SERVICE}/ModelStreamInfer");
+        Ok(grpc::call(&method, &infer.encode_to_vec()))
+    }
+
+    fn framing(&self, _: bool) -> Framing {
+        Framing::Grpc
+    }
+
+    fn decode(
+        &self,
+        state: &mut State,
+        frame: &Frame<'_>,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        if let Some(ended) = grpc::ended(frame) {
+            let has_counts = state.input_tokens.is_some() || state.output_tokens.is_some();
+            if has_counts && matches!(ended, Meaning::End) {
+                events.push(Meaning::Usage(Usage {
+                    input_tokens: state.input_tokens,
+                    output_tokens: state.output_tokens,
+                    ..Usage::default()
+                }));
+            }
+            events.push(ended);
+            return Ok(());
+        }
+        let streamed = Streamed::decode(frame.data).map_err(|error| {
+            Error::Protocol(format!("a message is no ModelStreamInferResponse: {error}"))
+        })?;
+        if !streamed.error.is_empty() {
+            let said = explain::in_band(streamed.error.as_bytes());
+            events.push(Meaning::Failure(said));
+            return Ok(());
+        }
+        match streamed.inferred {
+            Some(inferred) => read(state, &inferred, events).map_err(Error::Protocol),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one response: a piece of each answer.
+fn read(state: &mut State, inferred: &Inferred, events: &mut Vec<Meaning>) -> Result<(), String> {
+    let texts = inferred.texts("text_output")?;
+    let tokens = inferred.numbers("num_output_tokens")?;
+    if let Some(count) = inferred.numbers("num_input_tokens")?.first() {
+        state.input_tokens = Some(*count);
+    }
+    for (choice, text) in texts.into_iter().enumerate() {
+        let tokens = tokens.get(choice).copied();
+        if let Some(tokens) = tokens {
+            let so_far = state.output_tokens.get_or_insert_default();
+            *so_far = so_far.saturating_add(tokens);
+        }
+        if !text.is_empty() || tokens.is_some_and(|tokens| tokens > 0) {
+            events.push(Meaning::Text(Output {
+                text: String::from_utf8_lossy(text).into_owned(),
+                tokens,
+                choice: choice as u32,
+            }));
+        }
+    }
+    let finished = inferred.texts("finish_reason")?;
+    if let Some(reason) = finished.first().filter(|reason| **reason != GOES_ON) {
+        events.push(Meaning::Finish(explain::excerpt(reason, 100)));
+    }
+    Ok(())
+}
+
+runner_plugin::export_backend!(Triton);

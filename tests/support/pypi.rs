@@ -1,0 +1,56 @@
+//! Tools from PyPI and the npm registry, installed once for each set of requirements.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use super::lacking::Lack;
+
+/// Packages from PyPI.
+pub const PYPI: Lack = Lack {
+    key: "pypi",
+    what: "packages from PyPI",
+    remedy: "apt-get install python3-venv, and a package index that pip reaches",
+};
+/// One installation at a time: pip's downloads share a cache.
+static INSTALLS: Mutex<()> = Mutex::new(());
+
+/// Installs into a folder once for each version of what is asked for. What failed, in words.
+pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(), String> {
+    let stamp = folder.join("asked");
+    if std::fs::read_to_string(&stamp).is_ok_and(|known| known == asked) {
+        return Ok(());
+    }
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).unwrap();
+    for step in steps {
+        let output = step.output();
+        let output = output.map_err(|cause| format!("{step:?}: {cause}"))?;
+        if !output.status.success() {
+            let said = [output.stderr, output.stdout].concat();
+            return Err(format!("{step:?}: {}", String::from_utf8_lossy(&said)));
+        }
+    }
+    std::fs::write(&stamp, asked).unwrap();
+    Ok(())
+}
+
+/// Python with packages, in a folder of its own. What failed, in words.
+pub fn python(folder: &Path, requirements: &str) -> Result<PathBuf, String> {
+    let _installs = INSTALLS.lock();
+    let python = folder.join("bin/python");
+    let list = folder.join("requirements.txt");
+    let mut environment = Command::new("python3");
+    environment.args(["-m", "venv"]).arg(folder);
+    let mut write = Command::new("sh");
+    write
+        .args(["-c", "printf %s \"$0\" > \"$1\"", requirements])
+        .arg(&list);
+    let mut install = Command::new(&python);
+    install
+        // Most of what is installed is never imported.
+        .args(["-m", "pip", "install", "--quiet", "--no-compile"])
+        .args(["--disable-pip-version-check", "--requirement"])
+        .arg(&list);
+    prepared(folder, requirements, &mut [environment, write, install]).map(|()| python)
+}
