@@ -140,6 +140,9 @@ pub struct Claim {
     /// The way to make one number of many.
     #[serde(default)]
     pub fold: Option<Fold>,
+    /// True if the client leaves the figure out where it is zero.
+    #[serde(default)]
+    pub zero_is_left_out: bool,
     /// The error that the client's own documentation states: `5ms` or `2%`.
     #[serde(default)]
     pub error: Option<String>,

@@ -1,6 +1,6 @@
 //! A client's own figures: reads them from the files that it left, by its profile.
 //!
-//! It reads what is there and fills in nothing. The formats of other tools are `audit`'s; here are
+//! It reads what is there and fills in nothing but the zeros that a client says it leaves out. The formats of other tools are `audit`'s; here are
 //! the three plain ones: JSON, JSON lines, and text.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,8 @@ impl Sources {
         Sources(sources.collect())
     }
 
-    /// A figure; nothing where the client does not state it.
+    /// A figure; nothing where the client does not state it, and does not say that it leaves a zero
+    /// out.
     ///
     /// # Errors
     /// The reason why its source cannot be read.
@@ -88,7 +89,7 @@ impl Sources {
             value: value * unit,
             rounding: 0.0,
         };
-        Ok(match content {
+        let said = match content {
             Content::Unreadable(why) => return Err(format!("source `{}`: {why}", source.name)),
             Content::Json(values) | Content::Lines(values) => {
                 let many = at.contains('*') || matches!(content, Content::Lines(_));
@@ -118,7 +119,8 @@ impl Sources {
                 group.and_then(|digits| stated(digits, unit))
             }
             Content::Claim(audited) => of_claim(audited, claim, quantity, name, wanted),
-        })
+        };
+        Ok(said.or_else(|| claim.zero_is_left_out.then(|| exact(0.0))))
     }
 }
 

@@ -239,6 +239,18 @@ fn what_fits_no_definition_is_wrong() {
 }
 
 #[test]
+fn a_zero_that_is_left_out_is_one() {
+    let profile = PROFILE.replace(
+        "[figures.\"requests.successful\"]",
+        "[figures.\"requests.successful\"]\nzero-is-left-out = true",
+    );
+    let (_, checks) = judged(CASE, &profile, &with("good", json!(null)));
+    let named = |check: &&Check| check.figure == "requests.successful";
+    let check = checks.iter().find(named).unwrap();
+    assert_eq!((check.verdict, check.said), (Verdict::Wrong, Some(0.0)));
+}
+
+#[test]
 fn an_error_that_is_stated_is_allowed() {
     let check = off(&with("itl", json!(115.0))).unwrap();
     assert_eq!(check.verdict, Verdict::WithinStatedError);

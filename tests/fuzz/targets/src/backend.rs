@@ -38,6 +38,9 @@ mod tensorrt_llm;
 #[path = "../../../../plugins/backends/tgi/src/lib.rs"]
 mod tgi;
 #[allow(missing_docs)]
+#[path = "../../../../plugins/backends/triton-grpc/src/lib.rs"]
+mod triton_grpc;
+#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/vllm/src/lib.rs"]
 mod vllm;
 
@@ -45,7 +48,7 @@ mod vllm;
 const STATE_BYTES: usize = 64 << 10;
 
 /// The backends, each with a configuration for every way in which it reads replies.
-pub(crate) const CONFIGURED: [(&str, &str); 18] = [
+pub(crate) const CONFIGURED: [(&str, &str); 19] = [
     ("openai", "{}"),
     ("openai", r#"{"route":"completions"}"#),
     ("vllm", "{}"),
@@ -64,6 +67,7 @@ pub(crate) const CONFIGURED: [(&str, &str); 18] = [
     ("tgi", "{}"),
     ("tgi", r#"{"route":"chat"}"#),
     ("openai", r#"{"route":"transcriptions"}"#),
+    ("triton-grpc", "{}"),
 ];
 
 /// The kind of one of an engine's answers.
@@ -152,6 +156,7 @@ fn native((name, config): (&str, &str)) -> Box<dyn Native> {
         "openai" => opened::<openai::OpenAi>(config),
         "tensorrt-llm" => opened::<tensorrt_llm::TensorRtLlm>(config),
         "tgi" => opened::<tgi::Tgi>(config),
+        "triton-grpc" => opened::<triton_grpc::Triton>(config),
         "vllm" => opened::<vllm::Vllm>(config),
         "sglang" => opened::<sglang::Sglang>(config),
         _ => opened::<lmdeploy::Lmdeploy>(config),

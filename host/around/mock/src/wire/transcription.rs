@@ -79,7 +79,7 @@ impl Wire for Vllm {
         }
     }
 
-    fn whole(&self, answer: &Answer, _: f64, out: &mut Vec<u8>) {
+    fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
         let seconds = self.heard.seconds;
         if self.heard.form == ReplyForm::VerboseJson {
             return verbose(answer, seconds, out);
@@ -151,7 +151,7 @@ impl Wire for OpenAi {
         out.extend_from_slice(b"}\n\n");
     }
 
-    fn whole(&self, answer: &Answer, _: f64, out: &mut Vec<u8>) {
+    fn whole(&self, answer: &Answer, _: Piece, out: &mut Vec<u8>) {
         match self.heard.form {
             ReplyForm::Text => {
                 out.extend_from_slice(answer.content().as_bytes());
