@@ -21,15 +21,35 @@ use model::hex;
 /// editors and on git, and a form's lines end in both.
 const RETURN: &str = "␍";
 
-/// `request.http`: method and path, header fields, an empty line, the body.
+/// `request.http`: method and path, header fields, an empty line, the body. A message of gRPC stands
+/// there as [hexadecimal digits](dump).
 pub fn request(request: &Request) -> String {
     let mut text = format!("{} {}\n", request.method, request.path);
     for (name, value) in &request.headers {
         text += &format!("{name}: {value}\n");
     }
-    if !request.body.is_empty() {
+    let is_grpc = (request.headers.iter()).any(|(_, value)| value.starts_with("application/grpc"));
+    if is_grpc {
+        text += &format!("\n{}", dump(&request.body));
+    } else if !request.body.is_empty() {
         let body = String::from_utf8_lossy(&request.body);
         text += &format!("\n{}\n", body.replace('\r', RETURN));
+    }
+    text
+}
+
+/// Bytes as lines of sixteen, each in hexadecimal digits and as ASCII, with a full stop for what
+/// has no character.
+fn dump(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(16) {
+        let digits: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        let shown = |byte: &u8| match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => '.',
+        };
+        let letters: String = line.iter().map(shown).collect();
+        text += &format!("{:<47}  {letters}\n", digits.join(" "));
     }
     text
 }
