@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use serde_saphyr::options::{NonFiniteFloatPolicy, Options};
-use serde_saphyr::{Error, budget, options};
+use serde_saphyr::{Error, alias_limits, budget, options};
 
 /// A text that is not read.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Wrong {
 
 /// The bounds, in words.
 const BOUNDS: &str = "it is more than a report can be: one document of at most 1,000,000 values, \
-    128 of them inside each other, with aliases that repeat at most 100,000";
+    128 of them inside each other, with aliases that repeat at most 10,000";
 
 fn bounds() -> Options {
     options! {
@@ -27,9 +27,10 @@ fn bounds() -> Options {
             max_nodes: 1_000_000,
             max_events: 2_500_000,
             max_documents: 1,
-            max_recorded_anchor_events: 100_000,
-            max_recorded_anchor_bytes: 16 << 20,
+            max_recorded_anchor_events: 10_000,
+            max_recorded_anchor_bytes: 1 << 20,
         },
+        alias_limits: alias_limits! { max_total_replayed_events: 10_000 },
         // As in the JSON of Python tools, what is no number of JSON is null.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
