@@ -459,6 +459,14 @@ mod tests {
             ("usage = 'sometimes'", "expected one of `final`, `always`"),
             ("models = 5", "`models`: expected a string"),
             (
+                "server-timings = 1.5",
+                "`server-timings`: expected a number from 0 to 1, found 1.5",
+            ),
+            (
+                "[counts]\nsteps-by-accepted = []",
+                "`counts.steps-by-accepted`: expected 1 to 256 numbers, found 0",
+            ),
+            (
                 "[[fault]]\nkind = 'cut'",
                 "script:1:1: `fault`: a fault of kind `cut` needs `after-tokens`",
             ),

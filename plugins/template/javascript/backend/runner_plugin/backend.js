@@ -225,12 +225,14 @@ export class Events {
 
   /**
    * The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server reports
-   * it; a list that does not add up to the steps is left out.
+   * it; what is no list, or does not add up to the steps, is left out. No event if `steps` is no count.
    */
   speculation(steps, stepsByAccepted = []) {
-    const sum = stepsByAccepted.reduce((sum, more) => sum + (count(more) ?? NaN), 0);
-    const addsUp = stepsByAccepted.length <= 1024 && sum === steps;
-    this.add("speculation", { steps, stepsByAccepted: addsUp ? stepsByAccepted : [] });
+    if (count(steps) === null) return;
+    const list = Array.isArray(stepsByAccepted) ? stepsByAccepted : [];
+    const sum = list.reduce((sum, more) => sum + (count(more) ?? NaN), 0);
+    const addsUp = list.length <= 1024 && sum === steps;
+    this.add("speculation", { steps, stepsByAccepted: addsUp ? list : [] });
   }
 
   /** The finish reason, in the server's own word. */

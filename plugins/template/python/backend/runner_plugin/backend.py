@@ -162,8 +162,10 @@ class Events:
 
     def speculation(self, steps, steps_by_accepted=()):
         """The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server
-        reports it; a list that does not add up to the steps is left out."""
-        listed = list(steps_by_accepted)
+        reports it; what is no list, or does not add up to the steps, is left out. No event if `steps` is no count."""
+        if count(steps) is None:
+            return
+        listed = steps_by_accepted if isinstance(steps_by_accepted, list) else []
         adds_up = len(listed) <= 1024 and None not in map(count, listed) and sum(listed) == steps
         self._add(api.Meaning_Speculation(api.Speculation(steps, listed if adds_up else [])))
 
