@@ -90,12 +90,11 @@ fn each_exchange_is_what_the_server_logged() {
             Some(_) => (Some(Class::InBandError), None),
         };
         assert_eq!(class(exchange), wanted, "{id}: {:?}", exchange.outcome);
-        assert_eq!(
-            exchange.outcome.reason(),
-            reason,
-            "{id}: {:?}",
-            exchange.outcome
-        );
+        let seen = match &exchange.outcome {
+            Outcome::Incomplete { reason, .. } => *reason,
+            Outcome::Ok => None,
+        };
+        assert_eq!(seen, reason, "{id}: {:?}", exchange.outcome);
         let text: String = served.pieces.iter().map(|(text, _)| &**text).collect();
         assert_eq!(exchange.output, text, "{id}");
         let pieces = exchange
