@@ -123,7 +123,7 @@ fn all_mistakes_of_all_cases_are_told_at_once() {
         "cases/b/: a backend's case needs a sample.json",
         "cases/b/: a case has one reply, but this one has several",
         "cases/b/reply.ok.json: `ok` is not an error status",
-        "cases/b/reply.xml: a reply file must end in .sse, .lines, .json, .txt, .bin",
+        "cases/b/reply.xml: a reply file must end in .sse, .lines, .grpc, .json, .txt, .bin",
         "cases/c/control.txt: expected one of health, list-models, flush-cache, metrics",
         "cases/d/case.toml: a backend case has no such file",
     ] {

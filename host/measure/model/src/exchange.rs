@@ -102,7 +102,7 @@ pub struct Exchange {
     pub usage: Option<Usage>,
     /// The server's own timings, if it reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timings: Option<Timings>,
+    pub timings: Option<ServerTimings>,
     /// The steps of speculative decoding, if the server reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
@@ -299,7 +299,7 @@ pub struct Usage {
 /// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Timings {
+pub struct ServerTimings {
     /// From when the server had the request in its queue until it began to work on it for the first
     /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -13,7 +13,7 @@ use crate::compatible::{self, Compatible, Keep, Tool};
 use crate::exchanges::reply;
 use crate::{csv, json, page, published, text};
 use model::exchange::{Class, Event, Exchange, Kind, Outcome, Phase, Speculation};
-use model::exchange::{Timings, Turn, Usage};
+use model::exchange::{ServerTimings, Turn, Usage};
 use model::units::Nanos;
 use runs::folder;
 
@@ -104,7 +104,7 @@ fn any_record() -> impl Strategy<Value = Exchange> {
                 input_audio_tokens: reasoning,
                 output_audio_tokens: output,
             });
-            exchange.timings = Some(Timings {
+            exchange.timings = Some(ServerTimings {
                 queue: granted,
                 prefill: sent,
                 first_token: first,

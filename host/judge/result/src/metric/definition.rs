@@ -1,7 +1,7 @@
 //! The formulas: each metric of the catalogue for one exchange that has been read.
 
 use super::reading::Reading;
-use model::exchange::{Exchange, Timings, Usage};
+use model::exchange::{Exchange, ServerTimings, Usage};
 use model::units::Nanos;
 
 impl Reading<'_> {
@@ -249,7 +249,7 @@ impl Reading<'_> {
     }
 
     /// One of the server's own timings, in milliseconds.
-    fn timing(&self, part: fn(&Timings) -> Option<Nanos>) -> Option<f64> {
+    fn timing(&self, part: fn(&ServerTimings) -> Option<Nanos>) -> Option<f64> {
         part(self.exchange.timings.as_ref()?).map(Nanos::as_millis_f64)
     }
 

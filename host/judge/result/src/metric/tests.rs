@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
 use model::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool, Usage};
-use model::exchange::{Connection, Exchange, Speculation, Timings};
+use model::exchange::{Connection, Exchange, ServerTimings, Speculation};
 
 const NONE: [f64; 0] = [];
 
@@ -70,7 +70,7 @@ fn every_definition_by_hand() {
     [usage.draft_tokens, usage.accepted_draft_tokens] = [12, 3].map(Some);
     [usage.input_image_tokens, usage.input_video_tokens] = [576, 48].map(Some);
     usage.input_audio_tokens = Some(0);
-    chat.timings = Some(Timings {
+    chat.timings = Some(ServerTimings {
         queue: Some(ms(7)),
         prefill: Some(ms(60)),
         first_token: Some(ms(90)),
@@ -184,10 +184,10 @@ fn what_a_server_states_of_itself_in_parts() {
         (None, Some(30), None),
         (Some(2), None, None),
     ] {
-        exchange.timings = Some(Timings {
+        exchange.timings = Some(ServerTimings {
             queue: queue.map(ms),
             prefill: prefill.map(ms),
-            ..Timings::default()
+            ..ServerTimings::default()
         });
         let ttft: Vec<f64> = ttft.map(f64::from).into_iter().collect();
         assert_eq!(samples("server-ttft", &exchange), ttft);

@@ -5,7 +5,7 @@
 //! [`Open::finish`] and [`Due::unsent`] make of these, and both take an outcome.
 
 use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts};
-use super::{Speculation, Timings, Usage, Vectors};
+use super::{ServerTimings, Speculation, Usage, Vectors};
 use crate::units::Nanos;
 
 /// A request that is written and not yet due.
@@ -85,7 +85,7 @@ pub struct Reply {
     /// Counts of tokens that the server reported, if it did.
     pub usage: Option<Usage>,
     /// The server's own timings, if it reported them.
-    pub timings: Option<Timings>,
+    pub timings: Option<ServerTimings>,
     /// The steps of speculative decoding, if the server reported them.
     pub speculation: Option<Speculation>,
 }

@@ -43,9 +43,9 @@ impl From<Usage> for exchange::Usage {
     }
 }
 
-impl From<Timings> for exchange::Timings {
+impl From<Timings> for exchange::ServerTimings {
     fn from(timings: Timings) -> Self {
-        exchange::Timings {
+        exchange::ServerTimings {
             queue: timings.queue.map(Nanos::from_millis_f64),
             prefill: timings.prefill.map(Nanos::from_millis_f64),
             first_token: timings.first_token.map(Nanos::from_millis_f64),

@@ -68,9 +68,9 @@ fn damage_is_of_many_kinds_the_same_each_time_and_never_of_nothing() {
 #[test]
 fn bodies_of_every_size_can_be_damaged() {
     for size in 0..40 {
-        let body = &BODY[..size];
+        let messages = [&b"\0\0\0\0\x28"[..], &BODY[..40]].concat();
         for seed in 0..200 {
-            damage::body(body, &mut Dice::new(seed));
+            damage::body(&BODY[..size], &mut Dice::new(seed));
             for framing in [
                 Framing::EventStream,
                 Framing::Lines,
@@ -84,6 +84,10 @@ fn bodies_of_every_size_can_be_damaged() {
                     little_endian: false,
                 }),
             ] {
+                let body = match framing {
+                    Framing::Grpc => &messages[..size],
+                    _ => &BODY[..size],
+                };
                 let whole = frames(framing, body);
                 damage::cut(framing, body, &mut Dice::new(seed));
                 if !whole.is_empty() {

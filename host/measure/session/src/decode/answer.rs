@@ -9,7 +9,9 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
-use model::exchange::{Class, Event, Kind, Ranked, Reply, Speculation, Timings, Usage, Vectors};
+use model::exchange::{
+    Class, Event, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,
+};
 use model::frame::Frames;
 use model::units::Nanos;
 use plugins::backend::{Fold, Meaning};
@@ -55,7 +57,7 @@ pub(super) struct Answer {
     log: Log,
     finish: Option<String>,
     usage: Option<Usage>,
-    timings: Option<Timings>,
+    timings: Option<ServerTimings>,
     speculation: Option<Speculation>,
     vectors: Option<Vectors>,
     order: Vec<Ranked>,
@@ -381,10 +383,10 @@ mod tests {
         }
         assert!(!answer.has_output());
         let reply = answer.into_reply().unwrap();
-        let last = Timings {
+        let last = ServerTimings {
             first_token: Some(Nanos(12_250_000)),
             decode: Some(Nanos(0)),
-            ..Timings::default()
+            ..ServerTimings::default()
         };
         assert_eq!(reply.timings, Some(last));
         let steps = reply.speculation.unwrap();

@@ -101,7 +101,9 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, name).unwrap();
         };
-        ["b.txt", "a/1.flac", "a/.hidden", ".git/x"].map(write);
+        for name in ["b.txt", "a/1.flac", "a/.hidden", ".git/x"] {
+            write(name);
+        }
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("b.txt", folder.path().join("link.txt")).unwrap();

@@ -114,8 +114,10 @@ impl Resolution<'_> {
             None if is_grpc => Version::Http2,
             Some(said) if is_grpc && said.value == Version::Http1 => {
                 let name = &backend.plugin().asked;
-                let problem = Problem::new(format!("the backend `{name}` speaks gRPC"))
-                    .at(said.place.clone(), "which needs HTTP/2");
+                let problem = Problem::new(format!(
+                    "the backend `{name}` speaks gRPC, which needs HTTP/2"
+                ))
+                .at(said.place.clone(), "another version");
                 let help = "leave the version out, or set it to \"2\"";
                 self.faults.scenario.push(problem.help(help));
                 said.value
