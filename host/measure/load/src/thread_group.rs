@@ -53,7 +53,8 @@ impl ThreadGroup {
         &self.signal
     }
 
-    /// Starts a named thread, and has it watched if the run is.
+    /// Starts a named thread, and has it watched if the run is: from the beginning, however busy the
+    /// machine.
     ///
     /// # Errors
     /// If the system starts no thread.
@@ -64,18 +65,22 @@ impl ThreadGroup {
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<GroupThread<T>> {
         let (group, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
+        let (enlisted, is_enlisted) = crossbeam_channel::bounded::<()>(0);
         let watched = move || {
             group.guard(&own_name, || {
                 if let Some(vitals) = vitals {
                     vitals.enlist_this(&own_name);
                 }
+                drop(enlisted);
                 body()
             })
         };
-        std::thread::Builder::new()
+        let started = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(watched)
-            .map(GroupThread)
+            .spawn(watched)?;
+        // Nothing is sent: the other end is dropped.
+        let _ = is_enlisted.recv();
+        Ok(GroupThread(started))
     }
 
     /// Does this on the calling thread, under this name. `None` if it panics, which ends the run.

@@ -74,25 +74,13 @@ impl Backend for Triton {
             }
             other => return Err(openai::not_taken(other, "ModelStreamInfer", "chat")),
         };
-        let sampling = &settings.sampling;
         let mut parameters = Body::new();
         parameters
             .set_some("max_tokens", settings.output_tokens_for(sample))
             .set_some("min_tokens", settings.min_output_tokens)
             .set_some("ignore_eos", settings.ignore_eos.then_some(true))
-            .set_some("temperature", sampling.temperature)
-            .set_some("top_p", sampling.top_p)
-            .set_some("top_k", sampling.top_k)
-            .set_some("min_p", sampling.min_p)
-            .set_some("frequency_penalty", sampling.frequency_penalty)
-            .set_some("presence_penalty", sampling.presence_penalty)
-            .set_some("repetition_penalty", sampling.repetition_penalty)
-            .set_some("seed", sampling.seed)
-            .set_some(
-                "stop",
-                (!sampling.stop.is_empty()).then_some(&sampling.stop),
-            )
             .set_some("lora_name", sample.adapter.as_deref());
+        openai::set_sampling(&mut parameters, &settings.sampling);
         settings.lay_over(&mut parameters, sample)?;
         let mut infer = Infer {
             model: settings.model.clone(),
