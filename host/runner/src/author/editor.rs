@@ -65,8 +65,26 @@ fn typings(project: &Project, kind: Kind, shell: Shell<'_>) -> Result<(), Author
     if std::fs::read_to_string(&stamp).is_ok_and(|known| known == contract) {
         return Ok(());
     }
-    python::bindings(project, kind, &folder, shell)?;
+    // componentize-py writes over nothing that is there, and other stubs may stand beside its own.
+    let fresh = folder.join(".new");
+    let _ = std::fs::remove_dir_all(&fresh);
+    std::fs::create_dir_all(&folder).map_err(AuthorError::system("create", &folder))?;
+    python::bindings(project, kind, &fresh, shell)?;
+    replace(&fresh, &folder).map_err(AuthorError::system("write", &folder))?;
     std::fs::write(&stamp, contract).map_err(AuthorError::system("write", &stamp))
+}
+
+/// Moves what a folder holds into another one, in the place of what has the same names there.
+fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let there = to.join(entry.file_name());
+        if there.is_dir() {
+            std::fs::remove_dir_all(&there)?;
+        }
+        std::fs::rename(entry.path(), there)?;
+    }
+    std::fs::remove_dir(from)
 }
 
 fn digest(wit: &Path, kind: Kind) -> String {
@@ -82,4 +100,30 @@ fn digest(wit: &Path, kind: Kind) -> String {
         all.update(std::fs::read(file.path()).unwrap_or_default());
     }
     hex(&all.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replace;
+
+    #[test]
+    fn what_is_new_replaces_what_has_its_name_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for (path, text) in [
+            ("new/world/a.pyi", "new"),
+            ("new/b.py", "new"),
+            ("old/world/gone.pyi", "old"),
+            ("old/b.py", "old"),
+            ("old/own.pyi", "mine"),
+        ] {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::fs::write(at(path), text).unwrap();
+        }
+        replace(&at("new"), &at("old")).unwrap();
+        assert!(!at("new").exists() && !at("old/world/gone.pyi").exists());
+        let text = |path: &str| std::fs::read_to_string(at(path)).unwrap();
+        let now = ["old/world/a.pyi", "old/b.py", "old/own.pyi"].map(text);
+        assert_eq!(now, ["new", "new", "mine"]);
+    }
 }
