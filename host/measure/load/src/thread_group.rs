@@ -65,7 +65,9 @@ impl ThreadGroup {
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<GroupThread<T>> {
         let (group, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
-        let (enlisted, is_enlisted) = crossbeam_channel::bounded::<()>(0);
+        let (enlisted, is_enlisted) = (vitals.as_ref())
+            .map(|_| crossbeam_channel::bounded::<()>(0))
+            .unzip();
         let watched = move || {
             group.guard(&own_name, || {
                 if let Some(vitals) = vitals {
@@ -78,8 +80,10 @@ impl ThreadGroup {
         let started = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(watched)?;
-        // Nothing is sent: the other end is dropped.
-        let _ = is_enlisted.recv();
+        if let Some(is_enlisted) = is_enlisted {
+            // Nothing is sent: the other end is dropped.
+            let _ = is_enlisted.recv();
+        }
         Ok(GroupThread(started))
     }
 
