@@ -360,13 +360,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let (end, at, mut connection) = if is_success {
             reply.head(head.status, &head.headers);
             // A reply of gRPC without a message has its trailer fields in its head.
-            match head.headers.contains_key(GRPC_STATUS) {
-                true => match reading.trailers(connection.last_read(), &head.headers) {
-                    Ok(()) => reading.frames(connection).await,
-                    Err(wrong) => return End::Broke(Class::Protocol, wrong),
-                },
-                false => reading.frames(connection).await,
+            if head.headers.contains_key(GRPC_STATUS)
+                && let Err(wrong) = reading.trailers(connection.last_read(), &head.headers)
+            {
+                return End::Broke(Class::Protocol, wrong);
             }
+            reading.frames(connection).await
         } else {
             let (end, at) = reading.error_body(&mut connection, &head.headers).await;
             (end, at, connection)

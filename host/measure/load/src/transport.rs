@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use model::clock::Clock;
@@ -92,7 +93,7 @@ pub trait Sink {
     /// Takes the trailer fields, after the last bytes. Most replies have none.
     ///
     /// # Errors
-    /// Why they are refused, for people.
+    /// The reason why they are refused, for people.
     fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
         let _ = (at, fields);
         Ok(())
@@ -266,11 +267,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// # Errors
     /// What broke the connection, for people.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
-        struct Keep(Vec<u8>, usize, Option<String>);
+        struct Keep {
+            body: Vec<u8>,
+            most: usize,
+            failed: Option<String>,
+        }
         impl Sink for Keep {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
-                let room = self.1.saturating_sub(self.0.len());
-                self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                let room = self.most.saturating_sub(self.body.len());
+                self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 match bytes.len() > room {
                     true => Err("it is longer than what is kept of it".to_owned()),
                     false => Ok(()),
@@ -278,7 +283,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             }
 
             fn trailers(&mut self, _: Nanos, fields: &HeaderMap) -> Result<(), String> {
-                self.2 = failed_call(fields);
+                self.failed = failed_call(fields);
                 Ok(())
             }
         }
@@ -291,15 +296,28 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         if let Some(failed) = failed_call(&head.headers) {
             return Err(failed);
         }
-        let mut body = Keep(Vec::new(), most, None);
-        match poll_fn(|cx| self.poll_body(cx, &marks, &mut body)).await {
-            Ok(()) | Err(Broke::Refused(_)) => match body.2 {
+        let mut kept = Keep {
+            body: Vec::new(),
+            most,
+            failed: None,
+        };
+        match poll_fn(|cx| self.poll_body(cx, &marks, &mut kept)).await {
+            Ok(()) | Err(Broke::Refused(_)) => match kept.failed {
                 Some(failed) => Err(failed),
-                None => Ok((head, body.0)),
+                None => Ok((head, kept.body)),
             },
             Err(Broke::Connection(what)) => Err(what),
         }
     }
+}
+
+/// Header fields of replies that plugins do not see.
+const HIDDEN: [&str; 2] = ["set-cookie", "set-cookie2"];
+
+/// The fields of a reply, or of its trailers, that plugins may see.
+pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+    let fields = fields.iter();
+    fields.filter(|(name, _)| !HIDDEN.contains(&name.as_str()))
 }
 
 /// The field of gRPC that says how a call ended.
@@ -313,4 +331,19 @@ fn failed_call(fields: &HeaderMap) -> Option<String> {
     Some(format!(
         "the call ended with gRPC status {status}: {message}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_are_not_seen() {
+        let mut fields = HeaderMap::new();
+        for (name, value) in [("set-cookie", "a=secret"), ("grpc-status", "0")] {
+            fields.insert(name, HeaderValue::from_static(value));
+        }
+        let seen: Vec<&str> = visible(&fields).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(seen, ["grpc-status"]);
+    }
 }

@@ -224,10 +224,9 @@ impl<'s> Resolution<'s> {
         let (secrets, api_key, header_names) =
             self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
         let mut request = request_options(scenario);
-        let mut http = scenario.connection.http();
+        let http = self.http(backend.as_ref().map(|(backend, _)| backend));
         if let Some((backend, _)) = &backend {
             self.questions(backend);
-            http = self.http(backend);
             request = self.options(backend);
         }
         let trace = self.trace();
@@ -454,7 +453,7 @@ impl<'s> Resolution<'s> {
         })
     }
 
-    /// Where the scenario names a file, or the folder that it is in.
+    /// The place where the scenario names a file, or the folder that it is in.
     fn place_of(&self, name: &str) -> &Place {
         let files = &self.source.scenario.dataset.files;
         let mut named = name;

@@ -22,7 +22,7 @@ use tokio::time::Sleep;
 use super::lazy_timer::LazyTimer;
 use super::{End, Reply, Worker};
 use crate::backlog::{Backlog, Gate, Held};
-use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered};
+use crate::transport::{Connection, Head, Marks, Request, Sink, Unanswered, visible};
 use model::clock::Clock;
 use model::connection::Timeouts;
 use model::exchange::Class;
@@ -309,9 +309,7 @@ impl Sink for Reading {
     fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
         match self.framing {
             Framing::Grpc => {
-                let fields = fields
-                    .iter()
-                    .map(|(name, value)| (name.as_str(), value.as_bytes()));
+                let fields = visible(fields).map(|(name, value)| (name.as_str(), value.as_bytes()));
                 self.take(at, &frame::trailers(fields))
             }
             _ => Ok(()),

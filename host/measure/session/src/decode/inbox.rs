@@ -17,6 +17,7 @@ use super::answer::Answer;
 use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
+use load::transport::visible;
 use model::exchange::Open;
 use model::frame::Frames;
 use model::units::Nanos;
@@ -24,8 +25,6 @@ use plugins::backend::Head;
 
 /// Most frames handed to the plugin in one call.
 const BATCH: usize = 256;
-/// Header fields of replies that plugins do not see.
-const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 /// Most bytes of frames handed to the plugin in one call, if there is more than one frame.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -138,24 +137,25 @@ impl Replies for Inboxes {
     }
 }
 
+/// The head of a reply as a plugin sees it: without fields that are hidden, or no text.
+pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> Head {
+    let fields = visible(headers).filter_map(|(name, value)| {
+        let value = value.to_str().ok()?;
+        Some((name.as_str().to_owned(), value.to_owned()))
+    });
+    Head {
+        status,
+        headers: fields.collect(),
+        streaming,
+    }
+}
+
 /// A reader's end of an inbox.
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
     fn head(&self, status: u16, headers: &HeaderMap) {
-        let fields = headers
-            .iter()
-            .filter(|(name, _)| !HIDDEN_HEADERS.contains(&name.as_str()));
-        let fields = fields.filter_map(|(name, value)| {
-            let value = value.to_str().ok()?;
-            Some((name.as_str().to_owned(), value.to_owned()))
-        });
-        let head = Head {
-            status,
-            headers: fields.collect(),
-            streaming: self.0.streaming,
-        };
-        self.0.lock().head = Some(head);
+        self.0.lock().head = Some(seen_head(status, headers, self.0.streaming));
     }
 
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {

@@ -9,6 +9,7 @@ use hyper::header::CONTENT_TYPE;
 use super::shape::shape;
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
+use crate::decode::inbox::seen_head;
 use crate::resolve::Alone;
 use load::question;
 use load::transport::{Connect, Head};
@@ -16,7 +17,7 @@ use model::clock::{Clock, date};
 use model::frame::{Framer, Frames};
 use model::units::Nanos;
 use plugins::PluginError;
-use plugins::backend::{self, Dialect, Fold, Framing, Meaning, Reason, Refusal, Request};
+use plugins::backend::{Dialect, Fold, Framing, Meaning, Reason, Refusal, Request};
 use runs::probe::{Outcome, Shape};
 
 /// The most requests that a server is sent.
@@ -24,8 +25,6 @@ const MOST_REQUESTS: u32 = 16;
 /// Longest time for which an answer is waited for, whatever the run's timeout: a user sits in front
 /// of it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Header fields of replies that plugins do not see.
-const HIDDEN_HEADERS: [&str; 2] = ["set-cookie", "set-cookie2"];
 
 /// Asks a server, and counts.
 pub(super) struct Asker<'c, C> {
@@ -256,16 +255,7 @@ fn read(
     streaming: bool,
     frames: &Frames,
 ) -> Result<Vec<(usize, Meaning)>, PluginError> {
-    let fields = (head.headers.iter())
-        .filter(|(name, _)| !HIDDEN_HEADERS.contains(&name.as_str()))
-        .filter_map(|(name, value)| {
-            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-        });
-    let begun = dialect.begin(&backend::Head {
-        status: head.status,
-        headers: fields.collect(),
-        streaming,
-    })?;
+    let begun = dialect.begin(&seen_head(head.status, &head.headers, streaming))?;
     dialect.decode(&mut Fold::new(begun), &mut frames.clone())
 }
 

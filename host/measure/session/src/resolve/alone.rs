@@ -64,10 +64,7 @@ impl Resolution<'_> {
             self.planned(made, place, config, Backend::describe, Backend::plugin)
         });
         let backend = backend.map(|(backend, _)| backend);
-        let http = match &backend {
-            Some(backend) => self.http(backend),
-            None => scenario.connection.http(),
-        };
+        let http = self.http(backend.as_ref());
         let targets = self.targets(backend.as_ref());
         let to = targets.as_deref().unwrap_or_default();
         let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);

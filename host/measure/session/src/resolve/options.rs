@@ -104,9 +104,7 @@ impl Inputs {
             Prompt::Embedding(_) | Prompt::Ranking(_)
         )
     }
-}
 
-impl Inputs {
     /// True if nothing but a sound was taken.
     fn is_sound(&self) -> bool {
         let Prompt::Messages(messages) = &self.sample.prompt else {
@@ -210,9 +208,7 @@ impl Resolution<'_> {
         }
         kept
     }
-}
 
-impl Resolution<'_> {
     /// Says that answers end where the model ends them, or that the scenario asks for what the
     /// backend cannot express.
     fn without_ignore_eos(&mut self, dialect: &mut Dialect, asked: Option<&Inputs>) {

@@ -99,31 +99,32 @@ impl Resolution<'_> {
 
     /// Returns the version of HTTP: what the scenario sets, and without that what the backend's
     /// framing needs.
-    pub(super) fn http(&mut self, backend: &Backend) -> Version {
+    pub(super) fn http(&mut self, backend: Option<&Backend>) -> Version {
         let scenario = &self.source.scenario;
+        let said = scenario.connection.http();
+        let named = scenario.connection.http.as_ref();
+        let Some(backend) = backend.filter(|_| said == Version::Http1) else {
+            return said;
+        };
         let streaming = scenario.request.stream();
         let framing = (backend.open()).and_then(|mut dialect| dialect.framing(streaming));
-        let is_grpc = match framing {
-            Ok(framing) => matches!(framing, Framing::Grpc),
-            Err(error) => {
-                self.faults.add(error, None);
-                false
-            }
-        };
-        match &scenario.connection.http {
-            None if is_grpc => Version::Http2,
-            Some(said) if is_grpc && said.value == Version::Http1 => {
+        match (framing, named) {
+            (Ok(Framing::Grpc), None) => return Version::Http2,
+            (Ok(Framing::Grpc), Some(named)) => {
                 let name = &backend.plugin().asked;
                 let problem = Problem::new(format!(
                     "the backend `{name}` speaks gRPC, which needs HTTP/2"
-                ))
-                .at(said.place.clone(), "another version");
-                let help = "leave the version out, or set it to \"2\"";
-                self.faults.scenario.push(problem.help(help));
-                said.value
+                ));
+                self.faults.scenario.push(
+                    problem
+                        .at(named.place.clone(), "another version")
+                        .help("leave the version out, or set it to \"2\""),
+                );
             }
-            _ => scenario.connection.http(),
+            (Ok(_), _) => {}
+            (Err(error), _) => self.faults.add(error, None),
         }
+        said
     }
 
     pub(super) fn wiring(&self, http: Version) -> Wiring {
