@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::{Error, File};
 
@@ -15,6 +16,11 @@ pub const LONGEST: usize = 24 << 20;
 
 /// Bytes with which a file of UTF-8 may begin; they mean nothing.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a value that a server may leave out or write in another way: absent then.
+pub(crate) fn readable<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(value?.get()).ok()
+}
 
 /// Reads JSON, such as a line of a file.
 ///

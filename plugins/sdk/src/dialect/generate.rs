@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::dialect::explain;
 use crate::dialect::openai::{failure, not_a_chunk, parse};
+use crate::json::readable;
 use crate::{Error, Frame, Meaning, Output, Refusal, Speculation, Timings, Usage};
 use skip::Pattern;
 
@@ -140,29 +141,24 @@ struct Further<'a> {
     spec_accept_histogram: Option<&'a RawValue>,
 }
 
-/// A value that can be read.
-fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(value?.get()).ok()
-}
-
 impl Further<'_> {
     fn timings(&self) -> Option<Meaning> {
         let span = |from: Option<f64>, to: Option<f64>| Some((to? - from?) * 1e3);
         let (entry, finished) = (self.forward_entry_time, self.prefill_finished_time);
-        let first: Option<f64> = read(self.first_token_latency);
+        let first: Option<f64> = readable(self.first_token_latency);
         let timings = Timings {
-            queue: span(Some(0.0), read(self.queue_time)),
-            prefill: span(read(entry), read(finished)),
+            queue: span(Some(0.0), readable(self.queue_time)),
+            prefill: span(readable(entry), readable(finished)),
             first_token: span(Some(0.0), first),
-            decode: span(first, read(self.e2e_latency)),
+            decode: span(first, readable(self.e2e_latency)),
         };
         timings.meaning()
     }
 
     fn speculation(&self) -> Option<Meaning> {
         let newest = self.spec_correct_drafts_histogram;
-        let accepted = read(newest.or(self.spec_accept_histogram));
-        let steps = read(self.spec_verify_ct);
+        let accepted = readable(newest.or(self.spec_accept_histogram));
+        let steps = readable(self.spec_verify_ct);
         Speculation::meaning(steps, accepted.unwrap_or_default())
     }
 }

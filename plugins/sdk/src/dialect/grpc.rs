@@ -21,10 +21,9 @@ pub fn call(method: &str, message: &[u8]) -> Request {
     body.extend_from_slice(&(message.len() as u32).to_be_bytes());
     body.extend_from_slice(message);
     Request {
-        method: "POST".to_owned(),
-        path: method.to_owned(),
         headers: vec![("content-type".to_owned(), "application/grpc".to_owned())],
         body,
+        ..Request::post(method)
     }
 }
 

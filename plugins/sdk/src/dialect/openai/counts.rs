@@ -8,6 +8,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::readable;
 use crate::{Meaning, Speculation, Timings, Usage};
 
 /// The counts of a reply.
@@ -104,30 +105,25 @@ struct Speculative<'a> {
     acceptance_histogram: Option<&'a RawValue>,
 }
 
-/// A value that can be read.
-fn read<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>) -> Option<T> {
-    serde_json::from_str(value?.get()).ok()
-}
-
 impl Metrics<'_> {
     /// Adds the counts of speculative decoding, if they are there, and returns the further events.
     pub(super) fn read(self, usage: Option<&mut Usage>) -> impl Iterator<Item = Meaning> + use<> {
-        let all: Extensions<'_> = read(Some(self.0)).unwrap_or_default();
+        let all: Extensions<'_> = readable(Some(self.0)).unwrap_or_default();
         let timings = Timings {
-            queue: read(all.queue_time_ms),
-            prefill: read(all.time_to_first_token_ms),
-            decode: read(all.generation_time_ms),
+            queue: readable(all.queue_time_ms),
+            prefill: readable(all.time_to_first_token_ms),
+            decode: readable(all.generation_time_ms),
             ..Timings::default()
         };
-        let drafts: Option<Speculative<'_>> = read(all.speculative_decoding);
+        let drafts: Option<Speculative<'_>> = readable(all.speculative_decoding);
         let drafts = drafts.unwrap_or_default();
         if let Some(usage) = usage {
             let (drafted, accepted) = (drafts.num_draft_tokens, drafts.num_accepted_draft_tokens);
-            usage.draft_tokens = read(drafted).or(usage.draft_tokens);
-            usage.accepted_draft_tokens = read(accepted).or(usage.accepted_draft_tokens);
+            usage.draft_tokens = readable(drafted).or(usage.draft_tokens);
+            usage.accepted_draft_tokens = readable(accepted).or(usage.accepted_draft_tokens);
         }
-        let steps = read(drafts.acceptance_histogram).unwrap_or_default();
-        let speculation = Speculation::meaning(read(drafts.num_spec_steps), steps);
+        let steps = readable(drafts.acceptance_histogram).unwrap_or_default();
+        let speculation = Speculation::meaning(readable(drafts.num_spec_steps), steps);
         timings.meaning().into_iter().chain(speculation)
     }
 }
