@@ -221,7 +221,7 @@ impl Counts {
     }
 }
 
-/// What the steps of speculative decoding did together.
+/// The steps of speculative decoding, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steps {
     pub steps: u64,

@@ -2,6 +2,8 @@
 //! and Python's libraries do not is refused, so that this engine shows mistakes instead of hiding
 //! them.
 
+use memchr::memmem::find;
+
 /// The most parts of a form, and the most bytes of a part's head.
 const MOST_PARTS: usize = 100;
 const MOST_HEAD: usize = 8 << 10;
@@ -20,7 +22,7 @@ pub(super) struct Part<'b> {
 /// The parts of a body, in their order.
 ///
 /// # Errors
-/// What is wrong with the form.
+/// The fault of the form, in words.
 pub(super) fn parts<'b>(content_type: &str, body: &'b [u8]) -> Result<Vec<Part<'b>>, String> {
     let boundary = boundary(content_type)?;
     let opening = format!("--{boundary}");
@@ -116,20 +118,6 @@ fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
     }
     let name = name.ok_or_else(|| "a part has no name".to_owned())?;
     Ok((name, file_name))
-}
-
-/// The place of the first occurrence.
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    let first = *wanted.first()?;
-    let mut from = 0;
-    while let Some(at) = bytes.get(from..)?.iter().position(|byte| *byte == first) {
-        let place = from + at;
-        if bytes[place..].starts_with(wanted) {
-            return Some(place);
-        }
-        from = place + 1;
-    }
-    None
 }
 
 #[cfg(test)]

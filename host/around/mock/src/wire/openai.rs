@@ -32,7 +32,7 @@ pub(super) struct OpenAi {
     own_event: bool,
     /// Usage in a whole reply.
     in_whole: bool,
-    /// What vLLM reports beside usage, if it was started to: the steps of speculative decoding, and
+    /// The facts that vLLM reports beside usage, if it was started to: the steps of speculative decoding, and
     /// its own timings, which are known with the last token.
     counts: Counts,
     timed: bool,
