@@ -12,6 +12,7 @@ pub const PYPI: Lack = Lack {
     what: "packages from PyPI",
     remedy: "apt-get install python3-venv, and a package index that pip reaches",
 };
+
 /// One installation at a time: pip's downloads share a cache.
 static INSTALLS: Mutex<()> = Mutex::new(());
 
@@ -35,22 +36,17 @@ pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(),
     Ok(())
 }
 
-/// Python with packages, in a folder of its own. What failed, in words.
+/// Python with packages, one a line, in a folder of its own. What failed, in words.
 pub fn python(folder: &Path, requirements: &str) -> Result<PathBuf, String> {
     let _installs = INSTALLS.lock();
     let python = folder.join("bin/python");
-    let list = folder.join("requirements.txt");
     let mut environment = Command::new("python3");
     environment.args(["-m", "venv"]).arg(folder);
-    let mut write = Command::new("sh");
-    write
-        .args(["-c", "printf %s \"$0\" > \"$1\"", requirements])
-        .arg(&list);
     let mut install = Command::new(&python);
     install
         // Most of what is installed is never imported.
         .args(["-m", "pip", "install", "--quiet", "--no-compile"])
-        .args(["--disable-pip-version-check", "--requirement"])
-        .arg(&list);
-    prepared(folder, requirements, &mut [environment, write, install]).map(|()| python)
+        .arg("--disable-pip-version-check")
+        .args(requirements.lines().filter(|line| !line.starts_with('#')));
+    prepared(folder, requirements, &mut [environment, install]).map(|()| python)
 }

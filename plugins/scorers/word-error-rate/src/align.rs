@@ -26,7 +26,7 @@ pub struct Counts {
     pub insertions: u64,
 }
 
-/// How far a sequence is from another one.
+/// The distance of a sequence from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aligned {
     /// Insertions, deletions and substitutions of a shortest alignment.

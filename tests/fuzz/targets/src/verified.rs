@@ -54,8 +54,8 @@ fn log() -> Log {
     Log::read(LOG).expect("it is a log")
 }
 
-/// A case's text: what is wrong with it is said in words; of what is right the script is played or
-/// said to be wrong, and a run is judged.
+/// A case's text: mistakes are told in words. The script of a sound case is played or refused in
+/// words, and a run is judged.
 pub fn verify_case(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -80,8 +80,7 @@ pub fn verify_case(data: &[u8]) {
     }
 }
 
-/// A profile's text: what is wrong with it is said in words; what is right is a client whose command
-/// has only placeholders that have values or are named, and whose result, here the same text, is
+/// A profile's text: mistakes are told in words. A sound one is a client whose command has only placeholders that have values or are named, and whose result, here the same text, is
 /// read and judged.
 pub fn verify_profile(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
