@@ -19,14 +19,15 @@ pub(super) fn head() -> Head {
         status: 200,
         headers: vec![("x-words".to_owned(), "!".to_owned())],
         streaming: true,
+        context: Vec::new(),
     }
 }
 
 /// Asserts that ordinary calls work.
 #[track_caller]
 pub(super) fn is_well(dialect: &mut Dialect) {
-    let request = dialect.encode(&sample("fine"), &settings(), None).unwrap();
-    assert_eq!(request.path, "/v1/completions");
+    let call = dialect.encode(&sample("fine"), &settings(), None).unwrap();
+    assert_eq!(call.as_request().path, "/v1/completions");
     let events = dialect
         .decode(&mut Fold::default(), &mut frames(&["ab", "c"]))
         .unwrap();
@@ -346,7 +347,7 @@ fn what_the_last_reply_carried_reaches_the_next_request() {
         messages: 2,
     };
     let written = dialect.encode(&sample("fine"), &settings(), Some(&earlier));
-    assert_eq!(written.unwrap().path, "/v1/completions");
+    assert_eq!(written.unwrap().as_request().path, "/v1/completions");
     let lines = log.drain();
     let says = "Some(Earlier { carry: [65, 66, 67], messages: 2 })";
     assert!(lines.iter().any(|line| line.ends_with(says)), "{lines:?}");

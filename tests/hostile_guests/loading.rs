@@ -38,18 +38,56 @@ fn what_is_no_component_is_told_apart() {
     }
 }
 
+/// Where each section of a component ends, and whether a part of it does more than to describe.
+///
+/// Source: the binary format of components, which is that of WebAssembly's modules: after eight
+/// bytes, sections of an id, a length as LEB128, and content. A section of id 0 is a custom one.
+fn sections(component: &[u8]) -> Vec<(usize, bool)> {
+    let mut ends = Vec::new();
+    let mut at = 8;
+    while let Some(id) = component.get(at) {
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            at += 1;
+            length |= usize::from(component[at] & 0x7f) << shift;
+            shift += 7;
+            if component[at] & 0x80 == 0 {
+                break;
+            }
+        }
+        at += 1 + length;
+        ends.push((at, *id != 0));
+    }
+    ends
+}
+
 #[test]
 fn a_component_cut_anywhere_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let whole = bytes(BACKEND);
+    let sections = sections(&whole);
+    assert_eq!(sections.last().map(|(end, _)| *end), Some(whole.len()));
+    // What is cut between two sections is whole in itself, and lacks something.
+    let last = sections
+        .iter()
+        .rposition(|(_, does_something)| *does_something);
+    let between = sections[..last.unwrap()].iter().map(|(end, _)| *end);
+    for cut in between.clone().chain([8]) {
+        let error = fails(load_bytes(folder.path(), &whole[..cut]));
+        assert!(
+            matches!(
+                error,
+                PluginError::WrongWorld { .. } | PluginError::NotComponent { .. }
+            ),
+            "cut at {cut}: {error:?}"
+        );
+    }
     let cuts = (8..whole.len()).step_by(whole.len() / 50);
     for cut in cuts.chain([9, 12, whole.len() - 2, whole.len() - 1]) {
-        let error = fails(load_bytes(folder.path(), &whole[..cut]));
-        if cut == 8 {
-            // The beginning alone is a component with nothing in it.
-            assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
+        if cut == 8 || sections.iter().any(|(end, _)| *end == cut) {
             continue;
         }
+        let error = fails(load_bytes(folder.path(), &whole[..cut]));
         assert!(
             matches!(&error, PluginError::NotComponent { plugin, what }
                 if plugin == "plugin.wasm" && what.starts_with("is not a valid WebAssembly component: ")),

@@ -226,13 +226,13 @@ static bool put_body(buffer *body, const exports_backend_codec_t *codec, const t
 
 bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
                                          types_settings_t *settings, exports_backend_earlier_t *earlier,
-                                         exports_backend_request_t *request, types_error_t *error) {
+                                         exports_backend_call_t *call, types_error_t *error) {
   if (earlier) exports_backend_earlier_free(earlier);
   buffer body = {0}, path = {0};
   bool well = put_body(&body, codec, sample, settings, error);
   if (well) {
     put_path(&path, codec, settings);
-    post_json(request, slice_of_buffer(&path), &body);
+    post_json(single(call), slice_of_buffer(&path), &body);
   }
   discard(&path);
   discard(&body);

@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::backend as wit;
 use crate::dialect::{explain, openai};
-use crate::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
-use crate::{Reading, Refusal, Request, Sample, ServedModel, Settings, Usage, config, export};
+use crate::{Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
+use crate::{Outgoing, Reading, Refusal, Request, Sample, ServedModel, Settings, Step, Usage};
+use crate::{config, export};
 
 /// One unit of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +93,16 @@ pub trait Backend: Sized + 'static {
         Ok(Vec::new())
     }
 
-    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes.
+    /// Writes the request for a sample. Pure: the same sample and settings give the same bytes. Every
+    /// backend writes one, except those that only [`start`](Self::start) something else.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] if this engine does not support such a request.
-    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error>;
+    fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
+        let _ = (sample, settings);
+        let what = "this backend writes no single request, and does not start anything else";
+        Err(Error::Other(what.to_owned()))
+    }
 
     /// Writes the request for a sample that continues a conversation, if the last reply of that
     /// conversation had something to [carry](Meaning::Carry), such as the server's own id of the
@@ -114,7 +120,26 @@ pub trait Backend: Sized + 'static {
         self.encode(sample, settings)
     }
 
-    /// Returns the way to split the reply into frames. The default is an event stream if the reply
+    /// Writes what to send for a sample where that is more than one request: the first of several
+    /// ([`Call::Steps`]), or messages over a WebSocket ([`Call::Socket`]). The default is the one
+    /// request that [`encode`](Self::encode) or [`encode_next`](Self::encode_next) writes.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn start(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        earlier: Option<&Earlier>,
+    ) -> Result<Call, Error> {
+        let request = match earlier {
+            None => self.encode(sample, settings),
+            Some(earlier) => self.encode_next(sample, settings, earlier),
+        };
+        request.map(Call::Request)
+    }
+
+    /// Returns the way to split the reply to one request into frames. The default is an event stream if the reply
     /// is streamed.
     fn framing(&self, streaming: bool) -> Framing {
         openai::framing(streaming)
@@ -250,6 +275,72 @@ impl Credentials {
     }
 }
 
+impl Step {
+    /// Sends this at once, and reads its reply in this way.
+    pub fn new(request: Request, framing: Framing) -> Self {
+        Step {
+            request,
+            framing,
+            delay: 0,
+            accepted: Vec::new(),
+            context: Vec::new(),
+        }
+    }
+
+    /// Sends it this many nanoseconds after the end of the reply before.
+    #[must_use]
+    pub fn after(self, delay: u64) -> Self {
+        Step { delay, ..self }
+    }
+
+    /// Takes replies of these statuses for answers too.
+    #[must_use]
+    pub fn accepting(self, statuses: &[u16]) -> Self {
+        Step {
+            accepted: statuses.to_vec(),
+            ..self
+        }
+    }
+
+    /// Gives this to [`Backend::begin`] when its reply begins, as the head's context.
+    #[must_use]
+    pub fn with_context(self, context: Vec<u8>) -> Self {
+        Step { context, ..self }
+    }
+}
+
+impl Outgoing {
+    /// A text message, to be sent at once.
+    pub fn text(text: impl Into<String>) -> Self {
+        Outgoing {
+            message: crate::SocketMessage::Text(text.into()),
+            delay: 0,
+            hold: false,
+        }
+    }
+
+    /// A binary message, to be sent at once.
+    pub fn binary(bytes: Vec<u8>) -> Self {
+        Outgoing {
+            message: crate::SocketMessage::Binary(bytes),
+            delay: 0,
+            hold: false,
+        }
+    }
+
+    /// Sends it this many nanoseconds after the message before it was due.
+    #[must_use]
+    pub fn after(self, delay: u64) -> Self {
+        Outgoing { delay, ..self }
+    }
+
+    /// Holds it until a frame means [`Meaning::Proceed`].
+    #[must_use]
+    pub fn held(self) -> Self {
+        Outgoing { hold: true, ..self }
+    }
+}
+
 /// An opened backend as the component's `codec`.
 pub struct Codec<B>(B);
 
@@ -284,11 +375,8 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         sample: Sample,
         settings: Settings,
         earlier: Option<Earlier>,
-    ) -> Result<Request, Error> {
-        match earlier {
-            None => self.0.encode(&sample, &settings),
-            Some(earlier) => self.0.encode_next(&sample, &settings, &earlier),
-        }
+    ) -> Result<Call, Error> {
+        self.0.start(&sample, &settings, earlier.as_ref())
     }
 
     fn framing(&self, streaming: bool) -> Framing {

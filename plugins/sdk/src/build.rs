@@ -57,7 +57,7 @@ impl Sample {
         let message = |message: &Message| -> usize {
             let parts = message.parts.iter().map(|part| match part {
                 Part::Text(text) => text.len(),
-                Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+                Part::Image(media) | Part::Audio(media) | Part::Video(media) => media.bytes.len(),
                 Part::Answer(_) => 0,
             });
             parts.sum::<usize>() + message.extra.as_ref().map_or(0, String::len)

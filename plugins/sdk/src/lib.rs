@@ -47,8 +47,10 @@ pub use {schemars, serde, serde_json};
 
 pub use backend::Backend;
 pub use backend::Frame;
+pub use bindings::backend::Message as SocketMessage;
 pub use bindings::backend::Usage;
-pub use bindings::backend::{Authentication, Control, Credentials, Earlier, Embedded, Framing};
+pub use bindings::backend::{Authentication, Call, Control, Credentials, Earlier, Embedded};
+pub use bindings::backend::{Framing, Outgoing, Socket, Sound, Step};
 pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
 pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Speculation, Timings};
 pub use bindings::dataset::{Amount, Remark, Treatment};

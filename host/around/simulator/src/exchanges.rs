@@ -83,6 +83,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         }),
         timings: None,
         speculation: None,
+        audio_duration: None,
         outcome: Outcome::Ok,
     }
 }

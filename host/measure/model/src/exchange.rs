@@ -106,6 +106,10 @@ pub struct Exchange {
     /// The steps of speculative decoding, if the server reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speculation: Option<Speculation>,
+    /// Length of the sound in the answer, in nanoseconds; absent if it has none, or if a piece did
+    /// not tell its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_duration: Option<Nanos>,
     /// The outcome.
     pub outcome: Outcome,
 }
@@ -365,6 +369,8 @@ pub enum Kind {
     Vector,
     /// An order of texts.
     Order,
+    /// A piece of sound.
+    Audio,
 }
 
 impl Kind {
@@ -373,11 +379,11 @@ impl Kind {
         letters::kind(letter)
     }
 
-    /// True if such an event carries output: text, reasoning, a tool call, a vector or an order.
+    /// True if such an event carries output: text, reasoning, a tool call, sound, a vector or an order.
     pub fn is_output(self) -> bool {
         matches!(
             self,
-            Kind::Text | Kind::Reasoning | Kind::Tool | Kind::Vector | Kind::Order
+            Kind::Text | Kind::Reasoning | Kind::Tool | Kind::Audio | Kind::Vector | Kind::Order
         )
     }
 }
@@ -393,7 +399,7 @@ pub struct Events {
     /// The kind of each, one letter per event: `o` role, `t` text, `r` reasoning, `c` tool call,
     /// `u` usage, `f` finish, `x` failure, `e` end, `v` vector, `k` order.
     #[serde(with = "letters")]
-    #[schemars(with = "String", regex(pattern = r"^[otrcufxevk]*$"))]
+    #[schemars(with = "String", regex(pattern = r"^[otrcufxevka]*$"))]
     pub kind: Vec<Kind>,
     /// The number of tokens in each, if the server says so; empty if it never does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -407,7 +413,7 @@ mod letters {
     use super::Kind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    const LETTERS: [(Kind, char); 10] = [
+    const LETTERS: [(Kind, char); 11] = [
         (Kind::Role, 'o'),
         (Kind::Text, 't'),
         (Kind::Reasoning, 'r'),
@@ -418,6 +424,7 @@ mod letters {
         (Kind::End, 'e'),
         (Kind::Vector, 'v'),
         (Kind::Order, 'k'),
+        (Kind::Audio, 'a'),
     ];
 
     pub fn serialize<S: Serializer>(kinds: &[Kind], serializer: S) -> Result<S::Ok, S::Error> {

@@ -4,6 +4,8 @@ mod path;
 mod usage;
 mod world;
 
+use std::borrow::Cow;
+
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
@@ -19,10 +21,11 @@ pub use super::bindings::types::{
     Candidates, Continuation, Dependency, Media, Message, Part, Point, Prompt, Role, Sample,
     Sampling, Settings, Turn,
 };
+pub use wit::Message as SocketMessage;
 pub use wit::{
-    Authentication, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix, Meaning,
-    Output, Ranked, Reading, Reason, Refusal, Request, ServedModel, ServerMetric, Speculation,
-    Timings, Usage,
+    Authentication, Call, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix,
+    Meaning, Outgoing, Output, Ranked, Reading, Reason, Refusal, Request, ServedModel,
+    ServerMetric, Socket, Sound, Speculation, Step, Timings, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
@@ -95,6 +98,44 @@ impl From<Framing> for model::frame::Framing {
             Framing::Grpc => Self::Grpc,
             Framing::Whole => Self::Whole,
             Framing::Raw => Self::Raw,
+        }
+    }
+}
+
+impl Call {
+    /// Returns what is sent as one request, for what shows it, compares it or counts its bytes: the
+    /// first of several requests, or the handshake of a WebSocket with its messages as the body.
+    pub fn as_request(&self) -> Cow<'_, Request> {
+        match self {
+            Call::Request(request) | Call::Steps(Step { request, .. }) => Cow::Borrowed(request),
+            Call::Socket(socket) => {
+                let messages = socket.messages.iter();
+                let bytes = messages.flat_map(|outgoing| outgoing.message.as_bytes());
+                Cow::Owned(Request {
+                    method: "GET".to_owned(),
+                    path: socket.path.clone(),
+                    headers: socket.headers.clone(),
+                    body: bytes.copied().collect(),
+                })
+            }
+        }
+    }
+
+    /// Takes what [`as_request`](Self::as_request) returns.
+    pub fn into_request(self) -> Request {
+        match self {
+            Call::Request(request) | Call::Steps(Step { request, .. }) => request,
+            Call::Socket(_) => self.as_request().into_owned(),
+        }
+    }
+}
+
+impl SocketMessage {
+    /// The message's bytes; of a text, its UTF-8.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            SocketMessage::Text(text) => text.as_bytes(),
+            SocketMessage::Binary(bytes) => bytes,
         }
     }
 }
@@ -260,7 +301,7 @@ impl Dialect {
         .map_err(|error| PluginError::said(self.name(), error))
     }
 
-    /// The request for a sample. `earlier` is what the last reply of its conversation left for it.
+    /// What to send for a sample. `earlier` is what the last reply of its conversation left for it.
     ///
     /// # Errors
     /// If the plugin cannot write one, writes one that is not allowed, or traps.
@@ -269,14 +310,14 @@ impl Dialect {
         sample: &Sample,
         settings: &Settings,
         earlier: Option<&Earlier>,
-    ) -> Result<Request, PluginError> {
-        let request = self
+    ) -> Result<Call, PluginError> {
+        let call = self
             .call("encode", |world, store, handle| {
                 world.encode(store, handle, sample, settings, earlier)
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
-        self.check_request("encode", &request)?;
-        Ok(request)
+        self.check_request("encode", &call.as_request())?;
+        Ok(call)
     }
 
     /// Returns how to split the reply to such a request into frames.
@@ -380,6 +421,7 @@ impl Dialect {
                     bytes.len()
                 )),
                 Meaning::Timings(timings) => usage::wrong_timing(timings),
+                Meaning::Audio(sound) => usage::wrong_length(sound),
                 Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
                 _ => None,
             };

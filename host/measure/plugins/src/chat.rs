@@ -25,7 +25,7 @@ pub fn message(message: &Message) -> Option<Value> {
     for part in &message.parts {
         match part {
             Part::Text(text) => content.push_str(text),
-            Part::Image(_) | Part::Audio(_) | Part::Answer(_) => return None,
+            Part::Image(_) | Part::Audio(_) | Part::Video(_) | Part::Answer(_) => return None,
         }
     }
     let mut fields = match &message.extra {
@@ -57,7 +57,7 @@ pub(super) fn bytes(messages: &[Message]) -> u64 {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let text = parts.map(|part| match part {
         Part::Text(text) | Part::Answer(text) => text.len() as u64,
-        Part::Image(media) | Part::Audio(media) => media.bytes.len() as u64,
+        Part::Image(media) | Part::Audio(media) | Part::Video(media) => media.bytes.len() as u64,
     });
     let extra = messages.iter().filter_map(|message| message.extra.as_ref());
     text.sum::<u64>() + extra.map(|extra| extra.len() as u64).sum::<u64>()

@@ -216,7 +216,8 @@ impl Prober {
         for Tried { backend, route } in tries {
             let one = resolved(&self.source, &backend, route.as_deref(), is_own)?;
             let mut dialect = one.backend.open()?;
-            let request = dialect.encode(&sample(), &settings(&model), None)?;
+            let call = dialect.encode(&sample(), &settings(&model), None)?;
+            let request = call.into_request();
             let (method, path) = (request.method.clone(), request.path.clone());
             let ProbeReply {
                 outcome,

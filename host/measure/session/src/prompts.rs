@@ -76,7 +76,7 @@ fn last_text(messages: &[Message]) -> Option<&str> {
         .flat_map(|message| message.parts.iter().rev());
     parts.find_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
-        Part::Image(_) | Part::Audio(_) | Part::Answer(_) => None,
+        Part::Image(_) | Part::Audio(_) | Part::Video(_) | Part::Answer(_) => None,
     })
 }
 

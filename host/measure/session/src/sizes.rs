@@ -21,7 +21,7 @@ pub(crate) fn message_bytes(messages: &[Message]) -> usize {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let bytes = parts.map(|part| match part {
         Part::Text(text) | Part::Answer(text) => text.len(),
-        Part::Image(media) | Part::Audio(media) => media.bytes.len(),
+        Part::Image(media) | Part::Audio(media) | Part::Video(media) => media.bytes.len(),
     });
     bytes.sum()
 }

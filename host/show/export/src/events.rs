@@ -128,5 +128,6 @@ fn word(kind: Kind) -> &'static str {
         Kind::End => "end",
         Kind::Vector => "vector",
         Kind::Order => "order",
+        Kind::Audio => "audio",
     }
 }

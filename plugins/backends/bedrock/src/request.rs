@@ -69,9 +69,10 @@ fn block(part: &Piece<'_>) -> Result<Value, Error> {
         Piece::Image(media) => {
             json!({"image": {"format": format(media)?, "source": {"bytes": media.base64()}}})
         }
-        Piece::Audio(_) => {
+        Piece::Audio(_) | Piece::Video(_) => {
             return Err(Error::InvalidConfig(format!(
-                "the dataset gives audio, which {API} does not take; name another dataset, or another backend"
+                "the dataset gives audio or videos, which this backend does not send to {API}; name another dataset, or \
+                 another backend"
             )));
         }
         Piece::Call(call) => json!({

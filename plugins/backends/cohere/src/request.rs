@@ -143,6 +143,7 @@ fn content(parts: &[Piece<'_>]) -> Result<Value, Error> {
             Ok(json!({"type": "image_url", "image_url": {"url": media.data_url()}}))
         }
         Piece::Audio(_) => refused("audio"),
+        Piece::Video(_) => refused("a video"),
         Piece::Call(_) | Piece::Returned(_) => refused("a call inside the result of a tool"),
     };
     match parts {

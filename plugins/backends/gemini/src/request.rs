@@ -60,7 +60,7 @@ fn turn(turn: &Turn<'_>) -> Result<Value, Error> {
 fn part(part: &Piece<'_>) -> Result<Value, Error> {
     Ok(match part {
         Piece::Text(text) => json!({"text": text}),
-        Piece::Image(media) | Piece::Audio(media) => inline(media),
+        Piece::Image(media) | Piece::Audio(media) | Piece::Video(media) => inline(media),
         Piece::Call(call) => json!({"functionCall": {"name": call.name, "args": call.arguments}}),
         Piece::Returned(returned) => {
             let name = returned.name.as_deref().ok_or_else(|| {

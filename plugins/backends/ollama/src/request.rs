@@ -160,9 +160,10 @@ fn said(message: &Message) -> Result<Said, Error> {
         match part {
             Part::Text(text) => texts.push(text.as_str()),
             Part::Image(media) => images.push(base64(media)),
-            Part::Audio(_) => {
+            Part::Audio(_) | Part::Video(_) => {
                 return Err(Error::InvalidConfig(
-                    "the dataset gives audio, which Ollama does not take; name another dataset, or another backend"
+                    "the dataset gives audio or videos, which Ollama does not take; name another dataset, or another \
+                     backend"
                         .to_owned(),
                 ));
             }

@@ -218,6 +218,7 @@ mod tests {
             status: 200,
             headers: Vec::new(),
             streaming: false,
+            context: Vec::new(),
         };
         let mut state = backend.begin(&head).expect("a state");
         let frame = Frame {

@@ -51,9 +51,11 @@ fn not_taken(prompt: &Prompt) -> Option<&'static str> {
         _ => return None,
     };
     let mut parts = messages.iter().flat_map(|message| &message.parts);
-    parts
-        .any(|part| matches!(part, Part::Audio(_)))
-        .then_some("audio")
+    parts.find_map(|part| match part {
+        Part::Audio(_) => Some("audio"),
+        Part::Video(_) => Some("videos"),
+        Part::Text(_) | Part::Image(_) | Part::Answer(_) => None,
+    })
 }
 
 /// Appends the events of one frame.

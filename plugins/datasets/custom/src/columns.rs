@@ -35,6 +35,7 @@ pub const ID: &[&str] = &["id", "question_id", "custom_id", "request_id"];
 pub const ADAPTER: &[&str] = &["adapter", "lora", "lora_name"];
 pub const IMAGES: &[&str] = &["images", "image", "image_files"];
 pub const AUDIO: &[&str] = &["audio"];
+pub const VIDEOS: &[&str] = &["video", "videos"];
 pub const EMBEDDING: &[&str] = &["embedding"];
 pub const TOOLS: &[&str] = &["tools"];
 pub const PARAMETERS: &[&str] = &["parameters", "extra_body"];

@@ -13,7 +13,7 @@ pub struct Config {
     pub format: Option<Format>,
     /// Your file's column names (of a JSON object, its fields), e.g. `columns.prompt = "question"`.
     /// Keys: prompt, messages, system, reference, output-tokens, class, id, adapter, images, audio,
-    /// tools, parameters, arrival, session. Columns with usual names are found without this. `a.b`
+    /// videos, tools, parameters, arrival, session. Columns with usual names are found without this. `a.b`
     /// names the field `b` of the column `a`.
     pub columns: Columns,
     /// The prompt as a text with columns in it, such as `"{context}\n\n{question}"`. `{{` is a
@@ -79,6 +79,8 @@ pub struct Columns {
     pub images: Option<String>,
     /// One or more pieces of audio, like images.
     pub audio: Option<String>,
+    /// One or more videos, like images.
+    pub videos: Option<String>,
     /// Tools that the model may call, in the format of the OpenAI API.
     pub tools: Option<String>,
     /// An object of further fields for the request.
@@ -176,6 +178,7 @@ impl Columns {
             ("adapter", &self.adapter),
             ("images", &self.images),
             ("audio", &self.audio),
+            ("videos", &self.videos),
             ("tools", &self.tools),
             ("parameters", &self.parameters),
             ("arrival", &self.arrival),

@@ -177,6 +177,8 @@ fn part(item: &Value, finder: &Finder) -> Result<Part, String> {
         "image" => media("image", Kind::Image).map(Part::Image),
         "audio_url" => media("audio_url", Kind::Audio).map(Part::Audio),
         "audio" => media("audio", Kind::Audio).map(Part::Audio),
+        "video_url" => media("video_url", Kind::Video).map(Part::Video),
+        "video" => media("video", Kind::Video).map(Part::Video),
         "input_audio" => {
             let sound = item.get("input_audio");
             let field = |key| sound.and_then(|sound| sound.get(key)?.as_str());
@@ -190,7 +192,8 @@ fn part(item: &Value, finder: &Finder) -> Result<Part, String> {
                 .ok_or_else(|| "a part of type `input_audio` needs `data` in base64".to_owned())
         }
         other => Err(format!(
-            "a part of type `{other}`; expected `text`, `image_url`, `image`, `input_audio`, `audio_url` or `audio`"
+            "a part of type `{other}`; expected `text`, `image_url`, `image`, `input_audio`, `audio_url`, `audio`, \
+             `video_url` or `video`"
         )),
     }
 }

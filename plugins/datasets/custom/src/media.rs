@@ -1,4 +1,4 @@
-//! Images and audio of a row: inside it as `data:` URLs or base64, or in files that the scenario
+//! Images, audio and videos of a row: inside it as `data:` URLs or base64, or in files that the scenario
 //! names. Nothing is fetched.
 
 use std::rc::Rc;
@@ -6,10 +6,10 @@ use std::rc::Rc;
 use runner_plugin::{Files, Media};
 use serde_json::Value;
 
-/// The longest file of an image or of audio, in bytes.
+/// The longest file of an image, of audio or of a video, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Finds images and audio.
+/// Finds images, audio and videos.
 #[derive(Clone)]
 pub struct Finder(pub Rc<dyn Files>);
 
@@ -20,6 +20,8 @@ pub enum Kind {
     Image,
     /// Audio.
     Audio,
+    /// A video.
+    Video,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
         match self {
             Kind::Image => "image",
             Kind::Audio => "audio",
+            Kind::Video => "video",
         }
     }
 }
@@ -130,6 +133,10 @@ fn typed(bytes: Vec<u8>, kind: Kind) -> Option<Media> {
         Kind::Audio if at(0, b"ID3") || at(0, b"\xff\xfb") || at(0, b"\xff\xf3") => "audio/mpeg",
         Kind::Audio if at(0, b"fLaC") => "audio/flac",
         Kind::Audio if at(0, b"OggS") => "audio/ogg",
+        Kind::Video if at(4, b"ftypqt") => "video/quicktime",
+        Kind::Video if at(4, b"ftyp") => "video/mp4",
+        Kind::Video if at(0, b"\x1a\x45\xdf\xa3") => "video/webm",
+        Kind::Video if at(0, b"RIFF") && at(8, b"AVI ") => "video/x-msvideo",
         _ => return None,
     };
     Some(Media {

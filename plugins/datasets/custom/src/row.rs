@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::arrivals::Time;
 use crate::columns::{
     ADAPTER, ALPACA, ARRIVAL, AUDIO, EMBEDDING, ID, IMAGES, MESSAGES, OUTPUT_TOKENS, OWN,
-    PARAMETERS, PASSED, PROMPT, REFERENCE, SESSION, SYSTEM, TOOLS, class, filled, find, is_empty,
-    list, named, path, shown, structured, text, tokens,
+    PARAMETERS, PASSED, PROMPT, REFERENCE, SESSION, SYSTEM, TOOLS, VIDEOS, class, filled, find,
+    is_empty, list, named, path, shown, structured, text, tokens,
 };
 use crate::config::{Config, Form, Turns};
 use crate::conversation::{self, Origin, Turn};
@@ -272,6 +272,11 @@ impl Reader {
             let audio = self.finder.all(&structured(value), Kind::Audio);
             let audio = audio.map_err(|what| format!("the audio: {what}"))?;
             parts.extend(audio.into_iter().map(Part::Audio));
+        }
+        if let Some(value) = find(row, of.videos.as_deref(), VIDEOS) {
+            let videos = self.finder.all(&structured(value), Kind::Video);
+            let videos = videos.map_err(|what| format!("the videos: {what}"))?;
+            parts.extend(videos.into_iter().map(Part::Video));
         }
         Ok(parts)
     }

@@ -47,6 +47,8 @@ pub enum Piece<'a> {
     Image(&'a Media),
     /// Audio.
     Audio(&'a Media),
+    /// A video.
+    Video(&'a Media),
     /// The model calls a tool.
     Call(Call),
     /// The result that a tool returned.
@@ -197,6 +199,7 @@ fn piece(part: &Part) -> Result<Piece<'_>, String> {
         Part::Text(text) => Ok(Piece::Text(text)),
         Part::Image(media) => Ok(Piece::Image(media)),
         Part::Audio(media) => Ok(Piece::Audio(media)),
+        Part::Video(media) => Ok(Piece::Video(media)),
         Part::Answer(of) => Err(format!("the answer to `{of}` was not put in its place")),
     }
 }

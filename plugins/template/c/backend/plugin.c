@@ -73,7 +73,7 @@ bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, p
 
 bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
                                          types_settings_t *settings, exports_backend_earlier_t *earlier,
-                                         exports_backend_request_t *request, types_error_t *error) {
+                                         exports_backend_call_t *call, types_error_t *error) {
   // This API has no memory: each request holds the whole conversation.
   if (earlier) exports_backend_earlier_free(earlier);
   buffer body = {0};
@@ -91,7 +91,7 @@ bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_s
       put(&body, "{\"include_usage\":true}");
     }
     close_body(&body, sample, settings);
-    post_json(request, slice_of_string(codec->path), &body);
+    post_json(single(call), slice_of_string(codec->path), &body);
   }
   discard(&body);
   types_sample_free(sample);

@@ -129,6 +129,61 @@ void get_request(exports_backend_request_t *request, const char *path) {
   request->path = owned_text(path);
 }
 
+exports_backend_request_t *single(exports_backend_call_t *call) {
+  call->tag = EXPORTS_BACKEND_CALL_REQUEST;
+  return &call->val.request;
+}
+
+static exports_backend_step_t *step_of(exports_backend_step_t *step, uint8_t framing) {
+  memset(step, 0, sizeof *step);
+  step->framing.tag = framing;
+  return step;
+}
+
+exports_backend_step_t *first_step(exports_backend_call_t *call, uint8_t framing) {
+  call->tag = EXPORTS_BACKEND_CALL_STEPS;
+  return step_of(&call->val.steps, framing);
+}
+
+exports_backend_step_t *add_next(events *events, uint8_t framing) {
+  return step_of(&add(events, EXPORTS_BACKEND_MEANING_NEXT)->val.next, framing);
+}
+
+exports_backend_socket_t *web_socket(exports_backend_call_t *call, const char *path) {
+  call->tag = EXPORTS_BACKEND_CALL_SOCKET;
+  exports_backend_socket_t *socket = &call->val.socket;
+  memset(socket, 0, sizeof *socket);
+  socket->path = owned_text(path);
+  return socket;
+}
+
+static exports_backend_outgoing_t *outgoing_of(exports_backend_outgoing_t *outgoing, slice text) {
+  memset(outgoing, 0, sizeof *outgoing);
+  outgoing->message.tag = EXPORTS_BACKEND_MESSAGE_TEXT;
+  outgoing->message.val.text = owned(text);
+  return outgoing;
+}
+
+exports_backend_outgoing_t *put_message(exports_backend_socket_t *socket, slice text) {
+  size_t count = socket->messages.len + 1;
+  exports_backend_outgoing_t *messages = realloc(socket->messages.ptr, count * sizeof *messages);
+  if (!messages) abort();
+  socket->messages.ptr = messages;
+  socket->messages.len = count;
+  return outgoing_of(&messages[count - 1], text);
+}
+
+exports_backend_outgoing_t *add_send(events *events, slice text) {
+  return outgoing_of(&add(events, EXPORTS_BACKEND_MEANING_SEND)->val.send, text);
+}
+
+void add_audio(events *events, double milliseconds) {
+  exports_backend_sound_t *sound = &add(events, EXPORTS_BACKEND_MEANING_AUDIO)->val.audio;
+  memset(sound, 0, sizeof *sound);
+  sound->duration.is_some = milliseconds >= 0;
+  sound->duration.val = milliseconds;
+}
+
 void post_json(exports_backend_request_t *request, slice path, buffer *body) {
   request->method = owned_text("POST");
   request->path = owned(path);
@@ -232,7 +287,7 @@ static bool put_message(buffer *body, const types_message_t *message, types_erro
       if (tag != TYPES_PART_TEXT && tag != TYPES_PART_IMAGE) {
         discard(&fields);
         return fail_text(error, TYPES_ERROR_INVALID_INPUT,
-                         "a message contains audio; this backend can send text and images");
+                         "a message contains audio or a video; this backend can send text and images");
       }
       if (at) put(&fields, ",");
       put_part(&fields, &message->parts.ptr[at]);

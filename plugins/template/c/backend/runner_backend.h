@@ -58,9 +58,26 @@ bool decoded(bool well, events *events, plugin_list_u8_t *old_state, exports_bac
 // `expected a JSON object, found …`: false, to be returned.
 bool no_object(types_error_t *error, slice found);
 
-// Requests. They consume the body.
+// Requests. They consume the body. In a step, the path may be a whole URL.
 void get_request(exports_backend_request_t *request, const char *path);
 void post_json(exports_backend_request_t *request, slice path, buffer *body);
+
+// What `encode` sends: one request, whose reply is the answer;
+exports_backend_request_t *single(exports_backend_call_t *call);
+// the first of several requests, whose reply is split as `EXPORTS_BACKEND_FRAMING_…` says; fill in its request, and
+// where needed its delay in nanoseconds, the statuses it accepts, and its context;
+exports_backend_step_t *first_step(exports_backend_call_t *call, uint8_t framing);
+// or messages over a WebSocket, for `put_message`.
+exports_backend_socket_t *web_socket(exports_backend_call_t *call, const char *path);
+// Adds a text message to those of a WebSocket, and returns it, for its `delay` in nanoseconds and its `hold`.
+exports_backend_outgoing_t *put_message(exports_backend_socket_t *socket, slice text);
+
+// The next of several requests, as `first_step`: it is sent when this reply has ended.
+exports_backend_step_t *add_next(events *events, uint8_t framing);
+// Over a WebSocket: a text message, to be sent after what waits to be sent.
+exports_backend_outgoing_t *add_send(events *events, slice text);
+// A piece of sound of so many milliseconds; less than 0 if only decoding it would tell.
+void add_audio(events *events, double milliseconds);
 
 // A JSON object under construction; begins as `{0}`, and `close_body` ends it.
 void put_key(buffer *body, const char *key);

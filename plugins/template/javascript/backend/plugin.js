@@ -11,6 +11,7 @@ import {
   parse,
   post,
   samplingOf,
+  single,
   string,
 } from "./runner_plugin/backend.js";
 
@@ -43,7 +44,7 @@ class Codec extends Backend {
     if (settings.ignoreEos) body.ignore_eos = true;
     body.stream = settings.streaming;
     if (settings.streaming) body.stream_options = { include_usage: true };
-    return post(this.config.path, extended(body, sample, settings));
+    return single(post(this.config.path, extended(body, sample, settings)));
   }
 
   /** @type {Backend["read"]} */

@@ -13,6 +13,7 @@ from runner_plugin.backend import (
     parse,
     post,
     sampling,
+    single,
     string,
     table,
 )
@@ -43,7 +44,7 @@ class Codec(Backend):
         body["stream"] = settings.streaming
         if settings.streaming:
             body["stream_options"] = {"include_usage": True}
-        return post(self.config.path, extended(body, sample, settings))
+        return single(post(self.config.path, extended(body, sample, settings)))
 
     def read(self, frame, name, state, events):
         if frame == b"[DONE]":

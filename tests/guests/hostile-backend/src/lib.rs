@@ -260,7 +260,7 @@ impl backend::GuestCodec for Codec {
         sample: Sample,
         settings: Settings,
         earlier: Option<Earlier>,
-    ) -> Result<Request, Error> {
+    ) -> Result<backend::Call, Error> {
         let Prompt::Text(prompt) = &sample.prompt else {
             return Err(Error::InvalidConfig("it asks texts only".to_owned()));
         };
@@ -280,7 +280,7 @@ impl backend::GuestCodec for Codec {
             Some(Answer::Huge) => request.body = huge().into_bytes(),
             _ => {}
         }
-        Ok(request)
+        Ok(backend::Call::Request(request))
     }
 
     fn framing(&self, _streaming: bool) -> Framing {

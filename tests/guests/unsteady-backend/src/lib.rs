@@ -10,8 +10,9 @@ use std::cell::Cell;
 use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
-    Authentication, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix, Meaning,
-    Output, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
+    Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix,
+    Meaning, Output, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric,
+    Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -206,7 +207,7 @@ impl backend::GuestCodec for Codec {
         sample: Sample,
         _settings: Settings,
         earlier: Option<Earlier>,
-    ) -> Result<Request, Error> {
+    ) -> Result<Call, Error> {
         self.requests.set(self.requests.get() + 1);
         let after = match &earlier {
             Some(earlier) => format!(
@@ -223,12 +224,12 @@ impl backend::GuestCodec for Codec {
         } else {
             format!("/{}{after}", sample.id)
         };
-        Ok(Request {
+        Ok(Call::Request(Request {
             method: "POST".to_owned(),
             path,
             headers: Vec::new(),
             body: Vec::new(),
-        })
+        }))
     }
 
     fn framing(&self, _streaming: bool) -> Framing {

@@ -96,6 +96,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         usage: None,
         timings: None,
         speculation: None,
+        audio_duration: None,
         outcome: Outcome::Ok,
     }
 }

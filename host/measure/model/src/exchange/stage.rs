@@ -88,6 +88,8 @@ pub struct Reply {
     pub timings: Option<ServerTimings>,
     /// The steps of speculative decoding, if the server reported them.
     pub speculation: Option<Speculation>,
+    /// The length of the answer's sound, if it has some and its pieces tell.
+    pub audio_duration: Option<Nanos>,
 }
 
 impl Prepared {
@@ -151,6 +153,7 @@ impl Open {
             usage,
             timings,
             speculation,
+            audio_duration,
         } = reply;
         Exchange {
             index,
@@ -179,6 +182,7 @@ impl Open {
             usage,
             timings,
             speculation,
+            audio_duration,
             outcome,
         }
     }

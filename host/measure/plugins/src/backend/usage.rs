@@ -1,7 +1,7 @@
-//! The server's token counts, timings and steps of speculative decoding, in the contract and in a
-//! record, and the checks on them.
+//! The server's token counts, timings and steps of speculative decoding, and the length of sound, in
+//! the contract and in a record, and the checks on them.
 
-use super::{Speculation, Timings, Usage};
+use super::{Sound, Speculation, Timings, Usage};
 use model::exchange;
 use model::units::Nanos;
 
@@ -76,6 +76,14 @@ pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
         Some(format!(
             "the timing `{part}` is {value} ms; a duration must be finite and not negative"
         ))
+    })
+}
+
+/// Says that the length of a piece of sound is none, if it is.
+pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
+    let length = sound.duration?;
+    (!length.is_finite() || length < 0.0).then(|| {
+        format!("a piece of sound has a length of {length} ms; it must be finite and not negative")
     })
 }
 

@@ -7,7 +7,7 @@ use super::super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::super::bindings::{log, types};
 use super::super::instance::{Configured, Located, Reopen, World, by_bindings};
 use super::super::sandbox::{Guest, GuestData};
-use super::wit::{Control, Credentials, Decoded, Earlier, Frames, Framing, Head};
+use super::wit::{Call, Control, Credentials, Decoded, Earlier, Frames, Framing, Head};
 use super::wit::{Reading, Refusal, Request, ServedModel};
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -82,7 +82,7 @@ impl BackendPlugin {
         sample: &types::Sample,
         settings: &types::Settings,
         earlier: Option<&Earlier>,
-    ) -> Located<Request> {
+    ) -> Located<Call> {
         let interface = self.runner_plugin_backend().codec();
         interface.call_encode(store, codec, sample, settings, earlier)
     }

@@ -35,7 +35,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     let request = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
         let written = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref());
-        written.map(|request| format::request(&request))
+        written.map(|call| format::call(&call))
     };
     let first = match request(&mut dialect, seen) {
         Ok(request) => request,

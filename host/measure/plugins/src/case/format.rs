@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::backend::ServerMetric;
 use crate::backend::{
-    Dependency, Meaning, Media, Message, Output, Part, Point, Prompt, Reading, Reason, Refusal,
-    Request, Sample, ServedModel,
+    Call, Dependency, Framing, Meaning, Media, Message, Output, Part, Point, Prompt, Reading,
+    Reason, Refusal, Request, Sample, ServedModel, SocketMessage,
 };
 use crate::dataset::{Remark, Treatment};
 use crate::{PluginError, chat};
@@ -34,6 +34,27 @@ pub fn request(request: &Request) -> String {
     } else if !request.body.is_empty() {
         let body = String::from_utf8_lossy(&request.body);
         text += &format!("\n{}\n", body.replace('\r', RETURN));
+    }
+    text
+}
+
+/// `request.http` of what is sent for a sample: the request, or the first of several; of a WebSocket
+/// the handshake, and below it the messages, one per line.
+pub fn call(call: &Call) -> String {
+    let Call::Socket(socket) = call else {
+        return request(&call.as_request());
+    };
+    let mut text = format!("WEBSOCKET {}\n", socket.path);
+    for (name, value) in &socket.headers {
+        text += &format!("{name}: {value}\n");
+    }
+    for outgoing in &socket.messages {
+        let message = match &outgoing.message {
+            SocketMessage::Text(said) => said.replace('\r', RETURN),
+            SocketMessage::Binary(bytes) => dump(bytes),
+        };
+        let hold = if outgoing.hold { ", held" } else { "" };
+        text += &format!("\n+{} ns{hold}\n{message}\n", outgoing.delay);
     }
     text
 }
@@ -127,6 +148,15 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 set("choice", (*choice).into());
             }
         }
+        Meaning::Audio(sound) => {
+            set("kind", "audio".into());
+            if let Some(duration) = sound.duration {
+                set("duration", json!(nanoseconds(duration)));
+            }
+            if sound.choice > 0 {
+                set("choice", sound.choice.into());
+            }
+        }
         Meaning::Usage(usage) => {
             set("kind", "usage".into());
             let counts = [
@@ -195,7 +225,60 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 Err(_) => set("bytes", json!(bytes)),
             }
         }
+        Meaning::Next(step) => {
+            set("kind", "next".into());
+            set("request", request(&step.request).into());
+            set("framing", framing(step.framing).into());
+            if step.delay > 0 {
+                set("delay", step.delay.into());
+            }
+            if !step.accepted.is_empty() {
+                set("accepted", json!(step.accepted));
+            }
+            if !step.context.is_empty() {
+                set("context", bytes(&step.context));
+            }
+        }
+        Meaning::Send(outgoing) => {
+            set("kind", "send".into());
+            set("message", sent(&outgoing.message));
+            if outgoing.delay > 0 {
+                set("delay", outgoing.delay.into());
+            }
+            if outgoing.hold {
+                set("hold", true.into());
+            }
+        }
+        Meaning::Proceed => set("kind", "proceed".into()),
         Meaning::End => set("kind", "end".into()),
+    }
+}
+
+/// Bytes as text if they are some, else as numbers.
+fn bytes(bytes: &[u8]) -> Value {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => json!(bytes),
+    }
+}
+
+/// A message of a WebSocket: a text, or an object with the bytes of a binary message.
+fn sent(message: &SocketMessage) -> Value {
+    match message {
+        SocketMessage::Text(text) => text.as_str().into(),
+        SocketMessage::Binary(bytes) => json!({ "bytes": bytes }),
+    }
+}
+
+/// The contract's name of a framing.
+pub(super) fn framing(framing: Framing) -> &'static str {
+    match framing {
+        Framing::EventStream => "event-stream",
+        Framing::Lines => "lines",
+        Framing::LengthPrefixed(_) => "length-prefixed",
+        Framing::Grpc => "grpc",
+        Framing::Whole => "whole",
+        Framing::Raw => "raw",
     }
 }
 
@@ -315,6 +398,7 @@ fn part(part: &Part) -> Value {
         Part::Text(text) => json!({ "text": text }),
         Part::Image(image) => json!({ "image": media(image) }),
         Part::Audio(audio) => json!({ "audio": media(audio) }),
+        Part::Video(video) => json!({ "video": media(video) }),
         Part::Answer(of) => json!({ "answer": of }),
     }
 }

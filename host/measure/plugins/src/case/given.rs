@@ -291,6 +291,7 @@ impl Files<'_> {
             status: file.status,
             headers: file.headers.into_iter().collect(),
             streaming,
+            context: Vec::new(),
         }
     }
 

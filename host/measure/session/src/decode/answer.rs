@@ -19,7 +19,7 @@ use plugins::backend::{Fold, Meaning};
 /// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
 /// Every kind of event. A kind's place here is its number in a log.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Role,
     Kind::Text,
     Kind::Reasoning,
@@ -30,6 +30,7 @@ const KINDS: [Kind; 10] = [
     Kind::End,
     Kind::Vector,
     Kind::Order,
+    Kind::Audio,
 ];
 /// Room that a log begins with, in bytes: about what fifty events of a token take.
 const LOG_BYTES: usize = 512;
@@ -59,6 +60,8 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
     speculation: Option<Speculation>,
+    /// Milliseconds of sound so far, as far as they are known; absent before the first piece.
+    audio: Option<Option<f64>>,
     vectors: Option<Vectors>,
     order: Vec<Ranked>,
     /// True if the end marker came.
@@ -160,6 +163,14 @@ impl Answer {
                 self.carry = Some(bytes);
                 return None;
             }
+            Meaning::Audio(sound) => {
+                self.has_result = true;
+                choice = sound.choice;
+                if choice == 0 {
+                    self.hear(sound.duration);
+                }
+                (Kind::Audio, None)
+            }
             Meaning::Usage(usage) => {
                 self.usage = Some(usage.into());
                 (Kind::Usage, None)
@@ -172,6 +183,8 @@ impl Answer {
                 self.speculation = Some(speculation.into());
                 return None;
             }
+            // What the reader is told to send is no part of the answer.
+            Meaning::Next(_) | Meaning::Send(_) | Meaning::Proceed => return None,
             Meaning::Finish(word) => {
                 self.finish = Some(word);
                 (Kind::Finish, None)
@@ -202,6 +215,13 @@ impl Answer {
         Some(event)
     }
 
+    /// Adds a piece of sound of so many milliseconds to the length of the answer's. One piece of
+    /// unknown length makes the whole unknown.
+    fn hear(&mut self, milliseconds: Option<f64>) {
+        let length = self.audio.unwrap_or(Some(0.0));
+        self.audio = Some(length.zip(milliseconds).map(|(length, more)| length + more));
+    }
+
     /// The reply as it is recorded.
     ///
     /// # Errors
@@ -212,6 +232,7 @@ impl Answer {
             usage: self.usage,
             timings: self.timings,
             speculation: self.speculation,
+            audio_duration: self.audio.flatten().map(Nanos::from_millis_f64),
             vectors: self.vectors,
             order: self.order,
             ..Reply::default()

@@ -147,6 +147,7 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
         status,
         headers: fields.collect(),
         streaming,
+        context: Vec::new(),
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Question {
     /// The prompt as text: a single text as it is, of a conversation every message under its
     /// author. `None` for what is not made of messages or text, such as tokens or texts to embed.
     pub text: Option<String>,
-    /// True if it held images or audio, which a text only mentions.
+    /// True if it held images, audio or videos, which a text only mentions.
     pub has_media: bool,
 }
 
@@ -176,6 +176,7 @@ fn words(message: &Message) -> String {
         Part::Text(text) | Part::Answer(text) => text.as_str(),
         Part::Image(_) => "(an image)",
         Part::Audio(_) => "(audio)",
+        Part::Video(_) => "(a video)",
     });
     let said: String = parts.collect();
     match &message.extra {
@@ -190,7 +191,7 @@ fn has_media(prompt: &Prompt) -> bool {
         return false;
     };
     let mut parts = messages.iter().flat_map(|message| &message.parts);
-    parts.any(|part| matches!(part, Part::Image(_) | Part::Audio(_)))
+    parts.any(|part| matches!(part, Part::Image(_) | Part::Audio(_) | Part::Video(_)))
 }
 
 #[cfg(test)]

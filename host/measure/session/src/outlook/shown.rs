@@ -50,7 +50,7 @@ fn said(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
 fn message(message: &Message, one: &impl Fn(Option<&str>, String) -> Said) -> Said {
     let parts = message.parts.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
-        Part::Image(media) | Part::Audio(media) => {
+        Part::Image(media) | Part::Audio(media) | Part::Video(media) => {
             format!("[{}, {} bytes]", media.media_type, media.bytes.len())
         }
         Part::Answer(of) => format!("[the answer to {of}]"),

@@ -20,7 +20,7 @@ use model::frame::Framing;
 use model::hex;
 use model::target::{Secrets, Target};
 use plugins::PluginError;
-use plugins::backend::{Dialect, Earlier, Prompt, Sample, Sampling, Settings};
+use plugins::backend::{Call, Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
 
 /// Characters of a prompt's end that are recorded where its answer will be judged.
@@ -221,7 +221,7 @@ impl Writer {
             ..self.settings.clone()
         };
         let free = self.dialect.encode(sample, &free, earlier);
-        free.is_ok_and(|free| free.body != body)
+        free.is_ok_and(|free| free.as_request().body != body)
     }
 
     fn request(
@@ -230,7 +230,14 @@ impl Writer {
         earlier: Option<&Earlier>,
         prepared: &mut Prepared,
     ) -> Result<Outgoing, PluginError> {
-        let mut encoded = self.dialect.encode(sample, &self.settings, earlier)?;
+        let call = self.dialect.encode(sample, &self.settings, earlier)?;
+        let Call::Request(mut encoded) = call else {
+            return Err(PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "encode",
+                what: "it starts something other than one request".to_owned(),
+            });
+        };
         prepared.forces_length = match self.forces_length {
             Some(forces) => forces,
             None => {

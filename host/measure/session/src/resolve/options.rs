@@ -35,7 +35,8 @@ type Take = fn(&mut Inputs, &Inputs);
 
 impl Inputs {
     fn written(&self, dialect: &mut Dialect) -> Result<Request, PluginError> {
-        dialect.encode(&self.sample, &self.settings, None)
+        let call = dialect.encode(&self.sample, &self.settings, None)?;
+        Ok(call.into_request())
     }
 
     /// The same with another's value of one option.

@@ -199,7 +199,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         )));
     };
     let mut dialect = recorder.open()?;
-    let request = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    let call = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    let request = call.into_request();
     let framing = Framing::from(dialect.framing(asked.settings.streaming)?);
     let recorded = recorder.ask_now(&dial, request)?;
 

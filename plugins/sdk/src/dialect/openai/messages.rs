@@ -86,6 +86,10 @@ fn part(part: &Part) -> Result<Value, Error> {
         Part::Audio(media) => {
             json!({"type": "input_audio", "input_audio": audio(media)?})
         }
+        // OpenAI's own API takes none; vLLM, SGLang and LMDeploy read them in this form.
+        Part::Video(media) => {
+            json!({"type": "video_url", "video_url": {"url": media.data_url()}})
+        }
         Part::Answer(of) => {
             return Err(Error::Other(format!(
                 "the answer to `{of}` was not put in its place"

@@ -142,6 +142,7 @@ fn heard<'s>(path: &str, sample: &'s Sample) -> Result<(&'s Media, String), Erro
             Part::Audio(media) => sounds.push(media),
             Part::Text(text) => texts.push(text.as_str()),
             Part::Image(_) => return Err(no_sound(path, "images")),
+            Part::Video(_) => return Err(no_sound(path, "videos")),
             Part::Answer(_) => return Err(not_taken(&sample.prompt, path, "chat")),
         }
     }

@@ -55,19 +55,21 @@ export class Backend {
   }
 
   /**
-   * The request for a sample. Pure: the same arguments give the same bytes. `earlier` is null, or what the last reply
-   * of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
+   * What to send for a sample: `single(post(…))`, the first of several requests as `steps(step(post(…), …))`, or
+   * `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is null, or what the last
+   * reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already.
    * @param {import("./contract").Sample} _sample
    * @param {import("./contract").Settings} _settings
    * @param {import("./contract").Earlier | null} _earlier
-   * @returns {import("./contract").Request}
+   * @returns {import("./contract").Call}
    */
   encode(_sample, _settings, _earlier) {
     throw invalidConfig("this backend writes no requests");
   }
 
   /**
-   * The state before the first frame of a reply, from its status, its header fields and whether it is streamed.
+   * The state before the first frame of a reply, from its status, its header fields and whether it is streamed. In an
+   * exchange of several requests, `context` has the bytes that came with this one.
    * @param {import("./contract").Head} _head
    */
   start(_head) {
@@ -240,6 +242,11 @@ export class Events {
     this.add("finish", reason.toWellFormed());
   }
 
+  /** A piece of sound, and how many milliseconds it has; null if only decoding it would tell. */
+  audio(milliseconds = null, choice = 0) {
+    this.add("audio", { duration: duration(milliseconds), choice });
+  }
+
   /** The vector of the request's text of this index, for a prompt of the kind `embedding`. */
   vector(index, values) {
     this.add("vector", { index, values });
@@ -262,6 +269,21 @@ export class Events {
   failure(error, why = null) {
     const said = messageIn(error);
     this.add("failure", { reason: why ?? reasonOf(null, said), message: said });
+  }
+
+  /** In an exchange of several requests: the next one, a `step`, to be sent when this reply has ended. */
+  next(step) {
+    this.add("next", step);
+  }
+
+  /** Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after what waits to be sent. */
+  send(outgoing) {
+    this.add("send", outgoing);
+  }
+
+  /** Over a WebSocket: the messages that are held may be sent, up to the next one that holds. */
+  proceed() {
+    this.add("proceed");
   }
 
   /** The end marker: the reply is complete. */
@@ -297,6 +319,41 @@ export function post(path, body, headers = []) {
     body: bytesOf(JSON.stringify(body)),
   };
 }
+
+/** A GET; `path` may be a whole URL in a step. */
+export const get = (path, headers = []) => ({ method: "GET", path, headers, body: NOTHING });
+
+/** One request, whose reply is the answer. */
+export const single = (request) => ({ tag: "request", val: request });
+
+/** Several requests, of which this step is the first. */
+export const steps = (first) => ({ tag: "steps", val: first });
+
+/**
+ * One of several requests: how its reply is split into frames, how long after the reply before it is sent, which
+ * statuses beside those of success are answers too, and what `start` gets as the head's `context`.
+ */
+export function step(request, framing, { seconds = 0, accepted = [], context = NOTHING } = {}) {
+  return { request, framing: { tag: framing }, delay: nanoseconds(seconds), accepted, context };
+}
+
+/**
+ * Messages over a WebSocket, each as `text(…)` or `binary(…)`. The messages of the server are frames with the name
+ * `text` or `binary`, and its close is one with the name `close`.
+ */
+export const socket = (path, messages, headers = []) => ({ tag: "socket", val: { path, headers, messages } });
+
+/** A text message: how long after the message before it is due, and whether it waits for `events.proceed()`. */
+export function text(said, { seconds = 0, hold = false } = {}) {
+  return { message: { tag: "text", val: said.toWellFormed() }, delay: nanoseconds(seconds), hold };
+}
+
+/** A binary message, as `text`. */
+export function binary(bytes, { seconds = 0, hold = false } = {}) {
+  return { message: { tag: "binary", val: bytes }, delay: nanoseconds(seconds), hold };
+}
+
+const nanoseconds = (seconds) => BigInt(Math.round(seconds * 1e9));
 
 /** Merges the sample's own parameters over the body, and the user's extra body over those. */
 export function extended(body, sample, settings) {
@@ -356,7 +413,7 @@ function part({ tag, val }) {
     case "image":
       return { type: "image_url", image_url: { url: `data:${val.mediaType};base64,${base64Of(val.bytes)}` } };
     default:
-      throw invalidInput("a message contains audio; this backend can send text and images");
+      throw invalidInput("a message contains audio or a video; this backend can send text and images");
   }
 }
 

@@ -30,12 +30,14 @@ class Backend:
         self.config = config
 
     def encode(self, sample, settings, earlier):
-        """The request for a sample. Pure: the same arguments give the same bytes. `earlier` is None, or what the last
+        """What to send for a sample: `single(post(…))`, the first of several requests as `step(post(…), …)`, or
+        `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is None, or what the last
         reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already."""
         raise NotImplementedError
 
     def start(self, head):
-        """The state before the first frame of a reply, from its status, its header fields and whether it is streamed."""
+        """The state before the first frame of a reply, from its status, its header fields and whether it is streamed.
+        In an exchange of several requests, `head.context` has the bytes that came with this one."""
         return {}
 
     def read(self, frame, name, state, events):
@@ -133,6 +135,10 @@ class Events:
         """A piece of a tool call, as JSON text."""
         self._add(api.Meaning_ToolCall(api.Output(well_formed(text), tokens, choice)))
 
+    def audio(self, milliseconds=None, choice=0):
+        """A piece of sound, and how long it is; None if only decoding it would tell."""
+        self._add(api.Meaning_Audio(api.Sound(duration(milliseconds), choice)))
+
     def vector(self, index, values):
         """The vector of the request's text of this index, for a prompt of the kind `embedding`."""
         self._add(api.Meaning_Vector(api.Embedded(index, values)))
@@ -178,6 +184,18 @@ class Events:
         `Reason`; without one, the words of the error decide."""
         said = message(error)
         self._add(api.Meaning_Failure(api.Refusal(reason(None, said) if why is None else why, said)))
+
+    def next(self, call):
+        """In an exchange of several requests: the next one, as `step(…)`, to be sent when this reply has ended."""
+        self._add(api.Meaning_Next(call.value))
+
+    def send(self, outgoing):
+        """Over a WebSocket: a message, as `text(…)` or `binary(…)`, to be sent after what waits to be sent."""
+        self._add(api.Meaning_Send(outgoing))
+
+    def proceed(self):
+        """Over a WebSocket: the messages that are held may be sent, up to the next one that holds."""
+        self._add(api.Meaning_Proceed())
 
     def end(self):
         """The end marker: the reply is complete."""
@@ -225,6 +243,38 @@ def post(path, body, headers=()):
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     fields = [("content-type", "application/json"), *((name, well_formed(value)) for name, value in headers)]
     return api.Request("POST", well_formed(path), fields, well_formed(text).encode())
+
+
+def get(path, headers=()):
+    """A GET; `path` may be a whole URL in a step."""
+    return api.Request("GET", well_formed(path), [(name, well_formed(value)) for name, value in headers], b"")
+
+
+def single(request):
+    """One request, whose reply is the answer."""
+    return api.Call_Request(request)
+
+
+def step(request, framing, seconds=0, accepted=(), context=b""):
+    """One of several requests: how its reply is split into frames, how long after the reply before it is sent, which
+    statuses beside those of success are answers too, and what `start` gets as `head.context`."""
+    return api.Call_Steps(api.Step(request, framing, round(seconds * 1e9), list(accepted), context))
+
+
+def socket(path, messages, headers=()):
+    """Messages over a WebSocket, each as `text(…)` or `binary(…)`. The messages of the server are frames with the
+    name `text` or `binary`, and its close is one with the name `close`."""
+    return api.Call_Socket(api.Socket(well_formed(path), list(headers), list(messages)))
+
+
+def text(said, seconds=0, hold=False):
+    """A text message: how long after the message before it is due, and whether it waits for `events.proceed()`."""
+    return api.Outgoing(api.Message_Text(well_formed(said)), round(seconds * 1e9), hold)
+
+
+def binary(data, seconds=0, hold=False):
+    """A binary message, as `text`."""
+    return api.Outgoing(api.Message_Binary(data), round(seconds * 1e9), hold)
 
 
 def extended(body, sample, settings):
@@ -288,7 +338,7 @@ def _part(part):
             data = base64.b64encode(media.bytes).decode()
             return {"type": "image_url", "image_url": {"url": f"data:{media.media_type};base64,{data}"}}
         case _:
-            raise invalid_input("a message contains audio; this backend can send text and images")
+            raise invalid_input("a message contains audio or a video; this backend can send text and images")
 
 
 def refusal(status, body):

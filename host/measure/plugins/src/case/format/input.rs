@@ -118,6 +118,8 @@ enum PartFile {
     Image(MediaFile),
     /// A piece of audio.
     Audio(MediaFile),
+    /// A video.
+    Video(MediaFile),
 }
 
 /// Content that is not text is in a file next to `sample.json`.
@@ -248,6 +250,7 @@ impl PartFile {
             PartFile::Text(text) => Part::Text(text),
             PartFile::Image(file) => Part::Image(media(file)?),
             PartFile::Audio(file) => Part::Audio(media(file)?),
+            PartFile::Video(file) => Part::Video(media(file)?),
         })
     }
 }

@@ -76,6 +76,11 @@ fn content(message: &Message) -> Result<Value, Error> {
             Part::Text(text) => json!({"type": kind, "text": text}),
             Part::Image(media) => json!({"type": "input_image", "image_url": media.data_url()}),
             Part::Audio(media) => json!({"type": "input_audio", "input_audio": audio(media)?}),
+            Part::Video(_) => {
+                let what = "the dataset gives videos, which /v1/responses does not take; set route = \"chat\", or name \
+                            another dataset";
+                return Err(Error::InvalidConfig(what.to_owned()));
+            }
             Part::Answer(of) => return Err(no_answer(of)),
         })
     });
@@ -92,7 +97,7 @@ fn text(parts: &[Part]) -> Result<String, Error> {
             Part::Text(text) => joined.push_str(text),
             Part::Answer(of) => return Err(no_answer(of)),
             // Not a text, but not nothing either.
-            Part::Image(_) | Part::Audio(_) => joined.push(' '),
+            Part::Image(_) | Part::Audio(_) | Part::Video(_) => joined.push(' '),
         }
     }
     Ok(joined)
