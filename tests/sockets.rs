@@ -6,5 +6,6 @@ mod coming_and_going;
 mod faults;
 mod grpc;
 mod hostile;
+mod speech;
 mod tls;
 mod windows;

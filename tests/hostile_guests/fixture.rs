@@ -174,6 +174,7 @@ pub fn sample(prompt: &str) -> Sample {
         prompt: Prompt::Text(prompt.to_owned()),
         after: Vec::new(),
         recorded_answer: None,
+        audio_duration: None,
         input_tokens: None,
         output_tokens: Some(4),
         reference: None,

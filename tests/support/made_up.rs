@@ -151,6 +151,7 @@ impl MadeUp {
             sample: SampleFacts {
                 id: format!("s{index}"),
                 input_tokens: Some(input),
+                audio_duration: None,
                 output_tokens: Some(output),
                 reference: None,
                 turn: Some(Turn {
@@ -193,6 +194,7 @@ impl MadeUp {
             }),
             timings: None,
             speculation: None,
+            audio_duration: None,
             outcome: if failed {
                 Outcome::Incomplete {
                     class: Class::Truncated,

@@ -124,6 +124,7 @@ fn job(key: u64) -> Box<Job> {
         sample: SampleFacts {
             id: key.to_string(),
             input_tokens: None,
+            audio_duration: None,
             output_tokens: None,
             prompt_end: None,
             reference: None,

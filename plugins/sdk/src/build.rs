@@ -16,6 +16,7 @@ impl Sample {
             prompt,
             after: Vec::new(),
             recorded_answer: None,
+            audio_duration: None,
             input_tokens: None,
             output_tokens: None,
             reference: None,

@@ -6,12 +6,14 @@
 pub(super) mod body;
 mod form;
 mod sound;
+mod speech;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use body::{Body, Counted, chat_prompt, prompt};
 pub(super) use sound::{Heard, ReplyForm};
+pub(super) use speech::SpeechForm;
 
 use super::dialect::{Dialect, ask as scripted};
 use super::script::{Generate, Script};
@@ -25,6 +27,8 @@ pub(super) enum Route {
     Chat,
     /// OpenAI's `/v1/audio/transcriptions`.
     Transcriptions,
+    /// OpenAI's `/v1/audio/speech`, with a reply of this form.
+    Speech(SpeechForm),
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
     /// A route that the script defines.
@@ -37,6 +41,7 @@ impl Route {
             Route::Completions => "/v1/completions".into(),
             Route::Chat => "/v1/chat/completions".into(),
             Route::Transcriptions => "/v1/audio/transcriptions".into(),
+            Route::Speech(_) => "/v1/audio/speech".into(),
             Route::Generate(_) => "/generate".into(),
             Route::Scripted(dialect) => dialect.path.clone(),
         }
@@ -134,6 +139,7 @@ impl Ask {
     pub fn read_as(route: Route, content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
         match route {
             Route::Transcriptions => sound::read(content_type, body),
+            Route::Speech(_) => speech::read(body),
             other => Ask::read(other, body),
         }
     }
@@ -152,7 +158,7 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions | Route::Transcriptions | Route::Scripted(_) => {
+            Route::Completions | Route::Transcriptions | Route::Speech(_) | Route::Scripted(_) => {
                 prompt(body.prompt, "prompt")?
             }
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,

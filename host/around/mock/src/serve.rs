@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::{Ask, Refusal, Route};
+use super::ask::{Ask, Refusal, Route, SpeechForm};
 use super::control::inform;
 use super::dialect::Gives;
 use super::engine::Engine;
@@ -213,6 +213,7 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<TextRoute> {
         Route::Completions,
         Route::Chat,
         Route::Transcriptions,
+        Route::Speech(SpeechForm::default()),
         generate,
     ];
     let route = routes.into_iter().find(|route| route.path() == path);
@@ -351,6 +352,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         Err(refusal) => return Ok(refuse(record, &route, &refusal)),
     };
     drop(body);
+    // What was asked says what the reply looks like.
+    let route = ask.route.clone();
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
     let Some(turn) = Turn::of(engine, record.number(), received, &ask, &answer) else {
@@ -415,6 +418,13 @@ fn content_type(route: &Route, stream: bool) -> HeaderValue {
     match (route, stream) {
         (Route::Scripted(dialect), true) => dialect.content_type.clone(),
         (Route::Scripted(dialect), false) => dialect.whole_content_type.clone(),
+        (Route::Speech(form), stream) if form.is_raw || !stream => {
+            HeaderValue::from_static(if form.is_wav {
+                "audio/wav"
+            } else {
+                "audio/pcm"
+            })
+        }
         (_, true) => HeaderValue::from_static("text/event-stream; charset=utf-8"),
         (_, false) => HeaderValue::from_static(JSON),
     }
@@ -422,7 +432,10 @@ fn content_type(route: &Route, stream: bool) -> HeaderValue {
 
 fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<ReplyBody> {
     record.refused(Some(refusal.status));
-    let content_type = content_type(route, false);
+    let content_type = match route {
+        Route::Speech(_) => HeaderValue::from_static(JSON),
+        route => content_type(route, false),
+    };
     let body = ReplyBody::Ready(Some(wire::error_body(route, refusal).into()));
     response(refusal.status, Some(content_type), body)
 }

@@ -7,6 +7,7 @@
 pub(super) mod bytes;
 mod native;
 mod openai;
+mod speech;
 mod transcription;
 
 use super::answer::Answer;
@@ -84,6 +85,7 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
             // A request for a transcription has a sound.
             (None, _) => Box::new(openai::OpenAi::new(script, ask, head)),
         },
+        Route::Speech(form) => Box::new(speech::Speech::new(script, ask, *form)),
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
         Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),
@@ -100,7 +102,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
         param,
     } = refusal;
     match route {
-        Route::Completions | Route::Chat | Route::Transcriptions => {
+        Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
             put(
                 &mut out,
                 format_args!(
@@ -141,7 +143,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     match route {
         Route::Scripted(_) => {}
         // As Python's `json.dumps`, hence the spaces, which events of success do not have.
-        Route::Completions | Route::Chat | Route::Transcriptions => {
+        Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
             put(
                 out,
                 format_args!(
@@ -182,6 +184,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
 pub(super) fn ping(route: &Route) -> &'static [u8] {
     match route {
         Route::Scripted(dialect) => dialect.ping(),
+        Route::Speech(form) if form.is_raw => b"",
         _ => PING,
     }
 }
@@ -190,6 +193,7 @@ pub(super) fn ping(route: &Route) -> &'static [u8] {
 pub(super) fn has_lines(route: &Route) -> bool {
     match route {
         Route::Scripted(dialect) => dialect.has_lines(),
+        Route::Speech(form) => !form.is_raw,
         _ => true,
     }
 }

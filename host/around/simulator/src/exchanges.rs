@@ -44,6 +44,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         sample: SampleFacts {
             id: format!("s{index}"),
             input_tokens: Some(served.work.prompt_tokens),
+            audio_duration: None,
             output_tokens: Some(served.work.output_tokens),
             reference: None,
             turn: None,

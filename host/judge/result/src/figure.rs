@@ -67,7 +67,7 @@ impl Figure {
     pub fn unit(&self) -> &'static str {
         match self {
             Figure::Of(name, _) => match metric::by_name(name).map(|metric| metric.unit) {
-                None | Some(Unit::Share) => "",
+                None | Some(Unit::Share | Unit::Ratio) => "",
                 Some(unit) => unit.symbol(),
             },
             Figure::Whole(place) => WHOLE[*place].unit,
@@ -79,8 +79,8 @@ impl Figure {
         match self {
             Figure::Of(_, Statistic::Std) => Neither,
             Figure::Of(name, _) => match metric::by_name(name).map(|metric| metric.unit) {
-                Some(Unit::Milliseconds | Unit::Share) => Lower,
-                Some(Unit::TokensPerSecond) => Higher,
+                Some(Unit::Milliseconds | Unit::Share | Unit::Ratio) => Lower,
+                Some(Unit::TokensPerSecond | Unit::Speedup) => Higher,
                 _ => Neither,
             },
             Figure::Whole(place) => WHOLE[*place].better,

@@ -52,6 +52,7 @@ mod requests;
 mod scores;
 pub mod server;
 pub(crate) mod sessions;
+mod sound;
 mod steady;
 mod survey;
 pub mod telemetry;
@@ -204,6 +205,13 @@ pub struct Throughput {
     /// runs shorter than a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_output_tokens_per_s: Option<f64>,
+    /// Seconds of sound in their answers, per second: many streams together give more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_s_per_s: Option<f64>,
+    /// Seconds of sound in their prompts, per second, as the dataset measured it: RTFx of the Open
+    /// ASR Leaderboard, which divides the sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_audio_s_per_s: Option<f64>,
     /// Requests sent per second: `(sent - 1) / (last sent - first sent)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_requests_per_s: Option<f64>,

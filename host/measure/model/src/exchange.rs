@@ -205,6 +205,9 @@ pub struct SampleFacts {
     /// Tokens of the prompt as the dataset counted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u32>,
+    /// Length of the sound in the prompt, as the dataset measured it, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio_duration: Option<Nanos>,
     /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,
@@ -547,6 +550,11 @@ impl Exchange {
     /// True if the reply was complete and held the answer that was asked for.
     pub fn is_ok(&self) -> bool {
         self.outcome == Outcome::Ok
+    }
+
+    /// True if sound came back.
+    pub fn has_sound(&self) -> bool {
+        self.events.kind.contains(&Kind::Audio)
     }
 
     /// True if the reply held an answer, though it may be shorter than the one that was asked for.

@@ -218,7 +218,11 @@ impl Suite {
 /// The name of the file of a reply with this status, as a case has it.
 pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
     let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-    let document = if is_json { "json" } else { "txt" };
+    let document = match str::from_utf8(body) {
+        Ok(_) if is_json => "json",
+        Ok(_) => "txt",
+        Err(_) => "bin",
+    };
     if !(200..300).contains(&status) {
         return format!("reply.{status}.{document}");
     }

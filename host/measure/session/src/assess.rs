@@ -161,9 +161,11 @@ struct Answer {
     shown: scorer::Exchange,
 }
 
-/// Counts the tokens of answers.
+/// Counts the tokens of answers, except for those that are sound: the tokens of a transcript are not
+/// theirs.
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
-    let answered = || batch.iter().map(Borrow::borrow);
+    let answers = || batch.iter().map(Borrow::borrow);
+    let answered = || answers().filter(|exchange: &&Exchange| !exchange.has_sound());
     let texts: Vec<String> = answered().map(text_of).collect();
     match tokenizer.count(&texts, false) {
         Ok(counts) => {

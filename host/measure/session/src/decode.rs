@@ -325,7 +325,8 @@ impl Decoder {
     fn close(&mut self, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
         self.take_waiting(&mut answer);
-        if matches!(end, End::Whole { ends_answer: true })
+        if let End::Whole { ends_answer } = end
+            && (ends_answer || answer.ends_with_body)
             && answer.fault.is_none()
             && !answer.whole
             && let Some(at) = exchange.ended

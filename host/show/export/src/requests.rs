@@ -64,7 +64,11 @@ fn head(column: &Column) -> Head {
                 Unit::Milliseconds => (format!("{name}_ms"), Holds::Number),
                 Unit::TokensPerSecond => (format!("{name}_tok_s"), Holds::Number),
                 Unit::Tokens | Unit::Requests => (name, Holds::Whole),
-                Unit::TokensPerEvent | Unit::TokensPerStep | Unit::Share => (name, Holds::Number),
+                Unit::TokensPerEvent
+                | Unit::TokensPerStep
+                | Unit::Share
+                | Unit::Ratio
+                | Unit::Speedup => (name, Holds::Number),
             };
             Head::new(name, holds, unit.symbol(), about)
         }

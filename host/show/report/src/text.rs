@@ -44,6 +44,7 @@ pub fn text(summary: &Summary) -> String {
     block.distribution(summary, metric::SEND_LAG, "Send Lag", MS);
     block.distribution(summary, metric::QUEUE, "Queueing", MS);
     block.line("Requests held back by the cap:", summary.requests.held_back);
+    sound(&mut block, summary);
     block.section("Server's Own Timings");
     for (name, label) in [
         (metric::SERVER_QUEUE, "Server Queue"),
@@ -168,6 +169,23 @@ fn latencies(block: &mut Block, summary: &Summary) {
             block.figure(&label, speed.percentile(percent));
         }
     }
+}
+
+/// Sound in answers and in prompts.
+fn sound(block: &mut Block, summary: &Summary) {
+    let throughput = &summary.throughput;
+    block.section("Sound");
+    block.distribution(summary, metric::TTFA, "TTFA", MS);
+    let ratio = ("", 1.0);
+    block.distribution(summary, metric::REAL_TIME_FACTOR, "Real-time Factor", ratio);
+    block.figure("Sound in answers (s/s):", throughput.audio_s_per_s);
+    block.distribution(
+        summary,
+        metric::INPUT_REAL_TIME_FACTOR,
+        "Input Real-time Factor",
+        ratio,
+    );
+    block.figure("Sound in prompts (s/s):", throughput.input_audio_s_per_s);
 }
 
 /// Returns the remark that goes with percentiles of a closed loop.

@@ -2,10 +2,10 @@
 //! server can be named in the configuration.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses, transcriptions};
+use runner_plugin::dialect::openai::{self, responses, speech, transcriptions};
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Head, Meaning, Request, Sample,
-    Settings, check_prefix,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Request,
+    Sample, Settings, check_prefix,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `chat` (text becomes a single user message), `completions` (text or token
-    /// ids, unchanged), `responses` (as `chat`, with the newer API) or `transcriptions` (the text of
-    /// one sound).
+    /// ids, unchanged), `responses` (as `chat`, with the newer API), `transcriptions` (the text of one
+    /// sound) or `speech` (the sound of a text).
     route: openai::Route,
-    /// The path before `/chat/completions`, `/completions`, `/responses`, `/audio/transcriptions`
-    /// and `/models`, below the target's URL.
+    /// The path before `/chat/completions`, `/completions`, `/responses`, `/audio/transcriptions`,
+    /// `/audio/speech` and `/models`, below the target's URL.
     prefix: String,
     /// The field that limits the answer's length. By default `max_tokens` for completions,
     /// `max_completion_tokens` for chat and `max_output_tokens` for responses; older servers
@@ -39,6 +39,8 @@ pub struct Config {
     /// The form of transcriptions that are not streamed: `json`, `verbose-json` (with segments) or
     /// `text`.
     response_format: transcriptions::Format,
+    /// Settings of `speech`.
+    speech: speech::Options,
 }
 
 impl Default for Config {
@@ -51,6 +53,7 @@ impl Default for Config {
             include_usage: true,
             store: false,
             response_format: transcriptions::Format::Json,
+            speech: speech::Options::default(),
         }
     }
 }
@@ -61,6 +64,7 @@ pub struct State {
     openai: openai::Reply,
     responses: responses::Reply,
     transcriptions: transcriptions::Reply,
+    speech: speech::Reply,
 }
 
 /// The backend.
@@ -111,6 +115,9 @@ impl OpenAi {
             };
             return transcriptions::request(&config.prefix, sample, settings, &fields);
         }
+        if config.route == openai::Route::Speech {
+            return speech::request(&config.prefix, sample, settings, &config.speech, false);
+        }
         let mut body = self.body(sample, settings, earlier)?;
         if let (true, Some(field)) = (settings.ignore_eos, &config.ignore_eos_field) {
             body.set(field, true);
@@ -133,6 +140,7 @@ impl Backend for OpenAi {
             return Err(responses::store_needs_route());
         }
         config.response_format.check(config.route)?;
+        config.speech.check(config.route)?;
         Ok(OpenAi(config))
     }
 
@@ -164,9 +172,17 @@ impl Backend for OpenAi {
         self.request(sample, settings, Some(earlier))
     }
 
+    fn framing(&self, streaming: bool) -> Framing {
+        match self.0.route {
+            openai::Route::Speech => self.0.speech.framing(streaming),
+            _ => openai::framing(streaming),
+        }
+    }
+
     fn begin(&self, head: &Head) -> Result<State, Error> {
         Ok(State {
             transcriptions: transcriptions::Reply::begin(head.streaming),
+            speech: speech::Reply::begin(head.streaming),
             ..State::default()
         })
     }
@@ -184,6 +200,9 @@ impl Backend for OpenAi {
             openai::Route::Transcriptions => {
                 let format = self.0.response_format;
                 transcriptions::decode(&mut state.transcriptions, format, frame, events)
+            }
+            openai::Route::Speech => {
+                speech::decode(&mut state.speech, &self.0.speech, frame, events)
             }
             _ => openai::decode(&mut state.openai, frame, events),
         }

@@ -1,10 +1,11 @@
 //! vLLM: the OpenAI routes, with vLLM's own parameters for answers of an exact length.
 #![deny(unsafe_code)]
 
-use runner_plugin::dialect::openai::{self, responses, transcriptions};
+use runner_plugin::dialect::openai::{self, responses, speech, transcriptions};
 use runner_plugin::dialect::prometheus;
 use runner_plugin::{
-    Backend, Body, Control, Credentials, Earlier, Error, Frame, Head, Meaning, Reading, Request,
+    Backend, Body, Control, Credentials, Earlier, Error, Frame, Framing, Head, Meaning, Reading,
+    Request,
 };
 use runner_plugin::{Sample, ServerMetric, Settings};
 use schemars::JsonSchema;
@@ -15,8 +16,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Config {
     /// The route to use: `completions` (text or token ids, unchanged), `chat` (conversations; text
-    /// becomes a single user message), `responses` (as `chat`, with OpenAI's newer API) or
-    /// `transcriptions` (the text of one sound).
+    /// becomes a single user message), `responses` (as `chat`, with OpenAI's newer API),
+    /// `transcriptions` (the text of one sound) or `speech` (the sound of a text, by vLLM-Omni).
     route: openai::Route,
     /// True if the server reports token counts in every chunk of a stream
     /// (`stream_options.continuous_usage_stats`), so that the number of tokens in each chunk is
@@ -37,6 +38,8 @@ pub struct Config {
     /// The form of transcriptions that are not streamed: `json`, `verbose-json` (with segments) or
     /// `text`.
     response_format: transcriptions::Format,
+    /// Settings of `speech`.
+    speech: speech::Options,
 }
 
 impl Default for Config {
@@ -49,6 +52,7 @@ impl Default for Config {
             store: false,
             ranking: openai::Ranking::Rerank,
             response_format: transcriptions::Format::Json,
+            speech: speech::Options::default(),
         }
     }
 }
@@ -59,6 +63,7 @@ pub struct State {
     openai: openai::Reply,
     responses: responses::Reply,
     transcriptions: transcriptions::Reply,
+    speech: speech::Reply,
 }
 
 /// vLLM's names of server metrics (`vllm/v1/metrics/loggers.py`).
@@ -137,6 +142,10 @@ impl Vllm {
             };
             return transcriptions::request("/v1", sample, settings, &fields);
         }
+        if route == openai::Route::Speech {
+            // vLLM-Omni's `vllm_omni/entrypoints/openai/protocol/audio.py`.
+            return speech::request("/v1", sample, settings, &self.0.speech, true);
+        }
         let mut body = match route {
             openai::Route::Responses => {
                 let fields = responses::Fields {
@@ -167,7 +176,12 @@ impl Backend for Vllm {
             return Err(responses::store_needs_route());
         }
         config.response_format.check(config.route)?;
-        let lacks = responses || config.route == openai::Route::Transcriptions;
+        config.speech.check(config.route)?;
+        let lacks = responses
+            || matches!(
+                config.route,
+                openai::Route::Transcriptions | openai::Route::Speech
+            );
         let not_there: Vec<_> = [
             ("continuous-usage", config.continuous_usage),
             ("return-token-ids", config.return_token_ids),
@@ -223,9 +237,17 @@ impl Backend for Vllm {
         self.request(sample, settings, Some(earlier))
     }
 
+    fn framing(&self, streaming: bool) -> Framing {
+        match self.0.route {
+            openai::Route::Speech => self.0.speech.framing(streaming),
+            _ => openai::framing(streaming),
+        }
+    }
+
     fn begin(&self, head: &Head) -> Result<State, Error> {
         Ok(State {
             transcriptions: transcriptions::Reply::begin(head.streaming),
+            speech: speech::Reply::begin(head.streaming),
             ..State::default()
         })
     }
@@ -243,6 +265,9 @@ impl Backend for Vllm {
             openai::Route::Transcriptions => {
                 let format = self.0.response_format;
                 transcriptions::decode(&mut state.transcriptions, format, frame, events)
+            }
+            openai::Route::Speech => {
+                speech::decode(&mut state.speech, &self.0.speech, frame, events)
             }
             _ => openai::decode(&mut state.openai, frame, events),
         }

@@ -162,12 +162,13 @@ impl Audio {
                 if bytes >= ENOUGH {
                     break;
                 }
-                let mut own = 0;
+                let (mut own, mut played) = (0, 0);
                 let mut parts = vec![Part::Text(text.text)];
                 for _ in 0..clips {
                     let length = u64::from(self.milliseconds.draw(&mut random));
                     let length = (length * u64::from(self.rate)).div_ceil(1000) as usize;
                     own += 2 * length;
+                    played += length as u64 * 1_000_000_000 / u64::from(self.rate);
                     if own > MOST_BYTES {
                         return Err(too_much(index));
                     }
@@ -182,6 +183,7 @@ impl Audio {
                     extra: None,
                 };
                 let sample = Sample {
+                    audio_duration: (clips > 0).then_some(played),
                     output_tokens: Some(output),
                     ..Sample::new(
                         format!("{name}-{:06}", index + 1),

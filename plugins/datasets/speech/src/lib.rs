@@ -226,6 +226,7 @@ impl Speech {
         };
         let language = self.config.language.as_ref();
         Ok(Sample {
+            audio_duration: sound.seconds.map(|seconds| (seconds * 1e9).round() as u64),
             reference: Some(reference.to_string()),
             parameters: language.map(|language| json!({"language": language}).to_string()),
             ..Sample::new(id, Prompt::Messages(vec![message]))

@@ -1,7 +1,7 @@
 //! The OpenAI API as engines implement it: requests for `/v1/completions` and
 //! `/v1/chat/completions`. `openai::reply` reads the replies; `openai::responses` has
-//! `/v1/responses`, `openai::transcriptions` speech to text, and `openai::pooling` the routes whose
-//! replies are vectors and orders.
+//! `/v1/responses`, `openai::transcriptions` speech to text, `openai::speech` text to speech, and
+//! `openai::pooling` the routes whose replies are vectors and orders.
 
 mod counts;
 mod messages;
@@ -9,6 +9,7 @@ mod pattern;
 mod pooling;
 mod reply;
 pub mod responses;
+pub mod speech;
 pub mod transcriptions;
 
 use schemars::JsonSchema;
@@ -35,6 +36,8 @@ pub enum Route {
     Responses,
     /// `/v1/audio/transcriptions`: the text of a sound.
     Transcriptions,
+    /// `/v1/audio/speech`: the sound of a text.
+    Speech,
 }
 
 impl Route {
@@ -45,6 +48,7 @@ impl Route {
             Route::Chat => "/chat/completions",
             Route::Responses => "/responses",
             Route::Transcriptions => "/audio/transcriptions",
+            Route::Speech => "/audio/speech",
         }
     }
 
@@ -54,6 +58,7 @@ impl Route {
             Route::Completions => "max_tokens",
             Route::Chat | Route::Transcriptions => "max_completion_tokens",
             Route::Responses => "max_output_tokens",
+            Route::Speech => "max_new_tokens",
         }
     }
 }

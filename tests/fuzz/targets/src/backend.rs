@@ -215,6 +215,7 @@ fn fold<B: Backend>(
         status: 200,
         headers: Vec::new(),
         streaming,
+        context: Vec::new(),
     };
     let state = match backend.begin(&head) {
         Ok(state) => state,

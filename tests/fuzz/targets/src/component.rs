@@ -76,6 +76,7 @@ fn head(streaming: bool) -> Head {
         status: 200,
         headers: Vec::new(),
         streaming,
+        context: Vec::new(),
     }
 }
 

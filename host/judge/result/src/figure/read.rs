@@ -107,6 +107,8 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
         "throughput.output-tokens-per-s" => s.throughput.output_tokens_per_s,
         "throughput.total-tokens-per-s" => s.throughput.total_tokens_per_s,
         "throughput.peak-output-tokens-per-s" => s.throughput.peak_output_tokens_per_s,
+        "throughput.audio-s-per-s" => s.throughput.audio_s_per_s,
+        "throughput.input-audio-s-per-s" => s.throughput.input_audio_s_per_s,
         "throughput.sent-requests-per-s" => s.throughput.sent_requests_per_s,
         "throughput.due-requests-per-s" => s.throughput.due_requests_per_s,
         "throughput.drain-share" => s.throughput.drain_share,

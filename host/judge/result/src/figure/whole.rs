@@ -67,6 +67,18 @@ pub static WHOLE: &[Whole] = &[
         Neither,
     ),
     whole(
+        "throughput.audio-s-per-s",
+        "Sound in answers, seconds per second",
+        "s/s",
+        Higher,
+    ),
+    whole(
+        "throughput.input-audio-s-per-s",
+        "Sound in prompts, seconds per second",
+        "s/s",
+        Higher,
+    ),
+    whole(
         "throughput.sent-requests-per-s",
         "Requests sent",
         "req/s",

@@ -3,7 +3,7 @@
 use super::Measure::{self, One, Pooled};
 use super::Metric;
 use super::Of::{self, Answered, Sent};
-use super::Unit::{Milliseconds, Requests, Share, Tokens, TokensPerEvent};
+use super::Unit::{Milliseconds, Ratio, Requests, Share, Speedup, Tokens, TokensPerEvent};
 use super::Unit::{TokensPerSecond, TokensPerStep};
 use super::names::*;
 
@@ -12,7 +12,7 @@ pub static CATALOGUE: &[Metric] = &[
     Metric {
         name: TTFT,
         unit: Milliseconds,
-        definition: "first output event (text, reasoning or tool call) that carries bytes, else first output event, - sent; streamed replies only",
+        definition: "first output event (text, reasoning, tool call or sound) that carries bytes, else first output event, - sent; streamed replies only",
         equals: "TTFT of LMDeploy, SGLang, AIPerf, guidellm and evalscope",
         of: Answered,
         measure: One(|reading| reading.ttft()),
@@ -64,6 +64,14 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "TTST of AIPerf",
         of: Answered,
         measure: One(|reading| reading.ttft_second()),
+    },
+    Metric {
+        name: TTFA,
+        unit: Milliseconds,
+        definition: "first event with sound - sent; streamed replies only",
+        equals: "TTFA, time to first audio, of vLLM-Omni and of makers of speech models; TTFB of clients that take the first byte of a body for it",
+        of: Answered,
+        measure: One(|reading| reading.ttfa()),
     },
     Metric {
         name: E2E,
@@ -240,6 +248,54 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "accepted length per step of SGLang if each step is an event",
         of: Answered,
         measure: Pooled(|reading, show| reading.event_tokens(show)),
+    },
+    Metric {
+        name: "audio-duration",
+        unit: Milliseconds,
+        definition: "length of the sound in the answer, as its pieces state it",
+        equals: "audio duration of vLLM-Omni's benchmark",
+        of: Answered,
+        measure: One(|reading| reading.audio_duration()),
+    },
+    Metric {
+        name: REAL_TIME_FACTOR,
+        unit: Ratio,
+        definition: "e2e / audio-duration, audio-duration > 0: below 1, the sound is there faster than it is heard",
+        equals: "RTF, real-time factor, of speech synthesis",
+        of: Answered,
+        measure: One(|reading| reading.real_time_factor(reading.audio_duration())),
+    },
+    Metric {
+        name: "inverse-real-time-factor",
+        unit: Speedup,
+        definition: "audio-duration / e2e",
+        equals: "RTFx, inverse real-time factor, of speech synthesis",
+        of: Answered,
+        measure: One(|reading| reading.real_time_speedup(reading.audio_duration())),
+    },
+    Metric {
+        name: "input-audio-duration",
+        unit: Milliseconds,
+        definition: "length of the sound in the prompt, as the dataset measured it",
+        equals: "audio duration of benchmarks of transcription",
+        of: Answered,
+        measure: One(|reading| reading.input_audio_duration()),
+    },
+    Metric {
+        name: INPUT_REAL_TIME_FACTOR,
+        unit: Ratio,
+        definition: "e2e / input-audio-duration, input-audio-duration > 0: below 1, the answer is there faster than the prompt is heard",
+        equals: "RTF, real-time factor, of transcription",
+        of: Answered,
+        measure: One(|reading| reading.real_time_factor(reading.input_audio_duration())),
+    },
+    Metric {
+        name: "inverse-input-real-time-factor",
+        unit: Speedup,
+        definition: "input-audio-duration / e2e",
+        equals: "RTFx, inverse real-time factor, of the Open ASR Leaderboard for one request; the leaderboard divides the sums",
+        of: Answered,
+        measure: One(|reading| reading.real_time_speedup(reading.input_audio_duration())),
     },
     Metric {
         name: SEND_LAG,

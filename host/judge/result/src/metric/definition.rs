@@ -44,6 +44,32 @@ impl Reading<'_> {
         Some(span(begun, first))
     }
 
+    /// Time to first audio.
+    pub(super) fn ttfa(&self) -> Option<f64> {
+        self.streamed_since_sent(self.first_audio)
+    }
+
+    pub(super) fn audio_duration(&self) -> Option<f64> {
+        self.exchange.audio_duration.map(Nanos::as_millis_f64)
+    }
+
+    pub(super) fn input_audio_duration(&self) -> Option<f64> {
+        let duration = self.exchange.sample.audio_duration;
+        duration.map(Nanos::as_millis_f64)
+    }
+
+    /// The time that an answer takes for each second of sound: below 1, faster than it is heard.
+    pub(super) fn real_time_factor(&self, duration: Option<f64>) -> Option<f64> {
+        let duration = duration.filter(|duration| *duration > 0.0)?;
+        Some(self.e2e()? / duration)
+    }
+
+    /// The seconds of sound to a second of waiting.
+    pub(super) fn real_time_speedup(&self, duration: Option<f64>) -> Option<f64> {
+        let e2e = self.e2e().filter(|e2e| *e2e > 0.0)?;
+        Some(duration? / e2e)
+    }
+
     pub(super) fn ttft_second(&self) -> Option<f64> {
         let first = self.began()?;
         Some(span(first, self.second_output?))

@@ -3,6 +3,12 @@
 
 /// Time to first token: the headline's definition.
 pub const TTFT: &str = "ttft";
+/// Time to first audio.
+pub const TTFA: &str = "ttfa";
+/// The time that an answer took, for each second of its sound.
+pub const REAL_TIME_FACTOR: &str = "real-time-factor";
+/// The time that an answer took, for each second of sound in the prompt.
+pub const INPUT_REAL_TIME_FACTOR: &str = "input-real-time-factor";
 /// End-to-end latency: the headline's definition.
 pub const E2E: &str = "e2e";
 /// Time per output token after the first: the headline's definition.

@@ -25,6 +25,7 @@ pub struct Reading<'a> {
     pub(super) second_output: Option<Nanos>,
     pub(super) first_reasoning: Option<Nanos>,
     pub(super) first_answer: Option<Nanos>,
+    pub(super) first_audio: Option<Nanos>,
     pub(super) last_output: Option<Nanos>,
     pub(super) usage: Option<Nanos>,
     pub(super) last: Option<Nanos>,
@@ -58,6 +59,7 @@ impl<'a> Reading<'a> {
             second_output: None,
             first_reasoning: None,
             first_answer: None,
+            first_audio: None,
             last_output: None,
             usage: None,
             last: at.last().copied(),
@@ -76,7 +78,7 @@ impl<'a> Reading<'a> {
                 reading.usage = Some(event.at);
             }
         }
-        if let (0, Some((first, last))) = (reading.pieces, bare) {
+        if let (None, Some((first, last))) = (reading.first_output, bare) {
             (reading.first_output, reading.last_output) = (Some(first), Some(last));
         }
         if reading.outputs == 0 {
@@ -105,10 +107,10 @@ impl<'a> Reading<'a> {
         if let (None, Some(1..)) = (self.first_tokens, event.tokens) {
             self.first_tokens = event.tokens;
         }
-        if event.bytes == 0 {
+        if !is_piece(event) {
             return;
         }
-        self.pieces += 1;
+        self.pieces += u64::from(event.bytes > 0);
         match self.last_output.replace(event.at) {
             None => self.first_output = Some(event.at),
             Some(before) => {
@@ -119,6 +121,7 @@ impl<'a> Reading<'a> {
         match event.kind {
             Kind::Text => _ = self.first_answer.get_or_insert(event.at),
             Kind::Reasoning => _ = self.first_reasoning.get_or_insert(event.at),
+            Kind::Audio => _ = self.first_audio.get_or_insert(event.at),
             _ => {}
         }
     }
@@ -257,6 +260,7 @@ fn part(tokens: u64, weighed: u64, whole: u64) -> u64 {
     }
 }
 
+/// True if an event brings a part of the answer: text, or sound, which has no bytes of text.
 pub(super) fn is_piece(event: &Event) -> bool {
-    event.kind.is_output() && event.bytes > 0
+    event.kind.is_output() && (event.bytes > 0 || event.kind == Kind::Audio)
 }

@@ -2,8 +2,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
-use model::exchange::Kind::{End, Finish, Reasoning, Role, Text, Tool, Usage};
+use model::exchange::Kind::{Audio, End, Finish, Reasoning, Role, Text, Tool, Usage};
 use model::exchange::{Connection, Exchange, ServerTimings, Speculation};
+use model::units::Nanos;
 
 const NONE: [f64; 0] = [];
 
@@ -70,6 +71,7 @@ fn every_definition_by_hand() {
     [usage.draft_tokens, usage.accepted_draft_tokens] = [12, 3].map(Some);
     [usage.input_image_tokens, usage.input_video_tokens] = [576, 48].map(Some);
     usage.input_audio_tokens = Some(0);
+    chat.sample.audio_duration = Some(ms(2400));
     chat.timings = Some(ServerTimings {
         queue: Some(ms(7)),
         prefill: Some(ms(60)),
@@ -89,6 +91,7 @@ fn every_definition_by_hand() {
         ("ttft-from-due", vec![140.0]),
         ("ttft-with-connect", vec![129.0]),
         ("ttft-second", vec![40.0]),
+        ("ttfa", vec![]),
         ("e2e", vec![240.0]),
         ("e2e-last-token", vec![220.0]),
         ("e2e-usage", vec![235.0]),
@@ -111,6 +114,12 @@ fn every_definition_by_hand() {
         ("tokens-per-event", vec![8.0 / 3.0]),
         ("decoded-tokens-per-event", vec![3.5]),
         ("event-tokens", vec![1.0, 3.0, 2.0]),
+        ("audio-duration", vec![]),
+        ("real-time-factor", vec![]),
+        ("inverse-real-time-factor", vec![]),
+        ("input-audio-duration", vec![2400.0]),
+        ("input-real-time-factor", vec![0.1]),
+        ("inverse-input-real-time-factor", vec![10.0]),
         ("send-lag", vec![10.0]),
         ("queue", vec![10.0]),
         ("connection-wait", vec![9.0]),
@@ -162,6 +171,46 @@ fn every_definition_by_hand() {
         120.0,
         "the parts make the whole"
     );
+}
+
+/// Sound has no bytes of text, and is a part of the answer all the same.
+#[test]
+fn an_answer_that_is_heard() {
+    let mut spoken = reply(
+        0,
+        1000,
+        &[
+            (1010, Role, None, 0),
+            (1100, Audio, None, 0),
+            (1150, Text, None, 12),
+            (1180, Audio, None, 0),
+            (1300, Audio, None, 0),
+            (1400, End, None, 0),
+        ],
+    );
+    spoken.audio_duration = Some(ms(1600));
+    for (name, expected) in [
+        ("ttft", 100.0),
+        ("ttfa", 100.0),
+        ("ttft-answer", 150.0),
+        ("ttft-second", 50.0),
+        ("e2e", 400.0),
+        ("e2e-last-token", 300.0),
+        ("itl-max", 120.0),
+        ("audio-duration", 1600.0),
+        ("real-time-factor", 0.25),
+        ("inverse-real-time-factor", 4.0),
+    ] {
+        assert_eq!(samples(name, &spoken), [expected], "{name}");
+    }
+    assert_eq!(samples("itl", &spoken), [50.0, 30.0, 120.0]);
+    // A sound without length has no factor, and it takes no time at all to hear.
+    spoken.audio_duration = Some(Nanos::ZERO);
+    assert_eq!(samples("real-time-factor", &spoken), NONE);
+    assert_eq!(samples("inverse-real-time-factor", &spoken), [0.0]);
+    spoken.audio_duration = None;
+    assert_eq!(samples("audio-duration", &spoken), NONE);
+    assert_eq!(samples("inverse-real-time-factor", &spoken), NONE);
 }
 
 /// A server that states queue and prefill states their sum too, but not what came before the queue;

@@ -17,6 +17,10 @@ pub enum Unit {
     TokensPerStep,
     /// A share, from 0 to 1.
     Share,
+    /// A duration over another one.
+    Ratio,
+    /// The same the other way round: more is better.
+    Speedup,
 }
 
 impl Unit {
@@ -30,6 +34,8 @@ impl Unit {
             Unit::TokensPerEvent => "tokens/event",
             Unit::TokensPerStep => "tokens/step",
             Unit::Share => "share",
+            Unit::Ratio => "ratio",
+            Unit::Speedup => "times",
         }
     }
 
@@ -38,8 +44,8 @@ impl Unit {
     /// than another.
     pub fn worst(self) -> Option<f64> {
         match self {
-            Unit::Milliseconds => Some(f64::INFINITY),
-            Unit::TokensPerSecond => Some(0.0),
+            Unit::Milliseconds | Unit::Ratio => Some(f64::INFINITY),
+            Unit::TokensPerSecond | Unit::Speedup => Some(0.0),
             Unit::Share => Some(1.0),
             Unit::Tokens | Unit::Requests | Unit::TokensPerEvent | Unit::TokensPerStep => None,
         }
@@ -54,7 +60,9 @@ impl Unit {
             | Unit::TokensPerSecond
             | Unit::TokensPerEvent
             | Unit::TokensPerStep
-            | Unit::Share => 1e6,
+            | Unit::Share
+            | Unit::Ratio
+            | Unit::Speedup => 1e6,
         }
     }
 }

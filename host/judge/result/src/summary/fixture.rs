@@ -61,6 +61,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         sample: SampleFacts {
             id: format!("s{index}"),
             input_tokens: None,
+            audio_duration: None,
             output_tokens: None,
             reference: None,
             turn: None,

@@ -11,6 +11,7 @@ use super::lives::Lives;
 use super::load::Load;
 use super::messages::Messages;
 use super::sessions::Histories;
+use super::sound::Sound;
 use super::steady::{Inside, SteadyState};
 use super::survey::Surveyed;
 use super::telemetry::{self, Answered};
@@ -44,6 +45,8 @@ pub(crate) struct Gather<'a> {
     held_back: u64,
     messages: BTreeMap<Class, Messages>,
     tokens: TokenSums,
+    sound: Sound,
+    input_sound: Sound,
     load: Load,
     /// Lives of the answers; only of a run whose replies are streamed.
     lives: Option<Lives>,
@@ -71,6 +74,8 @@ impl<'a> Gather<'a> {
             held_back: 0,
             messages: BTreeMap::new(),
             tokens: TokenSums::default(),
+            sound: Sound::default(),
+            input_sound: Sound::default(),
             load: Load::new(surveyed.origin),
             lives: Lives::new(&facts.run, &surveyed),
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
@@ -131,6 +136,8 @@ impl<'a> Gather<'a> {
         reasoning: Option<u32>,
     ) {
         self.tokens.add(reading, retokenized, reasoning);
+        self.sound.add(reading.exchange.audio_duration);
+        self.input_sound.add(reading.exchange.sample.audio_duration);
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
         }
@@ -273,6 +280,8 @@ impl<'a> Gather<'a> {
             output_tokens_per_s: tokens.output.total.and_then(per_s),
             total_tokens_per_s: total.and_then(per_s),
             peak_output_tokens_per_s: peak.map(|tokens| tokens as f64),
+            audio_s_per_s: self.sound.per_second(duration),
+            input_audio_s_per_s: self.input_sound.per_second(duration),
             sent_requests_per_s: self.load.sent.per_second(),
             due_requests_per_s: self.load.due.per_second(),
             drain_share,

@@ -74,7 +74,7 @@ pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static s
         Framing::Lines => ("lines", &["lines"]),
         Framing::LengthPrefixed(_) => ("length-prefixed", &["bin"]),
         Framing::Grpc => ("grpc", &["grpc"]),
-        Framing::Whole => ("whole", &["json", "txt"]),
+        Framing::Whole => ("whole", &["json", "txt", "bin"]),
         Framing::Raw => ("raw", &["bin"]),
     }
 }
@@ -230,7 +230,10 @@ fn damaged_bodies(
 
 /// True if an event says how a reply ended.
 fn settles(meaning: &Meaning) -> bool {
-    matches!(meaning, Meaning::End | Meaning::Failure(_))
+    matches!(
+        meaning,
+        Meaning::End | Meaning::EndsWithBody | Meaning::Failure(_) | Meaning::Next(_)
+    )
 }
 
 /// True if a plugin finds the end of the reply of a case.
@@ -244,7 +247,8 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
         reply::decode(&mut [dialect], &ask.head, &batches).ok()
     });
     reading.is_some_and(|reading| {
-        (reading.events.iter()).any(|(_, meaning)| matches!(meaning, Meaning::End))
+        (reading.events.iter())
+            .any(|(_, meaning)| matches!(meaning, Meaning::End | Meaning::EndsWithBody))
     })
 }
 

@@ -100,16 +100,29 @@ pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
             _ => joined.push(event),
         }
     }
+    for event in &mut joined {
+        if let Some(duration) = event.get_mut("duration") {
+            *duration = nanoseconds(duration.as_f64().unwrap_or_default()).into();
+        }
+    }
     list(joined.into_iter().map(Value::Object))
 }
 
 fn is_piece(event: &Map<String, Value>) -> bool {
-    ["text", "reasoning", "tool-call"]
+    ["text", "reasoning", "tool-call", "audio"]
         .iter()
         .any(|kind| event["kind"] == *kind)
 }
 
 fn join(last: &mut Map<String, Value>, next: &Map<String, Value>) {
+    if last["kind"] == "audio" {
+        let duration = |event: &Map<String, Value>| event.get("duration")?.as_f64();
+        match duration(last).zip(duration(next)) {
+            Some((first, second)) => last["duration"] = (first + second).into(),
+            None => _ = last.remove("duration"),
+        }
+        return;
+    }
     let text = |event: &Map<String, Value>| event["text"].as_str().unwrap_or_default().to_owned();
     let tokens = |event: &Map<String, Value>| event.get("tokens").and_then(Value::as_u64);
     let sum = match (tokens(last), tokens(next)) {
@@ -151,7 +164,7 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
         Meaning::Audio(sound) => {
             set("kind", "audio".into());
             if let Some(duration) = sound.duration {
-                set("duration", json!(nanoseconds(duration)));
+                set("duration", json!(duration));
             }
             if sound.choice > 0 {
                 set("choice", sound.choice.into());
@@ -250,6 +263,7 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
             }
         }
         Meaning::Proceed => set("kind", "proceed".into()),
+        Meaning::EndsWithBody => set("kind", "ends-with-body".into()),
         Meaning::End => set("kind", "end".into()),
     }
 }
@@ -320,6 +334,9 @@ pub fn sample(sample: &Sample) -> Value {
     }
     if let Some(tokens) = sample.input_tokens {
         json["input-tokens"] = tokens.into();
+    }
+    if let Some(duration) = sample.audio_duration {
+        json["audio-duration"] = duration.into();
     }
     if let Some(tokens) = sample.output_tokens {
         json["output-tokens"] = tokens.into();

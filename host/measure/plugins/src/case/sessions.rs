@@ -128,6 +128,7 @@ mod tests {
             prompt,
             after: after.collect(),
             recorded_answer: None,
+            audio_duration: None,
             input_tokens: None,
             output_tokens: None,
             reference: None,

@@ -66,6 +66,8 @@ pub(super) struct Answer {
     order: Vec<Ranked>,
     /// True if the end marker came.
     pub(super) whole: bool,
+    /// True if it has no end marker, and is complete when the reply's body is.
+    pub(super) ends_with_body: bool,
     /// True if anything was decoded.
     pub(super) decoded: bool,
     /// Arrival of its first output, until those who wait for it know.
@@ -181,6 +183,10 @@ impl Answer {
             }
             Meaning::Speculation(speculation) => {
                 self.speculation = Some(speculation.into());
+                return None;
+            }
+            Meaning::EndsWithBody => {
+                self.ends_with_body = true;
                 return None;
             }
             // What the reader is told to send is no part of the answer.

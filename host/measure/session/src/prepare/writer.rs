@@ -19,6 +19,7 @@ use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::target::{Secrets, Target};
+use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Call, Dialect, Earlier, Prompt, Sample, Sampling, Settings};
 use scenario::plan::Plan;
@@ -87,6 +88,7 @@ impl Writer {
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
+                audio_duration: sample.audio_duration.map(Nanos),
                 output_tokens: sample.output_tokens,
                 prompt_end: self.prompt_end(&sample.prompt),
                 reference: sample

@@ -58,6 +58,7 @@ pub(super) fn sample() -> Sample {
         prompt: Prompt::Text(PROMPT.to_owned()),
         after: Vec::new(),
         recorded_answer: None,
+        audio_duration: None,
         input_tokens: None,
         output_tokens: Some(TOKENS),
         reference: None,

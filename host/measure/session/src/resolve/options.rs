@@ -377,6 +377,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
             prompt,
             after: Vec::new(),
             recorded_answer: None,
+            audio_duration: None,
             input_tokens: Some(1),
             output_tokens: settings.output_tokens,
             reference: None,

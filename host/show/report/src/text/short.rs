@@ -39,6 +39,7 @@ pub fn short(summary: &Summary) -> String {
     let scores = fitting(drawn(|block| scores::headline(block, summary)), &mut room);
     let power = fitting(
         drawn(|block| {
+            super::sound(block, summary);
             devices::headline(block, summary);
             devices::cost(block, summary);
             super::cache(block, summary);

@@ -98,6 +98,7 @@ export function sample(id, prompt, fields = {}) {
     after: [],
     recordedAnswer: null,
     inputTokens: null,
+    audioDuration: null,
     outputTokens: null,
     reference: null,
     turn: null,

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import fields as members
 
 from componentize_py_types import Err
 from runner_plugin import configured, invalid_config, invalid_input, well_formed
@@ -71,9 +72,7 @@ def sample(id, prompt, **fields):
     """A sample: its id, unique within a run, and its prompt: a text, or one of the `Prompt_…` classes. Further
     fields are those of `types.Sample`. `reference` is a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is
     a dict, or the text of a JSON object."""
-    absent = dict.fromkeys(
-        ("recorded_answer", "input_tokens", "output_tokens", "reference", "turn", "class_", "arrival", "adapter", "parameters")
-    )
+    absent = dict.fromkeys(field.name for field in members(types.Sample))
     prompt = Prompt_Text(well_formed(prompt)) if isinstance(prompt, str) else prompt
     if fields.get("reference") is not None:
         fields["reference"] = json.dumps(fields["reference"])

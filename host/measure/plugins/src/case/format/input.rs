@@ -22,6 +22,8 @@ pub struct SampleFile {
     prompt: PromptFile,
     /// Tokens of the prompt, as the dataset counted them.
     input_tokens: Option<u32>,
+    /// Length of the sound in the prompt, in nanoseconds.
+    audio_duration: Option<u64>,
     /// Tokens to request.
     output_tokens: Option<u32>,
     /// The value that a scorer compares the answer with.
@@ -202,6 +204,7 @@ impl SampleFile {
             // A backend gets samples whose history stands in front of them.
             after: Vec::new(),
             recorded_answer: None,
+            audio_duration: self.audio_duration,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             reference: self.reference.map(|reference| reference.to_string()),

@@ -15,6 +15,7 @@ fn sample(id: &str, prompt: Prompt) -> Sample {
         prompt,
         after: Vec::new(),
         recorded_answer: None,
+        audio_duration: None,
         input_tokens: None,
         output_tokens: Some(8),
         reference: None,

@@ -27,6 +27,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         prompt,
         after: after.collect(),
         recorded_answer: Some(said(Role::Assistant, &format!("recorded {id}"))),
+        audio_duration: None,
         input_tokens: Some(1),
         output_tokens: None,
         reference: None,
