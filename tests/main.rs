@@ -30,6 +30,7 @@ mod authoring;
 mod browser;
 mod ci;
 mod command_line;
+mod contract;
 mod devices;
 mod endings;
 mod faults;

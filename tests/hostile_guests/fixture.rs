@@ -175,6 +175,7 @@ pub fn sample(prompt: &str) -> Sample {
         after: Vec::new(),
         recorded_answer: None,
         audio_duration: None,
+        further: None,
         input_tokens: None,
         output_tokens: Some(4),
         reference: None,
@@ -196,6 +197,7 @@ pub fn settings() -> Settings {
         ignore_eos: false,
         sampling: Sampling::default(),
         extra_body: None,
+        further: None,
     }
 }
 

@@ -11,10 +11,10 @@ pub mod host {
         inline: "
             package runner:sdk;
             world host {
-                import runner:plugin/types@0.3.0;
-                import runner:plugin/log@0.3.0;
-                import runner:plugin/files@0.3.0;
-                import runner:plugin/tokenizer@0.3.0;
+                import runner:plugin/types@1.0.0;
+                import runner:plugin/log@1.0.0;
+                import runner:plugin/files@1.0.0;
+                import runner:plugin/tokenizer@1.0.0;
             }
         ",
         generate_all,
@@ -29,9 +29,9 @@ pub mod about {
         path: "../../wit",
         inline: "
             package runner:sdk;
-            world about { export runner:plugin/about@0.3.0; }
+            world about { export runner:plugin/about@1.0.0; }
         ",
-        with: { "runner:plugin/types@0.3.0": crate::bindings::host::types },
+        with: { "runner:plugin/types@1.0.0": crate::bindings::host::types },
         generate_all,
         pub_export_macro: true,
     });
@@ -44,9 +44,9 @@ pub mod backend {
         path: "../../wit",
         inline: "
             package runner:sdk;
-            world backend { export runner:plugin/backend@0.3.0; }
+            world backend { export runner:plugin/backend@1.0.0; }
         ",
-        with: { "runner:plugin/types@0.3.0": crate::bindings::host::types },
+        with: { "runner:plugin/types@1.0.0": crate::bindings::host::types },
         generate_all,
         additional_derives: [PartialEq],
         pub_export_macro: true,
@@ -60,9 +60,9 @@ pub mod dataset {
         path: "../../wit",
         inline: "
             package runner:sdk;
-            world dataset { export runner:plugin/dataset@0.3.0; }
+            world dataset { export runner:plugin/dataset@1.0.0; }
         ",
-        with: { "runner:plugin/types@0.3.0": crate::bindings::host::types },
+        with: { "runner:plugin/types@1.0.0": crate::bindings::host::types },
         generate_all,
         additional_derives: [PartialEq],
         pub_export_macro: true,
@@ -76,9 +76,9 @@ pub mod scorer {
         path: "../../wit",
         inline: "
             package runner:sdk;
-            world scorer { export runner:plugin/scorer@0.3.0; }
+            world scorer { export runner:plugin/scorer@1.0.0; }
         ",
-        with: { "runner:plugin/types@0.3.0": crate::bindings::host::types },
+        with: { "runner:plugin/types@1.0.0": crate::bindings::host::types },
         generate_all,
         additional_derives: [PartialEq],
         pub_export_macro: true,

@@ -17,6 +17,7 @@ impl Sample {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: None,
+            further: None,
             input_tokens: None,
             output_tokens: None,
             reference: None,
@@ -336,6 +337,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: Some(r#"{"c":3}"#.to_owned()),
+            further: None,
         };
         sample.parameters = Some(r#"{"b":2,"c":2}"#.to_owned());
         let mut body = Body::new();

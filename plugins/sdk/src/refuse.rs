@@ -130,6 +130,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            further: None,
         };
         let unsupported = [Setting::IgnoreEos, Setting::TopK, Setting::Stop];
         assert_eq!(settings.refuse(&sample, "x", &unsupported), Ok(()));

@@ -2,9 +2,8 @@
 //! or SDK rebuilt them from the same sources, they would not prove that existing plugins keep
 //! working.
 //!
-//! A version is frozen before `wit/` changes to the next one: its definition is copied to
-//! `wit/frozen`, and this keeps a plugin of each kind that ships, as it was then. The first version
-//! to be frozen is the first to be released.
+//! A version is frozen when it is released, before `wit/` changes to the next one. This copies its
+//! definition to `wit/frozen`, and keeps a plugin of each kind that ships, as it is then.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +19,8 @@ const KEPT: [(&str, &str); 3] = [
     ("scorer", "scorers/output-length"),
 ];
 
-/// Builds the plugins that ship, and keeps those of the version in `wit/` in `tests/versions`.
+/// Builds the plugins that ship, and keeps those of the version in `wit/` in `tests/versions`; its
+/// definition goes to `wit/frozen`.
 pub fn keep(root: &Path) -> Result<()> {
     let version = version(root)?;
     let folder = root.join("tests/versions").join(&version);
@@ -33,6 +33,14 @@ pub fn keep(root: &Path) -> Result<()> {
         );
     }
     component::build(root, Which::Shipping)?;
+    let definition = root.join("wit/frozen").join(&version);
+    fs::create_dir_all(&definition)?;
+    for file in fs::read_dir(root.join("wit"))? {
+        let path = file?.path();
+        if let (true, Some(name)) = (path.is_file(), path.file_name()) {
+            fs::copy(&path, definition.join(name))?;
+        }
+    }
     fs::create_dir_all(&folder)?;
     for (kind, name) in KEPT {
         let built = root.join(format!("target/components/{name}.wasm"));

@@ -43,7 +43,7 @@ cargo xtask COMMAND
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   release     raise the version, or check a release before it is published; `cargo xtask release --help` has the forms
   release-notes  print what the changelog says of a version
-  freeze      keep plugins of the contract's version in wit/, as they are now, in tests/versions; before wit/ changes
+  freeze      keep the contract in wit/ in wit/frozen, and plugins for it in tests/versions, when a version of it is released
   help        print this text
 
 RUNNER_WASM_TOOLCHAIN=rustup|distribution selects the toolchain for the plugins; the default is the first that works:

@@ -1,27 +1,32 @@
 //! The supported versions of the contract. A component's exports say for which version it was
-//! built. Nothing is released yet, so there is one version: the one in `wit/`.
+//! built.
+//!
+//! The contract is in `wit/`, and what was released of it in `wit/frozen`. Within one first number it
+//! only grows, so the version at hand serves every older one with the same first number: the host's
+//! interfaces have what the component imports, and the component has what the host calls.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Contract {
-    /// 0.3.0, in `wit/`.
-    V0_3,
+    /// 1.0.0, in `wit/`.
+    V1,
 }
 
 impl Contract {
     /// The one that `wit/` holds.
-    pub const NEWEST: Contract = Contract::V0_3;
-    /// All of them, oldest first.
-    pub const ALL: [Contract; 1] = [Contract::V0_3];
+    pub const NEWEST: Contract = Contract::V1;
+    /// All of them, oldest first: the newest of each first number.
+    pub const ALL: [Contract; 1] = [Contract::V1];
 
     /// Its number.
     pub fn version(self) -> &'static str {
         match self {
-            Contract::V0_3 => "0.3.0",
+            Contract::V1 => "1.0.0",
         }
     }
 
-    /// The one that serves a component built for a version: the same one, or another patch of it.
+    /// The one that serves a component built for a version: the same one, or a later one with the
+    /// same first number.
     ///
     /// # Errors
     /// The message for a component whose version is not supported: who should update what.
@@ -29,7 +34,7 @@ impl Contract {
         let key = key(version);
         let served = Contract::ALL.into_iter().find(|contract| {
             let own = self::key(contract.version());
-            key.len() == own.len() && key[..2] == own[..2] && key <= own
+            key.len() == own.len() && key[0] == own[0] && key <= own
         });
         if let Some(contract) = served {
             return Ok(contract);
@@ -65,24 +70,24 @@ mod tests {
 
     #[test]
     fn a_version_is_served_by_its_own() {
-        assert_eq!(Contract::serving("0.3.0"), Ok(Contract::V0_3));
+        assert_eq!(Contract::serving("1.0.0"), Ok(Contract::V1));
     }
 
     #[test]
     fn who_should_update_is_told() {
-        for newer in ["0.3.1", "0.4.0", "1.0.0"] {
+        for newer in ["1.0.1", "1.1.0", "2.0.0"] {
             let said = Contract::serving(newer).unwrap_err();
             assert!(said.ends_with("update the runner"), "{said}");
             assert!(
-                said.contains(newer) && said.contains("supports 0.3.0"),
+                said.contains(newer) && said.contains("supports 1.0.0"),
                 "{said}"
             );
         }
-        for older in ["0.0.9", "0.1.0", "0.2.0", "x"] {
+        for older in ["0.0.9", "0.3.0", "x"] {
             let said = Contract::serving(older).unwrap_err();
             assert!(
                 said.ends_with(
-                    "rebuild it with `runner plugin build`, or ask its author for a build against 0.3.0"
+                    "rebuild it with `runner plugin build`, or ask its author for a build against 1.0.0"
                 ),
                 "{said}"
             );

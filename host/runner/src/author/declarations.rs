@@ -273,7 +273,7 @@ mod tests {
             );
         }
         assert!(
-            modules.contains("declare module \"runner:plugin/log@0.3.0\" {"),
+            modules.contains("declare module \"runner:plugin/log@1.0.0\" {"),
             "{modules}"
         );
         assert!(

@@ -246,6 +246,7 @@ mod tests {
             ignore_eos: true,
             sampling: Sampling::default(),
             extra_body: None,
+            further: None,
         };
         let request = Sglang(Config::default()).encode(&sample, &settings);
         assert_eq!(request.expect("a request").path, "/v1/rerank");

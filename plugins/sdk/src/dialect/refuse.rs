@@ -57,6 +57,7 @@ mod tests {
                 ..Sampling::default()
             },
             extra_body: None,
+            further: None,
         };
         let missing = [Setting::IgnoreEos, Setting::Seed, Setting::MinP];
         let Err(Error::InvalidConfig(said)) = settings("this API", &missing, &sample, &asked)

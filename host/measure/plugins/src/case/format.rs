@@ -263,6 +263,11 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
             }
         }
         Meaning::Proceed => set("kind", "proceed".into()),
+        Meaning::Further((name, value)) => {
+            set("kind", "further".into());
+            set("name", name.as_str().into());
+            set("value", any(value));
+        }
         Meaning::EndsWithBody => set("kind", "ends-with-body".into()),
         Meaning::End => set("kind", "end".into()),
     }

@@ -189,6 +189,8 @@ impl Answer {
                 self.ends_with_body = true;
                 return None;
             }
+            // No name is known yet.
+            Meaning::Further(_) => return None,
             // What the reader is told to send is no part of the answer.
             Meaning::Next(_) | Meaning::Send(_) | Meaning::Proceed => return None,
             Meaning::Finish(word) => {

@@ -290,6 +290,7 @@ fn settings(plan: &Plan) -> Settings {
             stop: request.stop.clone(),
         },
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
+        further: None,
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn sample() -> Sample {
         after: Vec::new(),
         recorded_answer: None,
         audio_duration: None,
+        further: None,
         input_tokens: None,
         output_tokens: Some(TOKENS),
         reference: None,
@@ -80,6 +81,7 @@ pub(super) fn settings(model: &str) -> Settings {
         ignore_eos: false,
         sampling: Sampling::default(),
         extra_body: None,
+        further: None,
     }
 }
 

@@ -59,6 +59,7 @@ impl Inputs {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            further: None,
         };
         bare
     }
@@ -146,6 +147,7 @@ impl Resolution<'_> {
             ignore_eos: plan.ignore_eos,
             sampling: Sampling::default(),
             extra_body: None,
+            further: None,
         };
         let mut asked = accepted(&mut dialect, &plain);
         let generates = asked.as_ref().is_some_and(Inputs::generates);
@@ -378,6 +380,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: None,
+            further: None,
             input_tokens: Some(1),
             output_tokens: settings.output_tokens,
             reference: None,

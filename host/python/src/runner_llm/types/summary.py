@@ -936,6 +936,12 @@ class Throughput:
     are distributed over its events by their bytes. Absent if replies were not streamed, and in
     runs shorter than a second.
     """
+    audio_s_per_s: float | None
+    """Seconds of sound in their answers, per second: many streams together give more than one."""
+    input_audio_s_per_s: float | None
+    """Seconds of sound in their prompts, per second, as the dataset measured it: RTFx of the Open
+    ASR Leaderboard, which divides the sums.
+    """
     sent_requests_per_s: float | None
     """Requests sent per second: `(sent - 1) / (last sent - first sent)`."""
     due_requests_per_s: float | None
@@ -960,6 +966,8 @@ class Throughput:
             output_tokens_per_s=value.get("output-tokens-per-s"),
             total_tokens_per_s=value.get("total-tokens-per-s"),
             peak_output_tokens_per_s=value.get("peak-output-tokens-per-s"),
+            audio_s_per_s=value.get("audio-s-per-s"),
+            input_audio_s_per_s=value.get("input-audio-s-per-s"),
             sent_requests_per_s=value.get("sent-requests-per-s"),
             due_requests_per_s=value.get("due-requests-per-s"),
             drain_share=value.get("drain-share"),

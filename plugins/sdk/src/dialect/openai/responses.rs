@@ -145,6 +145,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            further: None,
         }
     }
 

@@ -5,7 +5,7 @@
 // `TextDecoder` and no `Buffer`. Its clock stands still at 0. `Math.random()` gives the same numbers in every
 // instance; in a dataset they follow from its seed. What `console` is given goes to the log.
 
-import log from "runner:plugin/log@0.3.0";
+import log from "runner:plugin/log@1.0.0";
 
 /** An error to throw if the user's configuration is wrong. Name the key, what was expected, and what to do. */
 export const invalidConfig = (message) => ({ tag: "invalid-config", val: message.toWellFormed() });

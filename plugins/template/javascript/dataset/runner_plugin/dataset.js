@@ -1,6 +1,6 @@
 // What a dataset needs: a base class, samples, and reading the files that the scenario names.
 
-import files from "runner:plugin/files@0.3.0";
+import files from "runner:plugin/files@1.0.0";
 
 import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told } from "./index.js";
 
@@ -106,6 +106,7 @@ export function sample(id, prompt, fields = {}) {
     arrival: null,
     adapter: null,
     parameters: null,
+    further: null,
     ...fields,
     ...asText(fields),
   };

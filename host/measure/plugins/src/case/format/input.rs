@@ -205,6 +205,7 @@ impl SampleFile {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: self.audio_duration,
+            further: None,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
             reference: self.reference.map(|reference| reference.to_string()),
@@ -345,6 +346,7 @@ impl SettingsFile {
             extra_body: self
                 .extra_body
                 .map(|extra| Value::Object(extra).to_string()),
+            further: None,
         }
     }
 }
