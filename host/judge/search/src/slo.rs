@@ -31,12 +31,13 @@ pub const MOST_TIERS: usize = 8;
 pub const MOST_LIMITS: usize = 8;
 
 /// Metrics that begin when the request is sent.
-const FROM_SENT: [&str; 11] = [
+const FROM_SENT: [&str; 12] = [
     metric::TTFT,
     "ttft-any",
     "ttft-reasoning",
     "ttft-answer",
     "ttft-with-connect",
+    metric::TTFA,
     metric::E2E,
     "e2e-last-token",
     "e2e-usage",

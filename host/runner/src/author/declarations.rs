@@ -264,7 +264,7 @@ mod tests {
             "  | \"list-models\"",
             "export class Codec {",
             "  static open(config: Json): Codec;",
-            "  encode(sample: Sample, settings: Settings, earlier: Earlier | null): Request;",
+            "  encode(sample: Sample, settings: Settings, earlier: Earlier | null): Call;",
             "  /** HTTP method: `GET`, `POST` or `PUT`. */",
         ] {
             assert!(

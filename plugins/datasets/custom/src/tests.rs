@@ -281,6 +281,26 @@ fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
 }
 
 #[test]
+fn videos_are_media_too() {
+    let mp4 = b"\0\0\0\x18ftypisomrest".to_vec();
+    let rows = [
+        r#"{"prompt":"a","video":"b.mp4"}"#,
+        r#"{"prompt":"a","videos":["data:video/mp4;base64,AAAAGGZ0eXBpc29tcmVzdA=="]}"#,
+        r#"{"content":[{"type":"text","text":"a"},{"type":"video_url","video_url":{"url":"b.mp4"}}]}"#,
+    ];
+    let files = lines(&rows).with_bytes("b.mp4", mp4.clone());
+    for sample in all(&mut open("{}", files), 10) {
+        let Prompt::Messages(messages) = &sample.prompt else {
+            panic!("expected messages, got {:?}", sample.prompt)
+        };
+        let [Part::Text(_), Part::Video(video)] = &messages[0].parts[..] else {
+            panic!("expected a text and a video, got {:?}", messages[0].parts)
+        };
+        assert_eq!((&*video.media_type, &video.bytes), ("video/mp4", &mp4));
+    }
+}
+
+#[test]
 fn every_format_and_compression_gives_the_same_samples() {
     let seen = |name: &str, config: &str| {
         let samples = read(config, &format!("packed/rows.{name}"));

@@ -40,8 +40,8 @@ fn a_mistake_names_the_row_and_what_was_expected() {
         ),
         (
             "{}",
-            vec![r#"{"messages":[{"role":"user","content":[{"type":"video"}]}]}"#],
-            "a part of type `video`",
+            vec![r#"{"messages":[{"role":"user","content":[{"type":"hologram"}]}]}"#],
+            "a part of type `hologram`",
         ),
         (
             "{}",
