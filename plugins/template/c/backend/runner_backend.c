@@ -164,7 +164,7 @@ static exports_backend_outgoing_t *outgoing_of(exports_backend_outgoing_t *outgo
   return outgoing;
 }
 
-exports_backend_outgoing_t *put_message(exports_backend_socket_t *socket, slice text) {
+exports_backend_outgoing_t *say(exports_backend_socket_t *socket, slice text) {
   size_t count = socket->messages.len + 1;
   exports_backend_outgoing_t *messages = realloc(socket->messages.ptr, count * sizeof *messages);
   if (!messages) abort();
@@ -393,7 +393,7 @@ static bool says(slice said, const char *const *words) {
 }
 
 // The kind of error, from the status (0 if there is none) and from words that engines use.
-static exports_backend_reason_t reason_of(uint16_t status, slice said) {
+exports_backend_reason_t reason_of(uint16_t status, slice said) {
   static const char *const MODEL[] = {"model", "adapter", "lora", NULL};
   static const char *const UNKNOWN[] = {"not found", "not exist", "unknown", "no such", NULL};
   static const char *const BUSY[] = {"overload",   "queue is full",   "too many requests", "rate limit",

@@ -67,10 +67,10 @@ exports_backend_request_t *single(exports_backend_call_t *call);
 // the first of several requests, whose reply is split as `EXPORTS_BACKEND_FRAMING_…` says; fill in its request, and
 // where needed its delay in nanoseconds, the statuses it accepts, and its context;
 exports_backend_step_t *first_step(exports_backend_call_t *call, uint8_t framing);
-// or messages over a WebSocket, for `put_message`.
+// or messages over a WebSocket, for `say`.
 exports_backend_socket_t *web_socket(exports_backend_call_t *call, const char *path);
 // Adds a text message to those of a WebSocket, and returns it, for its `delay` in nanoseconds and its `hold`.
-exports_backend_outgoing_t *put_message(exports_backend_socket_t *socket, slice text);
+exports_backend_outgoing_t *say(exports_backend_socket_t *socket, slice text);
 
 // The next of several requests, as `first_step`: it is sent when this reply has ended.
 exports_backend_step_t *add_next(events *events, uint8_t framing);
@@ -98,6 +98,8 @@ bool output_tokens_of(const types_sample_t *sample, const types_settings_t *sett
 
 // The models in the OpenAI API's form, with what engines add to it.
 bool read_openai_models(slice body, exports_backend_list_served_model_t *models, types_error_t *error);
+// The kind of error, from the status (0 if there is none) and from words that engines use.
+exports_backend_reason_t reason_of(uint16_t status, slice said);
 // The error in a reply with an error status, in any of the forms that engines and proxies use.
 void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusal);
 

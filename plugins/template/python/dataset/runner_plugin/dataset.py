@@ -81,7 +81,7 @@ def sample(id, prompt, **fields):
     for name in ("class_", "adapter"):
         if fields.get(name) is not None:
             fields[name] = well_formed(fields[name])
-    return types.Sample(id=well_formed(id), prompt=prompt, **({"after": []} | absent | fields))
+    return types.Sample(**(absent | {"id": well_formed(id), "prompt": prompt, "after": []} | fields))
 
 
 def following(id, parent, delay, messages, **fields):
