@@ -58,7 +58,7 @@ impl FromStr for AllowedHost {
 
     fn from_str(text: &str) -> Result<Self, NotHost> {
         let not_host = || NotHost(text.to_owned());
-        let is_bare = !text.is_empty() && !text.contains(['/', '?', '#', '@', ',', '\\']);
+        let is_bare = !text.ends_with(':') && !text.contains(['/', '?', '#', '@', ',', '\\']);
         let parse = |scheme: &str| Target::parse(&format!("{scheme}://{text}"));
         let (true, Ok(plain), Ok(secure)) = (is_bare, parse("http"), parse("https")) else {
             return Err(not_host());

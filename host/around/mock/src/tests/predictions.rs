@@ -25,7 +25,7 @@ async fn create(engine: &Arc<Engine>, streams: bool) -> Got {
 
 #[tokio::test(start_paused = true)]
 async fn the_output_streams_at_times_that_count_from_the_creation() {
-    let engine = engine("answer = { text = 'a\nb' }");
+    let engine = engine(r#"answer = { text = "a\nb" }"#);
     let created = create(&engine, true).await;
     assert_eq!(created.status, 201);
     let prediction = value(&created);
