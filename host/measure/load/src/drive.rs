@@ -278,8 +278,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 (request, framing, course),
                 session.as_ref(),
                 (key, &reply),
-                &trail,
-                &halt,
+                (&trail, &*halt),
             );
             let mut talk = std::pin::pin!(talk);
             let mut given_up = LazyTimer::new(async {

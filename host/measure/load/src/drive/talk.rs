@@ -111,8 +111,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         (request, framing, course): (Request, Framing, Course),
         session: Option<&Arc<str>>,
         (key, reply): (u64, &Rc<dyn Reply>),
-        trail: &Trail,
-        halt: &Abort,
+        (trail, halt): (&Trail, &Abort),
     ) -> End {
         let place = exchange.request.prepared.target;
         let mut saying = Saying {
