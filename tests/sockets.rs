@@ -7,5 +7,6 @@ mod faults;
 mod grpc;
 mod hostile;
 mod speech;
+mod steps;
 mod tls;
 mod windows;

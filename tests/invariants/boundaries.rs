@@ -11,12 +11,14 @@ use load::drive::{End, Replies as _};
 use load::pace::Signal;
 use load::pace::news::newsfeed;
 use model::clock::Clock;
+use model::connection::Version;
 use model::exchange::{Class, Kind, Open, Phase, Prepared};
 use model::frame::{Framer, Frames, Framing};
 use model::units::Nanos;
 use plugins::sandbox;
 use session::decode::failures::FailureLimit;
 use session::decode::inbox::Inboxes;
+use session::decode::steps::Routes;
 use session::decode::{Decoder, Shared};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
@@ -151,7 +153,11 @@ fn decoding_late_moves_no_instant() {
         spare: Frames::default(),
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),
-            resolved.parts.secrets.clone(),
+            Routes::new(
+                resolved.parts.places(),
+                Version::Http1,
+                resolved.parts.secrets.clone(),
+            ),
             Arc::clone(&output_tokens),
             None,
             &backlog,

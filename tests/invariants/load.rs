@@ -100,6 +100,7 @@ fn threads_and_real_time_change_neither() {
     let target = Target::parse(&format!("http://{address}")).unwrap();
     let connect = Dial::new(
         &[target],
+        &[],
         Version::Http1,
         &Default::default(),
         Timestamps::Kernel,

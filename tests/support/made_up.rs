@@ -179,6 +179,7 @@ impl MadeUp {
             status: Some(200),
             read_lag: None,
             ended: Some(at(last)),
+            steps: Vec::new(),
             events,
             output: String::new(),
             reasoning: String::new(),

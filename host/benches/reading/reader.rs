@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use load::backlog::{BOUND, Backlog, Held};
+use load::drive::demand::{Course, Demand};
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
 use load::pace::Signal;
@@ -23,6 +24,7 @@ use model::exchange::{Open, Phase, Prepared, SampleFacts};
 use model::frame::{Frames, Framing};
 use model::target::Target;
 use model::units::Nanos;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::{END, REQUEST};
 
@@ -81,7 +83,7 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
     let counted = Counted::default();
     let target = Target::parse(&format!("http://{address}")).map_err(io::Error::other)?;
     let trust = Trust::default();
-    let dial = Dial::new(&[target], Version::Http1, &trust, Timestamps::Kernel);
+    let dial = Dial::new(&[target], &[], Version::Http1, &trust, Timestamps::Kernel);
     let clock = Clock::start();
     let signal = Signal::for_thread();
     let worker = Worker {
@@ -90,6 +92,7 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
             polled,
         },
         targets: 1,
+        places: 1,
         reuse: Reuse::Never,
         clock,
         signal: signal.clone(),
@@ -149,6 +152,7 @@ fn job(key: u64) -> Box<Job> {
             body: Bytes::new(),
         },
         framing: Framing::EventStream,
+        course: Course::One,
         session: None,
         cancelled_after: None,
     })
@@ -204,12 +208,18 @@ struct Counting {
 }
 
 impl Reply for Counting {
-    fn head(&self, _: u16, _: &HeaderMap) {}
+    fn demands(&self, _: u32) -> UnboundedReceiver<Demand> {
+        unbounded_channel().1
+    }
+
+    fn head(&self, _: u16, _: &HeaderMap, _: Framing, _: Vec<u8>) {}
 
     fn frames(&self, frames: Frames, _: Nanos, _: Held) {
         let frames = frames.len() as u64;
         self.counts.frames.fetch_add(frames, Ordering::Relaxed);
     }
+
+    fn turned(&self) {}
 
     fn closed(&self, _: Box<Open>, end: End) {
         let whole = u64::from(matches!(end, End::Whole { .. }));

@@ -16,6 +16,7 @@ pub(super) use sound::{Heard, ReplyForm};
 pub(super) use speech::SpeechForm;
 
 use super::dialect::{Dialect, ask as scripted};
+use super::prediction::Asked;
 use super::script::{Generate, Script};
 
 /// A route that generates text.
@@ -31,6 +32,8 @@ pub(super) enum Route {
     Speech(SpeechForm),
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
+    /// A route of Replicate's predictions.
+    Prediction(Asked),
     /// A route that the script defines.
     Scripted(Arc<Dialect>),
 }
@@ -43,6 +46,7 @@ impl Route {
             Route::Transcriptions => "/v1/audio/transcriptions".into(),
             Route::Speech(_) => "/v1/audio/speech".into(),
             Route::Generate(_) => "/generate".into(),
+            Route::Prediction(asked) => asked.path().into(),
             Route::Scripted(dialect) => dialect.path.clone(),
         }
     }
@@ -146,8 +150,10 @@ impl Ask {
 
     /// Parses a request's body of JSON.
     pub fn read(route: Route, body: &[u8]) -> Result<Self, Refusal> {
-        if let Route::Scripted(dialect) = &route {
-            return scripted::read(dialect, body);
+        match &route {
+            Route::Scripted(dialect) => return scripted::read(dialect, body),
+            Route::Prediction(asked) => return asked.read(body),
+            _ => {}
         }
         let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
             status: 400,
@@ -158,9 +164,11 @@ impl Ask {
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,
-            Route::Completions | Route::Transcriptions | Route::Speech(_) | Route::Scripted(_) => {
-                prompt(body.prompt, "prompt")?
-            }
+            Route::Completions
+            | Route::Transcriptions
+            | Route::Speech(_)
+            | Route::Prediction(_)
+            | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,
             Route::Generate(Generate::Lmdeploy) => {
                 prompt(body.prompt.or(body.input_ids), "prompt")?

@@ -26,11 +26,12 @@ const ROUTES: [(&str, &[Method]); 6] = [
     ("/flush_cache", &[Method::GET, Method::POST]),
 ];
 
-const GENERATING: [&str; 4] = [
+const GENERATING: [&str; 5] = [
     "/v1/completions",
     "/v1/chat/completions",
     "/v1/audio/transcriptions",
     "/generate",
+    "/v1/predictions",
 ];
 
 /// Answers a request that does not ask for text.

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::batch::Batch;
+use super::prediction::Predictions;
 use super::prefix::PrefixCache;
 use super::script::{Script, ScriptError};
 use super::truth::{Counters, Truth, lock};
@@ -39,6 +40,8 @@ pub struct Engine {
     pub(super) batch: Option<Batch>,
     pub(super) counters: Counters,
     pub(super) prefixes: PrefixCache,
+    /// What Replicate's routes have created.
+    pub(super) predictions: Mutex<Predictions>,
     /// Room for request bodies, in KiB.
     pub(super) bodies: Arc<Semaphore>,
     pub(super) keeps: Keeps,
@@ -80,6 +83,7 @@ impl Engine {
             batch,
             counters: Counters::default(),
             prefixes: PrefixCache::default(),
+            predictions: Mutex::default(),
             bodies: Arc::new(Semaphore::new(BODIES_KIB)),
             keeps,
             first: OnceLock::new(),

@@ -177,6 +177,16 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// The turn of a request that makes the engine no work.
+    pub fn at_once(engine: &Engine, number: u64) -> Self {
+        let pace = Pace::of(&engine.script, number);
+        Turn {
+            slot: Slot::Free,
+            clock: Clock::new(Source::Script(pace), &engine.script),
+            cached_tokens: 0,
+        }
+    }
+
     /// Gives a request its turn, or `None` if too many wait already. Tokens in the prefix cache are
     /// not read again: the batch has that much less to do.
     pub fn of(

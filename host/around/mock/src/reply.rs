@@ -431,7 +431,9 @@ impl Whole {
         let mut complete = true;
         match mishaps.breakdown {
             Some((_, Breakdown::InBandError)) => {
-                out = wire::error_body(route, &Refusal::internal(500));
+                let refusal = Refusal::internal(500);
+                let failed = wire.failed(&refusal);
+                out = failed.unwrap_or_else(|| wire::error_body(route, &refusal));
                 end = What::End { whole: false };
                 complete = false;
             }

@@ -27,9 +27,10 @@ use super::ask::{Ask, Refusal, Route, SpeechForm};
 use super::control::inform;
 use super::dialect::Gives;
 use super::engine::Engine;
-use super::fault::Mishaps;
+use super::fault::{Breakdown, Mishaps};
 use super::mounts::Mounts;
 use super::pace::Turn;
+use super::prediction::{self, Asked, Job};
 use super::record::Record;
 use super::reply::{Reply, Whole};
 use super::response::{JSON, authorized, page, response, unauthorized};
@@ -37,6 +38,8 @@ use super::script::Headers;
 use super::stream::{Fate, ReplyBody, Steps, Timed};
 use super::tls::Tls;
 use super::transcript::{Shared, Transcript};
+use super::truth::lock;
+use super::wire::prediction::Prediction;
 use super::wire::{self, Head};
 
 /// Connections that may wait to be accepted. Linux allows at most `net.core.somaxconn`,
@@ -121,6 +124,7 @@ async fn accept(
                     // about to fail anyway.
                     let _ = stream.set_nodelay(true);
                     let fate = Arc::new(Fate::default());
+                    fate.secure.store(tls.is_some(), Relaxed);
                     let socket = Socket { stream, fate: Arc::clone(&fate) };
                     let (tls, served) = (tls.clone(), served.clone());
                     connections.spawn(async move {
@@ -182,7 +186,7 @@ async fn respond(
             Err(page) => return Ok(*page),
         },
     };
-    match route(&engine, &request) {
+    match route(&engine, &request, &fate) {
         Some(asked) => answer(engine, asked, request, fate).await,
         None => Ok(inform(&engine, &request)),
     }
@@ -195,7 +199,7 @@ struct TextRoute {
 }
 
 /// The route for a text request: one of the script's, or else a built-in one.
-fn route<B>(engine: &Engine, request: &Request<B>) -> Option<TextRoute> {
+fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRoute> {
     let (method, path) = (request.method(), request.uri().path());
     let scripted =
         (engine.script.routes.iter()).find(|route| route.method == *method && route.path == path);
@@ -206,6 +210,13 @@ fn route<B>(engine: &Engine, request: &Request<B>) -> Option<TextRoute> {
         return Some(TextRoute {
             route: Route::Scripted(Arc::clone(dialect)),
             asks_for_key: scripted.asks_for_key,
+        });
+    }
+    if let Some(asked) = prediction::asked(engine, request, fate) {
+        return Some(TextRoute {
+            // As at Replicate, who knows the URL of a stream may read it.
+            asks_for_key: !matches!(asked, Asked::Stream(_)),
+            route: Route::Prediction(asked),
         });
     }
     let generate = Route::Generate(engine.script.generate);
@@ -356,7 +367,28 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let route = ask.route.clone();
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
-    let Some(turn) = Turn::of(engine, record.number(), received, &ask, &answer) else {
+    let request = match &route {
+        Route::Prediction(asked) => {
+            let said = Said {
+                asked,
+                ask: &ask,
+                answer: &answer,
+            };
+            match predicted(engine, said, received, record, &mishaps, &fate) {
+                Ok(reply) => return Ok(reply),
+                Err(left) => {
+                    record = *left;
+                    asked.job()
+                }
+            }
+        }
+        _ => None,
+    };
+    // A prediction is as fast as the request that created it says, and its time counts from then.
+    let of_job = request.filter(|_| engine.batch.is_none());
+    let number = of_job.map_or(record.number(), |job| job.number);
+    let received = request.map_or(received, |job| job.received);
+    let Some(turn) = Turn::of(engine, number, received, &ask, &answer) else {
         return Ok(refuse(record, &route, &Refusal::overloaded()));
     };
     let spoken = matches!(route, Route::Completions | Route::Chat) && ask.stream;
@@ -412,6 +444,71 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     timed.record().status(200);
     let body = ReplyBody::Timed(Box::new(timed));
     Ok(response(200, Some(content_type), body))
+}
+
+/// What is asked of a prediction.
+struct Said<'a> {
+    asked: &'a Asked,
+    ask: &'a Ask,
+    answer: &'a Answer,
+}
+
+/// Creates a prediction, or says how far one is that has not ended. The record is left if its answer
+/// is asked for and there.
+fn predicted(
+    engine: &Engine,
+    said: Said<'_>,
+    received: Instant,
+    mut record: Record,
+    mishaps: &Mishaps,
+    fate: &Arc<Fate>,
+) -> Result<Response<ReplyBody>, Box<Record>> {
+    let Said { asked, ask, answer } = said;
+    let number = record.number();
+    let head = Head {
+        number,
+        created: engine.created,
+        model: engine.script.listed_models()[0],
+        cached_tokens: 0,
+    };
+    let (job, status, state) = match asked {
+        Asked::Create(_) if engine.batch.is_some() && !ask.stream => {
+            let message = "the steps of a batch are known to streams alone: ask for `stream`";
+            let refusal = Refusal::bad(message, Some("stream"));
+            return Ok(refuse(record, &ask.route, &refusal));
+        }
+        Asked::Create(origin) => {
+            let job = Arc::new(Job {
+                id: head.id(),
+                origin: origin.clone(),
+                number,
+                received,
+                ask: ask.clone(),
+            });
+            lock(&engine.predictions).keep(Arc::clone(&job));
+            (job, 201, "starting")
+        }
+        Asked::Look(job) => match job.status(engine, answer.tokens.saturating_sub(1)) {
+            Some(status) => (Arc::clone(job), 200, status),
+            None => return Err(Box::new(record)),
+        },
+        Asked::Stream(_) | Asked::Unknown => return Err(Box::new(record)),
+    };
+    let wire = Prediction::new(&job, &head);
+    let breaks = mishaps.breakdown.map(|(_, how)| how);
+    let state = match breaks {
+        Some(Breakdown::InBandError) => {
+            wire.state("failed", None, Some(&Refusal::internal(500).message))
+        }
+        _ => wire.state(state, None, None),
+    };
+    let steps = Steps::at_once(state.to_string().into_bytes(), breaks);
+    let split = mishaps.split.map(|bytes| bytes.get());
+    record.status(status);
+    let turn = Turn::at_once(engine, number);
+    let timed = Timed::new(steps, received, turn, split, record, Arc::clone(fate));
+    let body = ReplyBody::Timed(Box::new(timed));
+    Ok(response(status, Some(HeaderValue::from_static(JSON)), body))
 }
 
 fn content_type(route: &Route, stream: bool) -> HeaderValue {

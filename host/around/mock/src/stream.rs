@@ -14,6 +14,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
+use super::fault::Breakdown;
 use super::pace::{Clock, Slot, Turn};
 use super::record::Record;
 use super::reply::{Reply, Step, What, When, Whole};
@@ -30,6 +31,8 @@ pub(super) struct Fate {
     pub reset: AtomicBool,
     /// It takes no further request.
     pub goodbye: Notify,
+    /// It is one of TLS.
+    pub secure: AtomicBool,
 }
 
 /// The source of the steps.
@@ -52,6 +55,36 @@ impl Steps {
             reply: Some(Box::new(reply)),
             steps: VecDeque::new(),
             length: 0,
+        }
+    }
+
+    /// Of a reply whose bytes are there, which may break off in the middle.
+    pub fn at_once(bytes: Vec<u8>, breaks: Option<Breakdown>) -> Self {
+        let mut length = bytes.len();
+        let end = match breaks {
+            None | Some(Breakdown::InBandError) => What::End {
+                whole: breaks.is_none(),
+            },
+            Some(Breakdown::NoDone) => What::End { whole: false },
+            Some(Breakdown::Cut { reset }) => What::Cut { reset },
+        };
+        let mut bytes = Bytes::from(bytes);
+        if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Cut { .. })) {
+            bytes.truncate(bytes.len() / 2);
+        }
+        if breaks == Some(Breakdown::NoDone) {
+            length = bytes.len();
+        }
+        let write = What::Write {
+            bytes,
+            tokens: 0,
+            last: false,
+        };
+        let when = When::AtOnce;
+        Steps::Whole {
+            reply: None,
+            steps: [write, end].map(|what| Step { when, what }).into(),
+            length,
         }
     }
 

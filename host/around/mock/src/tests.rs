@@ -6,6 +6,7 @@ mod control;
 mod faults;
 mod formats;
 mod mounts;
+mod predictions;
 mod routes;
 mod tcp;
 mod timing;

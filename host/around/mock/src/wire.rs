@@ -7,6 +7,7 @@
 pub(super) mod bytes;
 mod native;
 mod openai;
+pub(super) mod prediction;
 mod speech;
 mod transcription;
 
@@ -50,6 +51,10 @@ pub(super) trait Wire: Send {
     }
     /// The whole reply to a request that does not stream: all tokens as one piece.
     fn whole(&self, answer: &Answer, all: Piece, out: &mut Vec<u8>);
+    /// The whole reply that says that there is no answer, where that is none of the route's errors.
+    fn failed(&self, _: &Refusal) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Values that all parts of one reply share.
@@ -88,6 +93,11 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
         Route::Speech(form) => Box::new(speech::Speech::new(script, ask, *form)),
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
+        Route::Prediction(asked) => match asked.job() {
+            Some(job) => Box::new(prediction::Prediction::new(job, head)),
+            // Only what exists has an answer.
+            None => Box::new(openai::OpenAi::new(script, ask, head)),
+        },
         Route::Scripted(dialect) => Box::new(Scripted::new(dialect, ask, head)),
     }
 }
@@ -123,6 +133,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
             );
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
+        Route::Prediction(_) => return prediction::error(refusal),
         Route::Scripted(dialect) => return dialect.error_body(*status, message),
     }
     out
@@ -139,9 +150,13 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     if let Route::Scripted(dialect) = route {
         return dialect.error_event(*status, message, out);
     }
+    if let Route::Prediction(_) = route {
+        out.extend_from_slice(b"event: error\n");
+    }
     out.extend_from_slice(b"data: ");
     match route {
         Route::Scripted(_) => {}
+        Route::Prediction(_) => out.extend_from_slice(&prediction::error(refusal)),
         // As Python's `json.dumps`, hence the spaces, which events of success do not have.
         Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
             put(

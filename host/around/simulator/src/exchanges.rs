@@ -70,6 +70,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         read_lag: None,
         events,
         ended,
+        steps: Vec::new(),
         output: "x".into(),
         reasoning: String::new(),
         tool_calls: String::new(),

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Folders of guests, and the folder under `target/components` for their components. Guests that do
-/// not ship are for the tests, some of them hostile on purpose.
-const FOLDERS: [Folder; 4] = [
+/// not ship are examples, and those for the tests, some of them hostile on purpose.
+const FOLDERS: [Folder; 5] = [
     Folder::new("plugins/backends", "backends", true),
     Folder::new("plugins/datasets", "datasets", true),
     Folder::new("plugins/scorers", "scorers", true),
+    Folder::new("plugins/examples", "examples", false),
     Folder::new("tests/guests", "guests", false),
 ];
 

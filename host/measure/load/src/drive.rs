@@ -5,8 +5,9 @@
 //! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one
 //! further task reads those of all requests of the thread ([`poller`](crate::transport::poller)).
 //! No plugin code runs here. While too much of what was read waits to be decoded
-//! ([`backlog`](crate::backlog)), nothing more is read. [`pool`] chooses the connection for a
-//! request; [`reading`] reads the reply and applies the timeouts.
+//! ([`backlog`](crate::backlog)), nothing more is read. [`talk`] is what is said for one
+//! exchange; [`pool`] chooses the connection for a request; [`reading`] reads the reply and applies
+//! the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
 //! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with
@@ -15,9 +16,11 @@
 //! calls output decides whether a token came, so everything that has arrived is decoded before a
 //! request is given up.
 
+pub mod demand;
 mod lazy_timer;
 mod pool;
 mod reading;
+mod talk;
 pub mod worker_handle;
 
 pub use reading::SPARE_BYTES;
@@ -32,7 +35,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hyper::HeaderMap;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinError, LocalSet};
 
@@ -41,14 +43,15 @@ use crate::pace::Signal;
 use crate::question::Question;
 use crate::thread_group::trip;
 use crate::transport::poller::Poller;
-use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
+use crate::transport::{Connect, Marks, Request};
+use demand::{Course, Demand};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
 use model::exchange::{Class, Due, Open};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
-use reading::{NoHead, Reading};
+use talk::Trail;
 use worker_handle::InFlight;
 
 /// An order to a worker.
@@ -59,6 +62,8 @@ pub enum Order {
     Send(Box<Job>, InFlight),
     /// Ask this question, outside of all requests.
     Ask(Box<Question>),
+    /// Send no further request of exchanges that have several; the replies under way are read.
+    Halt,
     /// Give up what is in flight.
     Abort,
 }
@@ -69,9 +74,12 @@ pub struct Job {
     pub key: u64,
     /// The request, and when it was due.
     pub exchange: Due,
-    /// The request.
+    /// The request, the first if there are several.
     pub request: Request,
+    /// How its reply is cut.
     pub framing: Framing,
+    /// Whether other requests may follow.
+    pub course: Course,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
     /// The time after sending at which the client hangs up on purpose, if the reply has not ended
@@ -87,14 +95,22 @@ pub trait Replies: Send + Sync {
 
 /// The receiver of one reply.
 pub trait Reply {
-    /// Takes the head of a successful reply, before its frames.
-    fn head(&self, status: u16, headers: &HeaderMap);
+    /// Opens the way back from decoding, where requests may follow the first. `place` is the
+    /// number of the exchange's target. Asked once, before anything is sent.
+    fn demands(&self, place: u32) -> mpsc::UnboundedReceiver<Demand>;
+
+    /// Takes the head of a reply that is decoded, before its frames; how it is cut, and what came
+    /// with its request.
+    fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>);
 
     /// Takes frames of a successful reply, in order: when they were passed on, and what counts
     /// them.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
-    /// The request ended: what the transport saw of it, and how. Said once, and last.
+    /// One of several replies came to its proper end. A demand says how to go on.
+    fn turned(&self);
+
+    /// The exchange ended: what the transport saw of it, and how. Said once, and last.
     fn closed(&self, exchange: Box<Open>, end: End);
 
     fn progress(&self) -> &DecodeProgress;
@@ -137,6 +153,9 @@ pub struct Worker<C> {
     pub connect: C,
     /// Number of targets to connect to.
     pub targets: u32,
+    /// Number of places that requests may go to: the targets, and after them those that only a
+    /// further request of an exchange reaches.
+    pub places: u32,
     /// The rule by which requests use connections again.
     pub reuse: Reuse,
     /// The run's clock.
@@ -170,7 +189,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         // If the system has no epoll left, sockets stay with the runtime.
         let (poller, poll_loop) = Poller::new().ok().unzip();
         let pool = Rc::new(Pool::of(&self, poller));
-        let abort = Rc::new(Abort::default());
+        let (halt, abort) = (Rc::new(Abort::default()), Rc::new(Abort::default()));
         let worker = Rc::new(self);
         local
             .run_until(async {
@@ -197,8 +216,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                     aside.spawn_local(Rc::clone(&pool).open_spare(target));
                                 }
                                 let worker = Rc::clone(&worker);
-                                let (pool, abort) = (Rc::clone(&pool), Rc::clone(&abort));
-                                tasks.spawn_local(worker.serve(pool, abort, job, in_flight));
+                                let pool = Rc::clone(&pool);
+                                let orders = (Rc::clone(&halt), Rc::clone(&abort));
+                                tasks.spawn_local(worker.serve(pool, orders, job, in_flight));
                             }
                             Some(Order::Ask(question)) => {
                                 let worker = Rc::clone(&worker);
@@ -207,6 +227,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                                     question.put(&worker.connect, worker.clock, limit).await;
                                 });
                             }
+                            Some(Order::Halt) => halt.raise(),
                             Some(Order::Abort) => abort.raise(),
                             None => break,
                         },
@@ -228,11 +249,11 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             .await;
     }
 
-    /// Sends one request and reads its reply, whatever happens.
+    /// Has one exchange, whatever happens.
     async fn serve(
         self: Rc<Self>,
         pool: Rc<Pool<C>>,
-        abort: Rc<Abort>,
+        (halt, abort): (Rc<Abort>, Rc<Abort>),
         job: Box<Job>,
         in_flight: InFlight,
     ) {
@@ -242,21 +263,22 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             exchange,
             request,
             framing,
+            course,
             session,
             cancelled_after,
         } = *job;
         let mut exchange = exchange.open();
         let reply = self.replies.open(key);
-        let marks = Rc::new(Marks::default());
+        let trail = Trail::default();
         let end = {
             let limit = Duration::from(self.timeouts.request);
             let talk = self.talk(
                 &pool,
                 &mut exchange,
-                (request, session),
-                framing,
+                (request, framing, course),
+                session.as_ref(),
                 (key, &reply),
-                &marks,
+                (&trail, &*halt),
             );
             let mut talk = std::pin::pin!(talk);
             let mut given_up = LazyTimer::new(async {
@@ -270,7 +292,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                         Class::RequestTimeout,
                         format!("the reply took longer than {}", model::duration::format(limit)),
                     ),
-                    after = self.left(&marks, cancelled_after) => End::Broke(
+                    after = self.left(trail.first(), cancelled_after) => End::Broke(
                         Class::Cancelled,
                         format!(
                             "this client hung up on purpose, {} after the request was sent",
@@ -285,18 +307,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             })
             .await
         };
-        exchange.sent = marks.sent.get();
-        exchange.written = marks.written.get();
-        exchange.first_byte = marks.first_byte.get();
-        exchange.read_lag = marks.read_lag.get();
-        if exchange.ended.is_none() && exchange.sent.is_some() {
-            exchange.ended = Some(self.clock.now());
-        }
+        trail.finish(&mut exchange, self.clock.now());
         // The pacer must not see the slot free before it knows that requests may follow from the
         // reply.
         let freed = self.clock.now();
         reply.closed(Box::new(exchange), end);
-        if let Some(sent) = marks.sent.get() {
+        if let Some(sent) = trail.first().sent.get() {
             in_flight.lasted(freed.since(sent));
         }
         drop(in_flight);
@@ -321,61 +337,6 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             }
         }
     }
-
-    async fn talk(
-        &self,
-        pool: &Rc<Pool<C>>,
-        exchange: &mut Open,
-        (mut request, session): (Request, Option<Arc<str>>),
-        framing: Framing,
-        (key, reply): (u64, &Rc<dyn Reply>),
-        marks: &Rc<Marks>,
-    ) -> End {
-        let target = exchange.request.prepared.target;
-        let (mut connection, mut reading, head) = loop {
-            let mut connection = match pool.take(target, session.as_deref()).await {
-                Ok(connection) => connection,
-                Err((class, cause)) => return End::Broke(class, cause),
-            };
-            let facts = connection.facts();
-            exchange.connection = Some(facts);
-            let mut reading = Reading::new(self, (key, reply), framing, marks);
-            match reading.head(connection.send(request, marks)).await {
-                Ok(head) => break (connection, reading, head),
-                Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
-                // Nothing of it was sent, so using another connection is not a second attempt.
-                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
-                Err(NoHead::Unsent(_)) => {
-                    let cause = "a new connection was closed before a request was sent";
-                    return End::Broke(Class::Reset, cause.to_owned());
-                }
-            }
-        };
-        exchange.status = Some(head.status);
-        exchange.headers = Some(connection.last_read());
-        let is_success = (200..300).contains(&head.status);
-        if is_success && let Some(wrong) = not_as_asked(&head.headers, framing) {
-            return End::Broke(Class::Protocol, wrong);
-        }
-        let (end, at, mut connection) = if is_success {
-            reply.head(head.status, &head.headers);
-            // A reply of gRPC without a message has its trailer fields in its head.
-            if head.headers.contains_key(GRPC_STATUS)
-                && let Err(wrong) = reading.trailers(connection.last_read(), &head.headers)
-            {
-                return End::Broke(Class::Protocol, wrong);
-            }
-            reading.frames(connection).await
-        } else {
-            let (end, at) = reading.error_body(&mut connection, &head.headers).await;
-            (end, at, connection)
-        };
-        exchange.ended = Some(at);
-        if !matches!(end, End::Broke(..)) && connection.rest(self.clock.now()) {
-            pool.put_back(target, session, connection);
-        }
-        end
-    }
 }
 
 /// A panic of a task is one of its thread: the runtime would keep it to itself.
@@ -387,8 +348,8 @@ fn passed_on(ended: Result<(), JoinError>) {
     }
 }
 
-/// The order to give up what is in flight, for requests that are and for those whose task has yet
-/// to begin.
+/// The order to give up what is in flight, or to send no more of it, for requests that are and for
+/// those whose task has yet to begin.
 #[derive(Default)]
 struct Abort {
     raised: Cell<bool>,
@@ -407,31 +368,4 @@ impl Abort {
             notified.await;
         }
     }
-}
-
-/// Says what is wrong with a reply that clearly is not of the kind that was asked for.
-fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
-    let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
-        return Some(format!(
-            "the reply is compressed (`content-encoding: {coding}`), but compression was not requested; is there a proxy in between?"
-        ));
-    }
-    let kind = says(CONTENT_TYPE)?;
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let (what, advice) = match (kind, framing) {
-        ("text/html", _) => ("a web page", "are the port and the path the engine's?"),
-        ("application/json", Framing::EventStream) => (
-            "one whole JSON document instead of a stream",
-            "if the server does not stream, ask for whole replies (--disable-stream)",
-        ),
-        (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => (
-            "something else than gRPC",
-            "are the port and the path those of its gRPC service?",
-        ),
-        _ => return None,
-    };
-    Some(format!(
-        "the server answered with {what} ({kind}); {advice}"
-    ))
 }

@@ -10,9 +10,11 @@ use crate::units::Nanos;
 
 mod outcome;
 mod stage;
+mod step;
 
 pub use outcome::{Class, Outcome, Reason};
 pub use stage::{Due, Open, Prepared, Reply};
+pub use step::Step;
 
 /// The part of the run that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -50,10 +52,11 @@ pub struct Exchange {
     /// Index of the target that it was sent to among the plan's targets, from 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub target: u32,
-    /// Opening of its connection; absent if it had none.
+    /// Opening of its connection, of the first if it had several requests; absent if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// Instant at which its first byte was handed to the socket; absent if it never was.
+    /// Instant at which its first byte was handed to the socket, that of the first request if it
+    /// had several; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Nanos>,
     /// Instant at which its last byte was handed to the socket.
@@ -62,10 +65,11 @@ pub struct Exchange {
     /// Instant at which the reply's first byte was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
-    /// Instant at which the reply's headers were complete.
+    /// Instant at which the reply's headers were complete, of the first reply if there were
+    /// several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Nanos>,
-    /// The reply's HTTP status.
+    /// The reply's HTTP status, that of the last reply if there were several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The longest time that bytes of the reply were in the socket before they were read; absent if
@@ -77,6 +81,10 @@ pub struct Exchange {
     /// Instant at which the reply ended, well or badly; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Nanos>,
+    /// Its requests in the order in which they were sent, where each reply may lead to a next one;
+    /// empty if it is of one request by its nature.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
     /// The answer's text.
     pub output: String,
     /// The text of its reasoning.
@@ -149,6 +157,7 @@ impl Exchange {
             + self.tool_calls.len()
             + self.choices.iter().map(String::len).sum::<usize>()
             + size_of_val(&*self.order)
+            + size_of_val(&*self.steps)
             + self.speculation.as_ref().map_or(0, Speculation::memory)
     }
 }
@@ -173,6 +182,16 @@ pub struct Connection {
     /// Instant at which the TLS handshake ended; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secured: Option<Nanos>,
+}
+
+impl Connection {
+    /// Changes every instant.
+    fn shift(&mut self, moved: impl Fn(Nanos) -> Nanos) {
+        self.begun = moved(self.begun);
+        self.connected = moved(self.connected);
+        self.looked_up = self.looked_up.map(&moved);
+        self.secured = self.secured.map(&moved);
+    }
 }
 
 /// The vectors of one reply. They themselves are not kept.
@@ -539,11 +558,9 @@ impl Exchange {
         all(&mut self.headers);
         all(&mut self.ended);
         if let Some(connection) = &mut self.connection {
-            connection.begun = moved(connection.begun);
-            connection.connected = moved(connection.connected);
-            all(&mut connection.looked_up);
-            all(&mut connection.secured);
+            connection.shift(moved);
         }
+        self.steps.iter_mut().for_each(|step| step.shift(moved));
         self.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }
 

@@ -32,6 +32,7 @@ pub mod glob;
 mod hex;
 mod nearest;
 pub mod number;
+pub mod places;
 pub mod plugin;
 #[allow(
     clippy::disallowed_methods,

@@ -115,6 +115,13 @@ impl Target {
         }
     }
 
+    /// True if scheme, host and port are the same.
+    pub fn is_at(&self, other: &Target) -> bool {
+        self.tls == other.tls
+            && self.port == other.port
+            && self.host.eq_ignore_ascii_case(&other.host)
+    }
+
     /// The value of the `host` header.
     pub fn authority(&self) -> String {
         if self.port == default_port(self.tls) {

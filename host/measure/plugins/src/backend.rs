@@ -1,6 +1,7 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
 mod path;
+mod step;
 mod usage;
 mod world;
 
@@ -21,6 +22,7 @@ pub use super::bindings::types::{
     Candidates, Continuation, Dependency, Media, Message, Part, Point, Prompt, Role, Sample,
     Sampling, Settings, Turn,
 };
+pub use path::fault as path_fault;
 pub use wit::Message as SocketMessage;
 pub use wit::{
     Authentication, Call, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix,
@@ -164,6 +166,9 @@ pub struct Fold {
     pub state: Vec<u8>,
     /// Bytes that the plugin left unread. They come again, in front of the next bytes.
     unread: Vec<u8>,
+    /// True if bytes may be left unread, because the framing is raw; absent if the plugin's own
+    /// framing says so.
+    is_raw: Option<bool>,
 }
 
 impl Fold {
@@ -171,7 +176,16 @@ impl Fold {
     pub fn new(state: Vec<u8>) -> Self {
         Fold {
             state,
-            unread: Vec::new(),
+            ..Fold::default()
+        }
+    }
+
+    /// The same for a reply whose framing is known to be raw or not.
+    #[must_use]
+    pub fn framed(self, is_raw: bool) -> Self {
+        Fold {
+            is_raw: Some(is_raw),
+            ..self
         }
     }
 
@@ -317,6 +331,11 @@ impl Dialect {
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
+        if let Call::Steps(step) = &call
+            && let Some(what) = step::fault_of_first(step)
+        {
+            return Err(self.contract("encode", what));
+        }
         Ok(call)
     }
 
@@ -328,19 +347,9 @@ impl Dialect {
         let framing = self.call("framing", |world, store, handle| {
             world.framing(store, handle, streaming)
         })?;
-        match framing {
-            Framing::LengthPrefixed(prefix)
-                if prefix.skip > 16 || !matches!(prefix.width, 1 | 2 | 4 | 8) =>
-            {
-                Err(self.contract(
-                    "framing",
-                    format!(
-                        "a length of {} bytes after {}: a length must have 1, 2, 4 or 8 bytes, with at most 16 bytes before it",
-                        prefix.width, prefix.skip
-                    ),
-                ))
-            }
-            framing => Ok(framing),
+        match step::fault_of_framing(&framing) {
+            Some(what) => Err(self.contract("framing", what)),
+            None => Ok(framing),
         }
     }
 
@@ -399,7 +408,7 @@ impl Dialect {
         }
         let unread = decoded.unread as usize;
         if unread > 0 {
-            self.check_unread(unread, frames.bytes().len())?;
+            self.check_unread(unread, frames.bytes().len(), fold.is_raw)?;
         }
         let mut last = 0;
         let mut events = Vec::with_capacity(decoded.events.len());
@@ -423,6 +432,7 @@ impl Dialect {
                 Meaning::Timings(timings) => usage::wrong_timing(timings),
                 Meaning::Audio(sound) => usage::wrong_length(sound),
                 Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
+                Meaning::Next(next) => step::fault(next).or_else(|| fault_of_fields(&next.request)),
                 _ => None,
             };
             if let Some(fault) = fault {
@@ -444,8 +454,14 @@ impl Dialect {
 
     /// Only where the framing is raw may bytes be left for the next call, and never more than there
     /// were.
-    fn check_unread(&mut self, unread: usize, given: usize) -> Result<(), PluginError> {
-        let what = if !self.is_raw() {
+    fn check_unread(
+        &mut self,
+        unread: usize,
+        given: usize,
+        is_raw: Option<bool>,
+    ) -> Result<(), PluginError> {
+        let is_raw = is_raw.unwrap_or_else(|| self.is_raw());
+        let what = if !is_raw {
             format!("it leaves {unread} bytes unread, which only the framing `raw` allows")
         } else if unread > given {
             format!("it leaves {unread} bytes unread of a batch of {given}")
@@ -506,33 +522,39 @@ impl Dialect {
         } else if let Some(fault) = path::fault(path) {
             let shown = words(path);
             Some(format!("the path `{}` {fault}", shown.escape_debug()))
-        } else if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
-            Some(format!(
-                "the method `{}` is not allowed; a backend may use GET, POST and PUT",
-                request.method.escape_debug()
-            ))
         } else {
-            request.headers.iter().find_map(|(name, value)| {
-                if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                    Some(format!("the header `{name}` belongs to the host"))
-                } else if name.is_empty()
-                    || !name
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-                    || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
-                {
-                    Some(format!(
-                        "the header `{}` contains characters that are not allowed in a header",
-                        name.escape_debug()
-                    ))
-                } else {
-                    None
-                }
-            })
+            fault_of_fields(request)
         };
         match fault {
             Some(what) => Err(self.contract(call, what)),
             None => Ok(()),
         }
     }
+}
+
+/// Says what is wrong with a request's method or header fields.
+fn fault_of_fields(request: &Request) -> Option<String> {
+    if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
+        return Some(format!(
+            "the method `{}` is not allowed; a backend may use GET, POST and PUT",
+            request.method.escape_debug()
+        ));
+    }
+    request.headers.iter().find_map(|(name, value)| {
+        if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            Some(format!("the header `{name}` belongs to the host"))
+        } else if name.is_empty()
+            || !name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
+        {
+            Some(format!(
+                "the header `{}` contains characters that are not allowed in a header",
+                name.escape_debug()
+            ))
+        } else {
+            None
+        }
+    })
 }

@@ -12,6 +12,7 @@ use crate::scenario::Scenario;
 use crate::target::Target;
 use model::connection::Reuse;
 use model::connection::Version;
+use model::places::AllowedHost;
 use model::target::with_scheme;
 use reader::Problem;
 use reader::{Located, Place};
@@ -86,6 +87,12 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
                 expected,
                 format!("{value:?}"),
             ));
+        }
+    }
+    for Located { value, place } in target.hosts.iter().flat_map(|hosts| &hosts.value) {
+        if let Err(error) = value.parse::<AllowedHost>() {
+            let problem = Problem::new(format!("`target.hosts`: {error}"));
+            problems.push(problem.at(place.clone(), "no host"));
         }
     }
     if let Some(Located { value, place }) = &target.api_key_env {

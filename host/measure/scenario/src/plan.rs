@@ -103,6 +103,9 @@ pub struct PlannedTarget {
     pub api_key: ApiKey,
     /// Names of the further headers that the user gave; values may be secret.
     pub headers: Vec<String>,
+    /// The hosts beside the targets' to which a reply may lead the next request of its exchange.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
 }
 
 /// The API key that requests carry, but for its value.

@@ -59,6 +59,15 @@ table! {
         ///
         /// Values never appear in results or logs. They go where the API key goes.
         headers: Headers => plan("target.headers", Silent).flag("header", "FIELD", TARGET).secret();
+        /// Hosts beside the target's to which a reply may lead the next request of its exchange,
+        /// each a name with a port unless that is the usual one, such as stream.replicate.com.
+        ///
+        /// Only a backend whose exchanges have several requests needs any. Neither the API key nor
+        /// headers go there.
+        hosts: Maybe<Vec<Located<String>>> => plan("target.hosts", Silent)
+            .flag("allow-host", "HOST", TARGET)
+            .delimiter(',')
+            .otherwise("the targets' alone");
     }
 }
 

@@ -76,8 +76,14 @@ impl Resolved {
     /// Where a host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
-        let targets = &self.parts.targets;
-        Dial::new(targets, wiring.http, &wiring.trust, wiring.timestamps)
+        let (targets, places) = (&self.parts.targets, self.parts.places());
+        Dial::new(
+            targets,
+            places.others(),
+            wiring.http,
+            &wiring.trust,
+            wiring.timestamps,
+        )
     }
 
     /// Takes the targets as they are, without a question. Gives the run back where its scenario

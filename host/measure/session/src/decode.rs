@@ -3,13 +3,14 @@
 //! is too far behind ([`backlog`](load::backlog)).
 //!
 //! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
-//! where answers go if memory is short, [`threads`] who does it, and [`failures`] how much is
-//! tolerated.
+//! where answers go if memory is short, [`steps`] how an answer leads to a next request, [`threads`]
+//! who does it, and [`failures`] how much is tolerated.
 
 mod answer;
 pub mod failures;
 pub mod inbox;
 mod spool;
+pub mod steps;
 pub mod threads;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,17 +19,17 @@ use std::sync::{Arc, PoisonError};
 use crate::parts::RunError;
 use answer::Answer;
 use failures::{FailureLimit, failed, fit};
-use inbox::{Closed, Found, Inbox, Unfinished};
+use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
 use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
-use model::target::Secrets;
 use plugins::PluginError;
-use plugins::backend::{Dialect, Fold, Head, Meaning, Refusal};
+use plugins::backend::{Dialect, Fold, Meaning, Refusal, Step};
 use result::metric::count::{self, Count};
 use runs::record::RecordError;
+use steps::Routes;
 
 pub(crate) use spool::Spool;
 
@@ -62,8 +63,8 @@ pub struct Decoder {
 pub struct Shared {
     /// Plugin failures of the run.
     pub failures: FailureLimit,
-    /// Removed from what the server and the plugin say.
-    pub secrets: Secrets,
+    /// Where next requests go. Its secrets are removed from what the server and the plugin say.
+    pub routes: Routes,
     /// Output tokens so far, for the progress line: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
     /// Gets the progress of decoding, if it is watched.
@@ -79,7 +80,7 @@ impl Shared {
     /// For one run that is kept in this folder.
     pub fn new(
         failures: FailureLimit,
-        secrets: Secrets,
+        routes: Routes,
         output_tokens: Arc<AtomicU64>,
         vitals: Option<Arc<Vitals>>,
         backlog: &Arc<Backlog>,
@@ -87,7 +88,7 @@ impl Shared {
     ) -> Arc<Self> {
         Arc::new(Shared {
             failures,
-            secrets,
+            routes,
             output_tokens,
             vitals,
             backlog: Arc::clone(backlog),
@@ -133,8 +134,11 @@ impl Decoder {
         match inbox.take(&mut self.spare) {
             Some(Found::Frames(mut batch)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(head) = &batch.head {
-                    self.begin(&mut unfinished.answer, head);
+                if let Some(beginning) = &batch.beginning {
+                    self.begin(&mut unfinished.answer, beginning);
+                }
+                if inbox.way_back.is_open() {
+                    unfinished.answer.is_of_steps = true;
                 }
                 self.take(&mut unfinished.answer, &mut batch.frames);
                 self.count(&mut unfinished);
@@ -159,6 +163,14 @@ impl Decoder {
                     let spares = &self.shared.backlog.spares;
                     spares.put_back(batch.frames, SPARE_BYTES);
                 }
+            }
+            Some(Found::Turned(beginning)) => {
+                let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(beginning) = &beginning {
+                    self.begin(&mut unfinished.answer, beginning);
+                }
+                self.turn(&mut unfinished.answer, inbox);
+                self.count(&mut unfinished);
             }
             Some(Found::Closed(closed)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,9 +214,9 @@ impl Decoder {
     }
 
     /// Shows the plugin the head of a reply.
-    fn begin(&mut self, answer: &mut Answer, head: &Head) {
-        match self.dialect.begin(head) {
-            Ok(state) => answer.fold = Some(Fold::new(state)),
+    fn begin(&mut self, answer: &mut Answer, beginning: &Beginning) {
+        match self.dialect.begin(&beginning.head) {
+            Ok(state) => answer.fold = Some(Fold::new(state).framed(beginning.is_raw)),
             Err(error) => self.fault(answer, &Frames::default(), &error),
         }
     }
@@ -222,6 +234,43 @@ impl Decoder {
         if answer.waiting.bytes().len() >= kept / 2 {
             self.take_waiting(answer);
         }
+    }
+
+    /// One of several replies is read and decoded: tells the reader how to go on.
+    fn turn(&mut self, answer: &mut Answer, inbox: &Inbox) {
+        self.take_waiting(answer);
+        let next = answer.next.take();
+        let mut next = next.filter(|_| answer.fault.is_none() && !answer.whole);
+        if next.is_some() {
+            answer.followed += 1;
+            if answer.followed >= steps::MOST {
+                let what = format!("the answer is not complete after {} requests", steps::MOST);
+                answer.fault = Some(Fault::new(Class::Protocol, what));
+                next = None;
+            }
+        }
+        if let Err(fault) = inbox.way_back.demand(&self.shared.routes, next) {
+            answer.fault = Some(fault);
+        }
+    }
+
+    /// Keeps the next request that a reply names, for when the reply has ended.
+    fn name(&self, answer: &mut Answer, step: Step) -> Result<(), PluginError> {
+        let what = match (answer.is_of_steps, &answer.next) {
+            (true, None) => {
+                answer.next = Some(Box::new(step));
+                return Ok(());
+            }
+            (true, Some(_)) => "it names a second `next` request in one reply",
+            (false, _) => {
+                "it names a `next` request, but the exchange began with one request alone"
+            }
+        };
+        Err(PluginError::Contract {
+            plugin: self.dialect.name().to_owned(),
+            call: "decode",
+            what: what.to_owned(),
+        })
     }
 
     fn take_waiting(&mut self, answer: &mut Answer) {
@@ -276,6 +325,10 @@ impl Decoder {
             if answer.whole {
                 break;
             }
+            if let Meaning::Next(step) = meaning {
+                self.name(answer, step)?;
+                continue;
+            }
             let Some(event) = answer.add(frames.at(frame), meaning) else {
                 continue;
             };
@@ -308,7 +361,7 @@ impl Decoder {
     fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
         match self
             .dialect
-            .explain(status, &self.shared.secrets.redact_bytes(body))
+            .explain(status, &self.shared.routes.secrets.redact_bytes(body))
         {
             Ok(said) => {
                 self.shared.failures.reset();
@@ -372,7 +425,7 @@ impl Decoder {
             })
         });
         let (reply, fault) = match answer.into_reply() {
-            Ok(reply) => (self.shared.secrets.redacted_reply(reply), fault),
+            Ok(reply) => (self.shared.routes.secrets.redacted_reply(reply), fault),
             Err(cause) => {
                 let path = self.shared.spool.folder().to_owned();
                 let error = RecordError::Read { path, cause };
@@ -386,7 +439,7 @@ impl Decoder {
             Some(fault) => Outcome::Incomplete {
                 class: fault.class,
                 reason: fault.reason,
-                message: fit(&self.shared.secrets.redact(&fault.message)),
+                message: fit(&self.shared.routes.secrets.redact(&fault.message)),
             },
         };
         let forces_length = exchange.request.prepared.forces_length;

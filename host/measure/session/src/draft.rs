@@ -74,6 +74,8 @@ pub struct DraftTarget {
     pub api_key: ApiKey,
     /// Names of the further header fields that the user gave; values may be secret.
     pub headers: Vec<String>,
+    /// The hosts beside the targets' where exchanges may go on.
+    pub hosts: Vec<String>,
 }
 
 impl Draft {
@@ -84,6 +86,7 @@ impl Draft {
             model: _,
             api_key,
             headers,
+            hosts,
         } = self.target;
         Plan {
             name: self.name,
@@ -94,6 +97,7 @@ impl Draft {
                 model,
                 api_key,
                 headers,
+                hosts,
             },
             backend: self.backend,
             dataset: PlannedDataset {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use load::thread_group::Panicked;
 use model::arrival::Trace;
+use model::places::{AllowedHost, Places};
 use model::target::{Secrets, Target};
 use plugins::PluginError;
 use plugins::backend::Backend;
@@ -21,12 +22,21 @@ pub struct Parts {
     pub dataset: Dataset,
     /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
+    /// The hosts beside them where exchanges may go on.
+    pub hosts: Vec<AllowedHost>,
     /// Secrets, which must not leave the process except in requests.
     pub secrets: Secrets,
     /// The arrival times of requests, if a file or the dataset sets them; else nothing.
     pub trace: Trace,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
+}
+
+impl Parts {
+    /// The places where requests may go.
+    pub fn places(&self) -> Places {
+        Places::new(self.targets.clone(), &self.hosts)
+    }
 }
 
 /// The reason why a run ended early or could not begin.

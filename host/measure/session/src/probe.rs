@@ -87,7 +87,7 @@ impl Prober {
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
-        Dial::new(target, wiring.http, &wiring.trust, wiring.timestamps)
+        Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
     /// Asks, on a runtime of its own. The command repeats these words of the user's.

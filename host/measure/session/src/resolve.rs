@@ -250,6 +250,7 @@ impl<'s> Resolution<'s> {
         }
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
+        let hosts = self.hosts();
         let draft = Draft {
             name: self.source.title(),
             about: redact::about(scenario.about.said(), &secrets),
@@ -262,6 +263,7 @@ impl<'s> Resolution<'s> {
                     .map(|said| said.value.clone()),
                 api_key,
                 headers: header_names,
+                hosts: hosts.iter().map(ToString::to_string).collect(),
             },
             backend: planned_backend,
             dataset: planned_dataset,
@@ -288,6 +290,7 @@ impl<'s> Resolution<'s> {
                 backend,
                 dataset,
                 targets,
+                hosts,
                 secrets,
                 trace,
                 prompts: None,

@@ -314,6 +314,7 @@ impl<'r> Running<'r> {
         Worker {
             connect: connect.clone(),
             targets: self.parts.targets.len() as u32,
+            places: self.parts.places().count(),
             reuse: self.plan.connection.reuse,
             clock: self.clock,
             signal: self.control.signal.clone(),

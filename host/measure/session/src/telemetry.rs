@@ -123,7 +123,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
 fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
     let version = Version::Http1;
     let targets = std::slice::from_ref(target);
-    let dial = Dial::new(targets, version, trust, Timestamps::User);
+    let dial = Dial::new(targets, &[], version, trust, Timestamps::User);
     let dial = dial.map_err(|error| error.to_string())?;
     let path = match target.path("") {
         root if root.is_empty() => PAGE.to_owned(),

@@ -223,7 +223,7 @@ impl From<PreflightError> for Failure {
 impl From<DialError> for Failure {
     fn from(error: DialError) -> Self {
         let exit = match error {
-            DialError::Unknown { .. } => Exit::Target,
+            DialError::Unknown { .. } | DialError::UnknownHost { .. } => Exit::Target,
             DialError::Trust(_) => Exit::Input,
         };
         Failure::new(exit, error.to_string())

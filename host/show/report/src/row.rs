@@ -235,7 +235,7 @@ fn before() -> [Column; 12] {
 }
 
 /// The columns after the metrics.
-fn after() -> [Column; 15] {
+fn after() -> [Column; 16] {
     [
         column(
             "good",
@@ -277,6 +277,15 @@ fn after() -> [Column; 15] {
             |row| {
                 let told = row.exchange.speculation.as_ref()?;
                 Some(Value::Count(told.steps.into()))
+            },
+        ),
+        column(
+            "steps",
+            Kind::Count("requests"),
+            "requests that led to its answer, where each reply may name a next one",
+            |row| {
+                let steps = row.exchange.steps.len() as u64;
+                (steps > 0).then_some(Value::Count(steps))
             },
         ),
         column(

@@ -86,6 +86,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         status: Some(200),
         read_lag: None,
         ended: columns.at.last().copied(),
+        steps: Vec::new(),
         events: columns,
         output: "x".into(),
         reasoning: String::new(),

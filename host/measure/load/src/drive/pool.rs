@@ -46,6 +46,8 @@ pub(super) struct Pool<C: Connect> {
     signal: Signal,
     opened: Arc<Opened>,
     places: Vec<Place<C::Io>>,
+    /// How many of the places are those of targets, where connections are opened ahead.
+    targets: usize,
 }
 
 /// The connections to one target.
@@ -100,7 +102,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             reuse: worker.reuse,
             signal: worker.signal.clone(),
             opened: Arc::clone(&worker.opened),
-            places: (0..worker.targets.max(1))
+            targets: worker.targets.max(1) as usize,
+            places: (0..worker.places.max(worker.targets).max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
                     kept: RefCell::new(Kept {
@@ -132,7 +135,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             let (pool, next) = (Rc::clone(&self), Rc::clone(&next));
             openers.spawn_local(async move {
                 while next.get() < count && !pool.signal.is_stopped() {
-                    let target = next.replace(next.get() + 1) % pool.places.len();
+                    let target = next.replace(next.get() + 1) % pool.targets;
                     Rc::clone(&pool).open_spare(target as u32).await;
                 }
             });

@@ -58,6 +58,10 @@ pub(super) enum NoHead {
 pub(super) struct Reading {
     reply: Rc<dyn Reply>,
     marks: Rc<Marks>,
+    /// The instants of the request that the answer is the answer to: of several, the first.
+    asked: Rc<Marks>,
+    /// True if it is one of several of its exchange.
+    is_step: bool,
     framing: Framing,
     framer: Framer,
     frames: Frames,
@@ -74,6 +78,22 @@ pub(super) struct Reading {
     stall: Option<Pin<Box<Sleep>>>,
     /// Counts the pieces and frames that are held here.
     held: Held,
+    /// Bytes of the body so far.
+    bytes: u64,
+}
+
+/// A reply that was read to its end.
+pub(super) struct Read<Io> {
+    /// How it ended.
+    pub end: End,
+    /// When.
+    pub at: Nanos,
+    /// Its connection.
+    pub connection: Connection<Io>,
+    /// Until when it was not read, because this client was behind.
+    pub excused: Nanos,
+    /// Bytes of its body.
+    pub bytes: u64,
 }
 
 impl Reading {
@@ -86,6 +106,8 @@ impl Reading {
         Reading {
             reply: Rc::clone(reply),
             marks: Rc::clone(marks),
+            asked: Rc::clone(marks),
+            is_step: false,
             framing,
             framer: Framer::new(framing),
             frames: Frames::default(),
@@ -98,10 +120,26 @@ impl Reading {
             gate: Gate::new(&worker.backlog, key),
             stall: None,
             held: worker.backlog.hold(),
+            bytes: 0,
         }
     }
 
-    /// Waits for the reply's head; if tokens have timeouts, no longer than for the first token.
+    /// It is one of several replies of an exchange whose first request has these instants. The
+    /// exchange was held up by this client until `excused`.
+    pub fn of_several(&mut self, first: &Rc<Marks>, excused: Nanos) {
+        self.asked = Rc::clone(first);
+        self.is_step = true;
+        self.timer.excused = excused;
+    }
+
+    /// True if tokens have timeouts. A reply in one piece has none of its own, but several requests
+    /// for one answer may go on for ever.
+    fn is_timed(&self) -> bool {
+        self.framing != Framing::Whole || self.is_step
+    }
+
+    /// Waits for the reply's head; if tokens have timeouts, no longer than for the first token, or
+    /// the next if there was one.
     pub async fn head(
         &mut self,
         reply: impl Future<Output = Result<Head, Unanswered>>,
@@ -114,8 +152,10 @@ impl Reading {
                     Unanswered::Unsent(request) => NoHead::Unsent(request),
                 }));
             }
-            if self.framing != Framing::Whole
-                && let Poll::Ready((class, what)) = self.timer.poll_first(cx, self.marks.sent.get())
+            let output = self.is_step.then(|| output_of(&self.reply)).flatten();
+            if self.is_timed()
+                && let Poll::Ready((class, what)) =
+                    self.timer.poll_head(cx, self.asked.sent.get(), output)
             {
                 return Poll::Ready(Err(NoHead::GivenUp(class, what)));
             }
@@ -249,11 +289,8 @@ impl Reading {
             if !self.wait_until_decoded() {
                 self.timer.excuse();
             }
-            let output = match self.reply.progress().output.load(Ordering::Acquire) {
-                0 => None,
-                at => Some(Nanos(at)),
-            };
-            if let Some(given_up) = self.timer.judge(self.marks.sent.get(), output) {
+            let output = output_of(&self.reply);
+            if let Some(given_up) = self.timer.judge(self.asked.sent.get(), output) {
                 return Poll::Ready(given_up);
             }
         }
@@ -284,6 +321,7 @@ impl Drop for Reading {
 impl Sink for Reading {
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String> {
         self.gate.read(bytes.len());
+        self.bytes += bytes.len() as u64;
         let held = self.frames.len();
         self.framer
             .push(at, bytes, &mut self.frames)
@@ -313,6 +351,56 @@ impl Sink for Reading {
                 self.take(at, &frame::trailers(fields))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// Arrival of the last decoded output.
+fn output_of(reply: &Rc<dyn Reply>) -> Option<Nanos> {
+    match reply.progress().output.load(Ordering::Acquire) {
+        0 => None,
+        at => Some(Nanos(at)),
+    }
+}
+
+/// The wait before a next request of an exchange, to which the timeouts for tokens apply as well.
+pub(super) struct Pause {
+    reply: Rc<dyn Reply>,
+    asked: Rc<Marks>,
+    timer: TokenTimer,
+}
+
+impl Pause {
+    /// In an exchange whose first request has these instants, and which this client held up until
+    /// `excused`.
+    pub fn new<C>(
+        worker: &Worker<C>,
+        reply: &Rc<dyn Reply>,
+        first: &Rc<Marks>,
+        excused: Nanos,
+    ) -> Self {
+        let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
+        timer.excused = excused;
+        Pause {
+            reply: Rc::clone(reply),
+            asked: Rc::clone(first),
+            timer,
+        }
+    }
+
+    /// Waits until an instant.
+    ///
+    /// # Errors
+    /// A timeout that passes before.
+    pub async fn wait(mut self, until: Nanos) -> Result<(), (Class, String)> {
+        // Nothing more is decoded meanwhile.
+        let (sent, output) = (self.asked.sent.get(), output_of(&self.reply));
+        let clock = self.timer.clock;
+        let overdue = poll_fn(|cx| self.timer.poll_head(cx, sent, output));
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(clock.instant(until)) => Ok(()),
+            given_up = overdue => Err(given_up),
         }
     }
 }
@@ -375,11 +463,17 @@ impl TokenTimer {
         alarm.poll(cx)
     }
 
-    /// Before the reply's head: only the first token has a timeout.
-    fn poll_first(&mut self, cx: &mut Context<'_>, sent: Option<Nanos>) -> Poll<(Class, String)> {
-        if self.timeouts.first_token.is_some() {
+    /// Before the reply's head, and between replies: where nothing of the answer came, only the
+    /// first token has a timeout.
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        sent: Option<Nanos>,
+        output: Option<Nanos>,
+    ) -> Poll<(Class, String)> {
+        if self.timeouts.first_token.is_some() || output.is_some() {
             while self.poll_alarm(cx).is_ready() {
-                if let Some(given_up) = self.judge(sent, None) {
+                if let Some(given_up) = self.judge(sent, output) {
                     return Poll::Ready(given_up);
                 }
             }

@@ -29,7 +29,7 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run. Names are looked up before the run, to detect errors
+/// Opens connections to the targets of a run, and to other hosts where an exchange may go on. Names are looked up before the run, to detect errors
 /// in them, and once more by the first connection to each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
@@ -44,8 +44,11 @@ struct Host {
     addresses: Vec<SocketAddr>,
     /// Name and port; absent where an address was given.
     name: Option<(String, u16)>,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tls: Option<Tls>,
 }
+
+/// TLS for one host; why there is none where it cannot be set up and may not be needed.
+type Tls = Result<(TlsConnector, ServerName<'static>), String>;
 
 /// The reason why no connection to a target can be opened.
 #[derive(Debug, thiserror::Error)]
@@ -60,30 +63,59 @@ pub enum DialError {
         /// The resolver's error.
         cause: String,
     },
+    /// The name of a host where an exchange may go on is not known.
+    #[error(
+        "cannot find the host `{host}` of `[target] hosts`: {cause}; is the name right (--allow-host)?"
+    )]
+    UnknownHost {
+        /// The host.
+        host: String,
+        /// The resolver's error.
+        cause: String,
+    },
     /// TLS cannot be set up for it.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }
 
 impl Dial {
-    /// Looks up the targets' names, and prepares TLS if one of them needs it.
+    /// Looks up the names of the targets and of the other hosts, whose numbers follow those of the
+    /// targets, and prepares TLS if one of them needs it.
     ///
     /// # Errors
     /// If a name is not known, or TLS cannot be set up.
     pub fn new(
         targets: &[Target],
+        hosts: &[Target],
         version: Version,
         trust: &Trust,
         timestamps: Timestamps,
     ) -> Result<Self, DialError> {
         let needs_tls = targets.iter().any(Target::is_tls);
-        let config = needs_tls.then(|| tls::config(trust, version)).transpose()?;
-        let hosts: Result<Vec<Host>, DialError> = (targets.iter())
-            .map(|target| Host::look_up(target, config.as_ref()))
-            .collect();
+        let may_need_tls = needs_tls || hosts.iter().any(Target::is_tls);
+        let config = may_need_tls.then(|| tls::config(trust, version));
+        let config = match config {
+            Some(Err(error)) if needs_tls => return Err(error.into()),
+            config => config.map(|config| config.map_err(|error| error.to_string())),
+        };
+        let own = (targets.iter()).map(|target| {
+            let unknown = |cause| DialError::Unknown {
+                target: target.to_string(),
+                cause,
+            };
+            Host::look_up(target, config.as_ref()).map_err(unknown)
+        });
+        let others = (hosts.iter()).map(|host| {
+            let unknown = |cause| DialError::UnknownHost {
+                host: host.host().to_owned(),
+                cause,
+            };
+            Host::look_up(host, config.as_ref()).map_err(unknown)
+        });
+        let all: Result<Arc<[Host]>, DialError> = own.chain(others).collect();
         Ok(Dial {
-            hosts: hosts?.into(),
-            looked_up: unasked(targets.len()),
+            hosts: all?,
+            looked_up: unasked(targets.len() + hosts.len()),
             version,
             timestamps,
         })
@@ -104,24 +136,22 @@ fn unasked(targets: usize) -> Arc<[AtomicBool]> {
 }
 
 impl Host {
-    fn look_up(target: &Target, config: Option<&Arc<ClientConfig>>) -> Result<Self, DialError> {
-        let unknown = |cause: String| DialError::Unknown {
-            target: target.to_string(),
-            cause,
-        };
-        let addresses = target
-            .resolve()
-            .map_err(|cause| unknown(cause.to_string()))?;
+    fn look_up(
+        target: &Target,
+        config: Option<&Result<Arc<ClientConfig>, String>>,
+    ) -> Result<Self, String> {
+        let addresses = target.resolve().map_err(|cause| cause.to_string())?;
         if addresses.is_empty() {
-            return Err(unknown("it has no address".to_owned()));
+            return Err("it has no address".to_owned());
         }
         let tls = match config.filter(|_| target.is_tls()) {
             None => None,
-            Some(config) => {
+            Some(Ok(config)) => {
                 let name = ServerName::try_from(target.host().to_owned())
-                    .map_err(|cause| unknown(cause.to_string()))?;
-                Some((TlsConnector::from(Arc::clone(config)), name))
+                    .map_err(|cause| cause.to_string())?;
+                Some(Ok((TlsConnector::from(Arc::clone(config)), name)))
             }
+            Some(Err(cause)) => Some(Err(cause.clone())),
         };
         let is_address = target.host().parse::<IpAddr>().is_ok();
         let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
@@ -187,7 +217,8 @@ impl Connect for Dial {
                 let stream = socket(stream, &wire, self.timestamps);
                 (Stream::Plain(stream), None)
             }
-            (Tcp::Own(stream), Some((connector, name))) => {
+            (Tcp::Own(_), Some(Err(cause))) => return Err(cause.clone()),
+            (Tcp::Own(stream), Some(Ok((connector, name)))) => {
                 let socket = socket(stream, &wire, self.timestamps);
                 let stream = connector
                     .connect(name.clone(), socket)

@@ -5,7 +5,7 @@
 //! [`Open::finish`] and [`Due::unsent`] make of these, and both take an outcome.
 
 use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts};
-use super::{ServerTimings, Speculation, Usage, Vectors};
+use super::{ServerTimings, Speculation, Step, Usage, Vectors};
 use crate::units::Nanos;
 
 /// A request that is written and not yet due.
@@ -61,6 +61,8 @@ pub struct Open {
     pub read_lag: Option<Nanos>,
     /// Instant at which the reply ended, well or badly.
     pub ended: Option<Nanos>,
+    /// Its requests, if it is of several by its nature.
+    pub steps: Vec<Step>,
 }
 
 /// The decoded reply of an exchange, as far as it came.
@@ -116,6 +118,7 @@ impl Due {
             status: None,
             read_lag: None,
             ended: None,
+            steps: Vec::new(),
         }
     }
 
@@ -172,6 +175,7 @@ impl Open {
             read_lag: self.read_lag,
             events,
             ended: self.ended,
+            steps: self.steps,
             output,
             reasoning,
             tool_calls,

@@ -12,7 +12,7 @@ const LONGEST: usize = 8 << 10;
 /// control character, and dots must not lead upwards however they are written. An escaped slash may
 /// stand in a name, as in that of a model, where the path leads nowhere but down whether or not a
 /// server takes it for a separator.
-pub(super) fn fault(path: &str) -> Option<&'static str> {
+pub fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =
         "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";
     let visible = |byte: u8| byte.is_ascii_graphic() && !b"\\#".contains(&byte);

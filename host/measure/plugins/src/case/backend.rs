@@ -1,6 +1,8 @@
 //! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in
 //! which a run could deliver it, and it is given replies that no server should send.
 
+mod steps;
+
 use super::damage;
 use super::dice::Dice;
 use super::format;
@@ -8,8 +10,9 @@ use super::given::{Ask, Reply};
 use super::reply::{self, Misdeed, Reading};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
-use crate::backend::{Backend, Control, Dialect, Head, Meaning};
+use crate::backend::{Backend, Call, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
+use model::units::Nanos;
 
 /// The number of ways of batching, and of cutting, that are tried.
 const ROUNDS: u64 = 8;
@@ -32,20 +35,32 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
         return;
     };
     let doing = "writing the request";
-    let request = |dialect: &mut Dialect, seen: &mut Observations| {
+    let call = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
-        let written = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref());
-        written.map(|call| format::call(&call))
+        dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref())
     };
-    let first = match request(&mut dialect, seen) {
-        Ok(request) => request,
+    let request = |dialect: &mut Dialect, seen: &mut Observations| {
+        call(dialect, seen).map(|call| format::call(&call))
+    };
+    let called = match call(&mut dialect, seen) {
+        Ok(called) => called,
         Err(error) => return seen.ended(doing, &error),
     };
+    let first = format::call(&called);
     if !again(plugin, &mut dialect, seen, doing, &first, request) {
         return;
     }
     seen.found("request.http", first);
     seen.keep_log();
+    if let Call::Steps(step) = called {
+        return steps::ask(plugin, step, ask, seen);
+    }
+    if !ask.steps.is_empty() {
+        return seen.misfit(
+            "the backend sends one request for this sample, so a case has one reply, such as reply.sse, and none with a number"
+                .to_owned(),
+        );
+    }
     match &ask.reply {
         None => {}
         Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
@@ -55,16 +70,48 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
                 Err(error) => return seen.ended("asking for the framing", &error),
             };
             let framing = Framing::from(framing);
-            let (said, expected) = ending_of(framing);
-            if !expected.contains(ending) {
-                return seen.misfit(format!(
-                    "the backend uses the framing {said}, so this reply belongs in reply.{}, not in reply.{ending}; or the framing is wrong",
-                    expected[0]
-                ));
+            if let Some(what) = misnamed(framing, "reply", ending) {
+                return seen.misfit(what);
             }
-            read(plugin, dialect, (framing, &ask.head), body, seen);
+            let by_frame = framing != Framing::Raw;
+            let one = (framing, false);
+            let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else {
+                return;
+            };
+            seen.endless = is_endless(framing, &first);
+            seen.found("events.json", format::events(&first.events, by_frame));
+            if let Some(error) = first.error {
+                seen.found("error.txt", error);
+            }
         }
     }
+}
+
+/// The status of a reply, the extension of its file, and its body.
+fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
+    match reply {
+        Reply::Body(ending, body) => (200, ending, body),
+        Reply::Error(status, body) => (*status, "json", body),
+    }
+}
+
+/// Says that the extension of a reply's file does not fit its framing, if so.
+fn misnamed(framing: Framing, name: &str, ending: &str) -> Option<String> {
+    let (said, expected) = ending_of(framing);
+    (!expected.contains(&ending)).then(|| {
+        format!(
+            "the backend uses the framing {said}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
+            expected[0]
+        )
+    })
+}
+
+/// True if nothing in a reply says how it ended, although its framing has no end of its own.
+fn is_endless(framing: Framing, reading: &Reading) -> bool {
+    let mut events = reading.events.iter();
+    framing != Framing::Whole
+        && reading.error.is_none()
+        && !events.any(|(_, meaning)| settles(meaning))
 }
 
 /// The contract's name of a framing, and the extensions of its reply files.
@@ -242,9 +289,10 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
         return false;
     };
     let reading = plugin.open().ok().and_then(|mut dialect| {
-        let framing = dialect.framing(ask.settings.streaming).ok()?;
-        let batches = reply::batches(framing.into(), &[body]).ok()?;
-        reply::decode(&mut [dialect], &ask.head, &batches).ok()
+        let framing = Framing::from(dialect.framing(ask.settings.streaming).ok()?);
+        let batches = reply::batches(framing, &[body]).ok()?;
+        let is_raw = framing == Framing::Raw;
+        reply::decode(&mut [dialect], (&ask.head, is_raw), &batches).ok()
     });
     reading.is_some_and(|reading| {
         (reading.events.iter())
@@ -256,6 +304,8 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
 struct Trial<'a> {
     plugin: &'a Backend,
     framing: Framing,
+    /// True if it is one of several of its exchange.
+    is_step: bool,
     head: &'a Head,
     body: &'a [u8],
     frames: Frames,
@@ -264,20 +314,26 @@ struct Trial<'a> {
     seen: &'a mut Observations,
 }
 
+/// Reads a reply in every way, one of several or not; gives what it means, unless that depends on
+/// the way.
 fn read(
     plugin: &Backend,
     dialect: Dialect,
-    (framing, head): (Framing, &Head),
+    ((framing, is_step), head): ((Framing, bool), &Head),
     body: &[u8],
     seen: &mut Observations,
-) {
-    let frames = match reply::batches(framing, &[body]) {
+) -> Option<Reading> {
+    let frames = match batches(framing, is_step, &[body]) {
         Ok(batches) => reply::together(&batches),
-        Err(what) => return seen.misfit(what),
+        Err(what) => {
+            seen.misfit(what);
+            return None;
+        }
     };
     let mut trial = Trial {
         plugin,
         framing,
+        is_step,
         head,
         body,
         frames,
@@ -291,20 +347,21 @@ fn read(
     } else {
         &whole
     };
-    let Some(first) = trial.decode(&mut one, "in one batch", whole) else {
-        return;
-    };
-    if trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first) {
-        trial.seen.endless = framing != Framing::Whole
-            && first.error.is_none()
-            && !first.events.iter().any(|(_, meaning)| settles(meaning));
-        let events = format::events(&first.events, trial.by_frame);
-        trial.seen.found("events.json", events);
-        if let Some(error) = first.error {
-            trial.seen.found("error.txt", error);
-        }
-    }
+    let first = trial.decode(&mut one, "in one batch", whole)?;
+    let is_sound = trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first);
     trial.damaged(&mut one);
+    is_sound.then_some(first)
+}
+
+/// Cuts a body as a run does: an empty one is a frame as the reply to one of several requests.
+fn batches(framing: Framing, is_step: bool, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
+    let mut batches = reply::batches(framing, reads)?;
+    if is_step && framing == Framing::Whole && batches.is_empty() {
+        let mut empty = Frames::default();
+        empty.push(Nanos::ZERO, None, b"");
+        batches.push(empty);
+    }
+    Ok(batches)
 }
 
 impl Trial<'_> {
@@ -315,13 +372,14 @@ impl Trial<'_> {
         batches: &[Frames],
     ) -> Option<Reading> {
         self.seen.checks.decodings += 1;
-        match reply::decode(dialects, self.head, batches) {
+        let begun = (self.head, self.framing == Framing::Raw);
+        match reply::decode(dialects, begun, batches) {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
                 let all = reply::together(batches);
                 // Decoding frame by frame may show which frame causes it.
                 if misdeed.on.len() > 1
-                    && let Err(closer) = reply::decode(dialects, self.head, &reply::singly(&all))
+                    && let Err(closer) = reply::decode(dialects, begun, &reply::singly(&all))
                 {
                     misdeed = closer;
                 }
@@ -368,7 +426,7 @@ impl Trial<'_> {
             let dice = &mut Dice::new(seed);
             let grouped = reply::grouped(&self.frames, dice);
             let reads = reply::reads(self.body, dice);
-            let Ok(read) = reply::batches(self.framing, &reads) else {
+            let Ok(read) = batches(self.framing, self.is_step, &reads) else {
                 return false;
             };
             let sizes: Vec<String> = grouped
@@ -450,7 +508,7 @@ impl Trial<'_> {
     /// batch and frame by frame.
     fn damaged(&mut self, one: &mut [Dialect]) {
         self.seen.keep_log();
-        if self.frames.is_empty() {
+        if self.frames.is_empty() || self.body.is_empty() {
             return;
         }
         let affordable = (DAMAGED_BYTES / self.body.len().max(1)).max(8) as u64;

@@ -78,8 +78,16 @@ fn dump(bytes: &[u8]) -> String {
 /// `events.json`: a list, one event per line. Without frames, consecutive pieces of one kind are
 /// merged: for framings whose frame boundaries are arbitrary.
 pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
+    list(entries(events, frames, None).into_iter())
+}
+
+/// The entries of `events.json`; of an exchange of several requests, with the number of the reply.
+pub fn entries(events: &[(usize, Meaning)], frames: bool, step: Option<usize>) -> Vec<Value> {
     let shown = events.iter().map(|(frame, meaning)| {
         let mut shown = Map::new();
+        if let Some(step) = step {
+            shown.insert("reply".to_owned(), step.into());
+        }
         if frames {
             shown.insert("frame".to_owned(), (*frame).into());
         }
@@ -105,7 +113,7 @@ pub fn events(events: &[(usize, Meaning)], frames: bool) -> String {
             *duration = nanoseconds(duration.as_f64().unwrap_or_default()).into();
         }
     }
-    list(joined.into_iter().map(Value::Object))
+    joined.into_iter().map(Value::Object).collect()
 }
 
 fn is_piece(event: &Map<String, Value>) -> bool {

@@ -10,6 +10,7 @@
 //! | `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
+//! | `reply.N.EXT`, `reply.N.STATUS.EXT` | backend | instead: the replies of an exchange of several requests, from 1 |
 //! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
 //! | `README.md` | all | documentation |
@@ -80,6 +81,18 @@ pub struct Ask {
     pub head: Head,
     /// The reply.
     pub reply: Option<Reply>,
+    /// Instead: the replies of an exchange of several requests, in order.
+    pub steps: Vec<StepReply>,
+}
+
+/// The reply to one request of several.
+pub struct StepReply {
+    /// Its status.
+    pub status: u16,
+    /// The extension of its file.
+    pub ending: &'static str,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 /// A server's reply.
@@ -167,6 +180,11 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 /// Extensions of a reply file; the framing decides which.
 pub(super) const REPLIES: [&str; 6] = ["sse", "lines", "grpc", "json", "txt", "bin"];
 
+/// The number of a reply of several, from the second part of its name.
+fn step_number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|number| (1..100).contains(number))
+}
+
 /// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
 pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();
@@ -194,8 +212,14 @@ impl Files<'_> {
         let sample: Option<SampleFile> = self.json("sample.json");
         let control = self.text("control.txt");
         let settings: SettingsFile = self.json("settings.json").unwrap_or_default();
+        let steps = self.steps();
         let reply = self.reply();
-        let head = self.head(settings.is_streaming(), reply.as_ref());
+        if reply.is_some() && !steps.is_empty() {
+            let what = "a case has one reply, or several that are numbered from 1, such as reply.1.json, but this one has both";
+            self.mistake("", what);
+        }
+        let has_answer = matches!(reply, Some(Reply::Body(..))) || !steps.is_empty();
+        let head = self.head(settings.is_streaming(), has_answer);
         let (sample, earlier) = match sample {
             Some(mut file) => {
                 let earlier = file.earlier();
@@ -215,8 +239,12 @@ impl Files<'_> {
                 earlier,
                 head,
                 reply,
+                steps,
             }))),
             (None, Some(word)) => {
+                if !steps.is_empty() {
+                    self.mistake("reply.1", "a control request has one reply");
+                }
                 let known = CONTROLS.iter().find(|(name, _)| *name == word.trim());
                 let Some((word, control)) = known else {
                     let words: Vec<&str> = CONTROLS.iter().map(|(name, _)| *name).collect();
@@ -261,10 +289,10 @@ impl Files<'_> {
     }
 
     /// Returns the head of a reply with a success status.
-    fn head(&mut self, streaming: bool, reply: Option<&Reply>) -> Head {
+    fn head(&mut self, streaming: bool, has_answer: bool) -> Head {
         const FILE: &str = "head.json";
         let is_there = self.folder.join(FILE).is_file();
-        if is_there && !matches!(reply, Some(Reply::Body(..))) {
+        if is_there && !has_answer {
             let what = "is the beginning of a reply with a success status, but there is none beside it; add one, such as reply.sse";
             self.mistake(FILE, what);
         }
@@ -295,6 +323,57 @@ impl Files<'_> {
         }
     }
 
+    /// The replies of an exchange of several requests.
+    fn steps(&mut self) -> Vec<StepReply> {
+        let mut numbered: BTreeMap<u16, StepReply> = BTreeMap::new();
+        for name in self.names() {
+            let parts: Vec<&str> = name.split('.').collect();
+            let (number, status, ending) = match parts.as_slice() {
+                ["reply", number, ending] => (step_number(number), "200", *ending),
+                ["reply", number, status, ending] => (step_number(number), *status, *ending),
+                _ => continue,
+            };
+            let Some(number) = number else { continue };
+            let status = status
+                .parse()
+                .ok()
+                .filter(|status| (200..=599).contains(status));
+            let ending = REPLIES.iter().find(|known| **known == ending);
+            let (Some(status), Some(ending)) = (status, ending) else {
+                let what = format!(
+                    "expected a name such as reply.{number}.json or reply.{number}.404.json, which ends in .{}",
+                    REPLIES.join(", .")
+                );
+                self.mistake(&name, what);
+                continue;
+            };
+            let Some(body) = self.bytes(&name) else {
+                continue;
+            };
+            let reply = StepReply {
+                status,
+                ending,
+                body,
+            };
+            if numbered.insert(number, reply).is_some() {
+                self.mistake(
+                    &name,
+                    format!("there is another reply with the number {number}"),
+                );
+            }
+        }
+        if let Some((missing, _)) = (1..)
+            .zip(numbered.keys())
+            .find(|(at, number)| at != *number)
+        {
+            let what = format!(
+                "replies are numbered from 1 without gaps, but there is no reply.{missing}"
+            );
+            self.mistake("", what);
+        }
+        numbered.into_values().collect()
+    }
+
     /// The one reply of a case, if it has one.
     fn reply(&mut self) -> Option<Reply> {
         let mut replies = Vec::new();
@@ -312,6 +391,7 @@ impl Files<'_> {
                         format!("a reply file must end in .{}", REPLIES.join(", .")),
                     ),
                 },
+                ["reply", number, ..] if step_number(number).is_some() => {}
                 ["reply", status, _] => match status.parse::<u16>() {
                     Ok(status @ 300..=599) => {
                         if let Some(body) = self.bytes(&name) {

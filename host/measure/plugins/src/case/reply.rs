@@ -104,18 +104,19 @@ pub fn together(batches: &[Frames]) -> Frames {
     all
 }
 
-/// Decodes a reply, distributing its batches over these instances in turn.
+/// Decodes a reply, whose framing is raw or not, distributing its batches over these instances in
+/// turn.
 ///
 /// # Errors
 /// If an instance traps or breaks its contract.
 pub fn decode(
     dialects: &mut [Dialect],
-    head: &Head,
+    (head, is_raw): (&Head, bool),
     batches: &[Frames],
 ) -> Result<Reading, Misdeed> {
     let mut reading = Reading::default();
     let mut fold = match dialects[0].begin(head) {
-        Ok(state) => Fold::new(state),
+        Ok(state) => Fold::new(state).framed(is_raw),
         Err(error) => match format::error(&error) {
             None => return Err(Misdeed { error, on: 0..0 }),
             Some(said) => {

@@ -14,7 +14,7 @@ use model::exchange::{
 };
 use model::frame::Frames;
 use model::units::Nanos;
-use plugins::backend::{Fold, Meaning};
+use plugins::backend::{Fold, Meaning, Step};
 
 /// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
@@ -76,6 +76,12 @@ pub(super) struct Answer {
     /// Arrival of its last output.
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
+    /// True if a reply may name a next request.
+    pub(super) is_of_steps: bool,
+    /// The next request, once the reply under way has named it.
+    pub(super) next: Option<Box<Step>>,
+    /// Requests after the first.
+    pub(super) followed: u32,
     has_result: bool,
     /// Bytes of the frames that it was decoded from.
     pub(super) received: usize,
@@ -108,6 +114,7 @@ impl Answer {
             + size_of_val(&*self.order)
             + (self.speculation.as_ref()).map_or(0, |steps| size_of_val(&*steps.steps_by_accepted))
             + self.waiting.bytes().len()
+            + (self.next.as_ref()).map_or(0, |step| step.request.body.len() + step.context.len())
             + self.finish.as_ref().map_or(0, String::len)
     }
 

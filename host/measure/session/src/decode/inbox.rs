@@ -12,14 +12,17 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use http::header::HeaderMap;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::answer::Answer;
+use super::steps::WayBack;
 use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
+use load::drive::demand::Demand;
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
 use load::transport::visible;
 use model::exchange::Open;
-use model::frame::Frames;
+use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use plugins::backend::Head;
 
@@ -49,6 +52,8 @@ pub struct Inbox {
     /// The parts of the reply that other requests wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
+    /// To the reader, if requests may follow the first.
+    pub(super) way_back: WayBack,
 }
 
 /// An answer and what counts it.
@@ -59,19 +64,29 @@ pub(super) struct Unfinished {
 
 #[derive(Default)]
 struct Mail {
-    /// The head of a successful reply, until its first frames are taken.
-    head: Option<Head>,
+    /// The beginning of a reply that is decoded, until its first frames are taken.
+    beginning: Option<Beginning>,
     batches: VecDeque<Batch>,
+    /// True if one of several replies came to its end, and the reader waits to be told how to go
+    /// on.
+    has_turned: bool,
     closed: Option<Closed>,
     /// True if the inbox is in the queue, or with a decode thread.
     is_waiting: bool,
 }
 
+/// The beginning of a reply.
+pub(super) struct Beginning {
+    pub(super) head: Head,
+    /// True if its frames are cut at arbitrary places.
+    pub(super) is_raw: bool,
+}
+
 /// Frames that are decoded together.
 pub(super) struct Batch {
     pub(super) frames: Frames,
-    /// The reply's head, with its first frames.
-    pub(super) head: Option<Head>,
+    /// The reply's beginning, with its first frames.
+    pub(super) beginning: Option<Beginning>,
     /// Instant at which the first of them were passed on.
     pub(super) handed_on: Nanos,
     /// True if they were several batches.
@@ -93,6 +108,8 @@ pub(super) struct Closed {
 pub(super) enum Found {
     /// Frames of a successful reply.
     Frames(Batch),
+    /// One of several replies came to its end; its beginning, if it had no frame.
+    Turned(Option<Beginning>),
     /// The request ended.
     Closed(Closed),
 }
@@ -133,6 +150,7 @@ impl Replies for Inboxes {
             key,
             followed: self.sessions.followed(key),
             sessions: Arc::clone(&self.sessions),
+            way_back: WayBack::default(),
         })))
     }
 }
@@ -155,16 +173,27 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
-    fn head(&self, status: u16, headers: &HeaderMap) {
-        self.0.lock().head = Some(seen_head(status, headers, self.0.streaming));
+    fn demands(&self, place: u32) -> UnboundedReceiver<Demand> {
+        self.0.way_back.open(place)
+    }
+
+    fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>) {
+        let head = Head {
+            context,
+            ..seen_head(status, headers, self.0.streaming)
+        };
+        self.0.lock().beginning = Some(Beginning {
+            head,
+            is_raw: framing == Framing::Raw,
+        });
     }
 
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
         self.0.put(|mail| {
-            let head = mail.head.take();
+            let beginning = mail.beginning.take();
             mail.batches.push_back(Batch {
                 frames,
-                head,
+                beginning,
                 handed_on,
                 is_joined: false,
                 held,
@@ -173,6 +202,10 @@ impl Reply for Outlet {
         if self.0.followed.first_output && self.0.sessions.waits() {
             self.0.wait_until_decoded();
         }
+    }
+
+    fn turned(&self) {
+        self.0.put(|mail| mail.has_turned = true);
     }
 
     fn closed(&self, exchange: Box<Open>, end: End) {
@@ -235,6 +268,9 @@ impl Inbox {
     pub(super) fn take(&self, spare: &mut Frames) -> Option<Found> {
         let mut mail = self.lock();
         let Some(mut batch) = mail.batches.pop_front() else {
+            if std::mem::take(&mut mail.has_turned) {
+                return Some(Found::Turned(mail.beginning.take()));
+            }
             return mail.closed.take().map(Found::Closed);
         };
         while let Some(next) = mail.batches.front()
@@ -257,7 +293,7 @@ impl Inbox {
     /// Marks what was taken as done: the inbox moves to the end of the queue if it holds more.
     pub(super) fn put_back(self: &Arc<Self>) {
         let mut mail = self.lock();
-        mail.is_waiting = !mail.batches.is_empty() || mail.closed.is_some();
+        mail.is_waiting = !mail.batches.is_empty() || mail.has_turned || mail.closed.is_some();
         if mail.is_waiting {
             drop(mail);
             self.queue();

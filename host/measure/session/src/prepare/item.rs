@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::authenticate::Outgoing;
 use crate::sessions::place::Entry;
+use load::drive::demand::Course;
 use model::exchange::{Outcome, Prepared};
+use model::frame::Framing;
 
 /// The approximate size of a request apart from its body.
 const REQUEST_BYTES: usize = 1 << 10;
@@ -14,8 +16,12 @@ pub enum Item {
     /// Ready to be sent.
     Ready {
         prepared: Box<Prepared>,
-        /// The request.
+        /// The request, the first if there are several.
         request: Outgoing,
+        /// How its reply is cut, if not as those of the run.
+        framing: Option<Framing>,
+        /// Whether other requests may follow.
+        course: Course,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
         /// Its role for the requests that depend on it, or that it depends on.

@@ -14,6 +14,7 @@ use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;
 use crate::reuse::SentPrompts;
+use load::drive::demand::{Course, First};
 use model::connection::Version;
 use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
@@ -159,7 +160,11 @@ impl Writer {
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
-            Ok(request) => {
+            Ok(Written {
+                request,
+                framing,
+                course,
+            }) => {
                 self.failures.reset();
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
@@ -169,6 +174,8 @@ impl Writer {
                 Item::Ready {
                     prepared,
                     request,
+                    framing,
+                    course,
                     session: turn.map(|turn| Arc::from(&*turn.session)),
                     entry: None,
                 }
@@ -231,14 +238,25 @@ impl Writer {
         sample: &Sample,
         earlier: Option<&Earlier>,
         prepared: &mut Prepared,
-    ) -> Result<Outgoing, PluginError> {
+    ) -> Result<Written, PluginError> {
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
-        let Call::Request(mut encoded) = call else {
-            return Err(PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "encode",
-                what: "it starts something other than one request".to_owned(),
-            });
+        let (mut encoded, framing, course) = match call {
+            Call::Request(request) => (request, None, Course::One),
+            Call::Steps(step) => {
+                let first = First {
+                    accepted: step.accepted,
+                    context: step.context,
+                };
+                let course = Course::Steps(Box::new(first));
+                (step.request, Some(step.framing.into()), course)
+            }
+            Call::Socket(_) => {
+                return Err(PluginError::Contract {
+                    plugin: self.dialect.name().to_owned(),
+                    call: "encode",
+                    what: "it starts something other than requests".to_owned(),
+                });
+            }
         };
         prepared.forces_length = match self.forces_length {
             Some(forces) => forces,
@@ -259,14 +277,28 @@ impl Writer {
         hash.update(&encoded.body);
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
-        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
-            PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "encode",
-                what,
-            }
+        let request = http_request(target, self.version, &self.secrets, &path, encoded);
+        let request = request.map_err(|what| PluginError::Contract {
+            plugin: self.dialect.name().to_owned(),
+            call: "encode",
+            what,
+        })?;
+        Ok(Written {
+            request,
+            framing,
+            course,
         })
     }
+}
+
+/// What is written for a sample.
+struct Written {
+    /// The request, the first if there are several.
+    request: Outgoing,
+    /// How its reply is cut, if not as those of the run.
+    framing: Option<Framing>,
+    /// Whether other requests may follow.
+    course: Course,
 }
 
 /// Returns the settings that a backend gets with every request.

@@ -86,7 +86,7 @@ impl Recorder {
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);
-        Dial::new(target, wiring.http, &wiring.trust, wiring.timestamps)
+        Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
     /// The first model that the server lists.

@@ -4,6 +4,7 @@ use super::Resolution;
 use super::ahead::seen;
 use super::defaults::narrow;
 use model::connection::{Trust, Version};
+use model::places::AllowedHost;
 use model::session::Cache;
 use model::target::{Target, TargetError};
 use plugins::backend::{Backend, Control, Framing};
@@ -125,6 +126,14 @@ impl Resolution<'_> {
             (Err(error), _) => self.faults.add(error, None),
         }
         said
+    }
+
+    /// Returns the hosts that the user allows beside the targets.
+    pub(super) fn hosts(&self) -> Vec<AllowedHost> {
+        let hosts = self.source.scenario.target.hosts.iter();
+        // The scenario's own check has reported what is none.
+        let hosts = hosts.flat_map(|said| &said.value);
+        hosts.filter_map(|host| host.value.parse().ok()).collect()
     }
 
     pub(super) fn wiring(&self, http: Version) -> Wiring {

@@ -8,6 +8,7 @@ use super::control::Control;
 use crate::decode::Shared;
 use crate::decode::failures::FailureLimit;
 use crate::decode::inbox::Inboxes;
+use crate::decode::steps::Routes;
 use crate::decode::threads::threads as decode_threads;
 use crate::finished::Finished;
 use crate::parts::{Parts, RunError};
@@ -99,7 +100,7 @@ impl Background {
         }
         let shared = Shared::new(
             failures.clone(),
-            parts.secrets.clone(),
+            Routes::new(parts.places(), plan.connection.http, parts.secrets.clone()),
             Arc::clone(&control.live.output_tokens),
             vitals.cloned(),
             &backlog,

@@ -314,7 +314,13 @@ impl Phases<'_> {
         if self.control.live.phase() == Phase::Measuring {
             self.control.live.enter(Phase::Draining);
         }
-        drain(&self.clock, signal, || signal.is_aborted()).await;
+        drain(&self.clock, signal, || signal.is_stopped()).await;
+        if signal.is_stopped() {
+            for orders in self.orders {
+                orders.put(Order::Halt);
+            }
+            drain(&self.clock, signal, || signal.is_aborted()).await;
+        }
         if signal.is_aborted() {
             for orders in self.orders {
                 orders.put(Order::Abort);
@@ -345,9 +351,14 @@ impl Phases<'_> {
             Item::Ready {
                 prepared,
                 request,
+                framing: own,
+                course,
                 session,
                 entry,
-            } => (prepared, Ok((request, session)), entry),
+            } => {
+                let framing = own.unwrap_or(framing);
+                (prepared, Ok((request, framing, course, session)), entry)
+            }
             Item::Faulty {
                 prepared,
                 outcome,
@@ -359,7 +370,7 @@ impl Phases<'_> {
         let opens = entry.is_some_and(|entry| self.sessions.enter(key, entry));
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
-            (Verdict::Send(Release { due, granted }), Ok((request, session))) => {
+            (Verdict::Send(Release { due, granted }), Ok((request, framing, course, session))) => {
                 let cancelled_after = match measured {
                     true => self.plan.cancelled_after(prepared.index),
                     false => None,
@@ -369,6 +380,7 @@ impl Phases<'_> {
                     exchange: prepared.due(due, granted),
                     request: request.ready(date),
                     framing,
+                    course,
                     session,
                     cancelled_after,
                 });

@@ -18,6 +18,7 @@ use crate::cli::print::{tell, write_styled};
 use crate::cli::probe::base;
 use model::frame::Framing;
 use model::plugin::Kind;
+use plugins::backend::Call;
 use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
 use reader::Located;
@@ -200,6 +201,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let mut dialect = recorder.open()?;
     let call = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    if matches!(call, Call::Steps(_)) {
+        return Err(Failure::input(format!(
+            "`{}` has exchanges of several requests, which `record` cannot keep; make the case by hand, with the replies in files such as reply.1.json and reply.2.sse",
+            plugin.asked
+        )));
+    }
     let request = call.into_request();
     let framing = Framing::from(dialect.framing(asked.settings.streaming)?);
     let recorded = recorder.ask_now(&dial, request)?;

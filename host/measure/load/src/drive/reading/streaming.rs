@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{End, Reading};
+use super::{End, Read, Reading};
 use crate::transport::poller::{Ahead, Watch};
 use crate::transport::{Broke, Connection, Marks};
 use model::exchange::Class;
@@ -35,9 +35,8 @@ struct State<Io> {
 }
 
 impl Reading {
-    /// Reads a successful reply, and reports its frames as they arrive. Also returns when it ended,
-    /// and the connection.
-    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> (End, Nanos, Connection<Io>)
+    /// Reads a reply that is decoded, and reports its frames as they arrive.
+    pub async fn frames<Io>(mut self, connection: Connection<Io>) -> Read<Io>
     where
         Io: AsyncRead + AsyncWrite + Unpin + 'static,
     {
@@ -77,11 +76,22 @@ impl Reading {
             Some(_) => reading.framer.break_off(at, &mut reading.frames),
             None => reading.framer.finish(at, &mut reading.frames),
         }
+        // What the reply to a step says may be in its head alone.
+        let is_whole = broke.is_none() && reading.framing == Framing::Whole;
+        if is_whole && reading.is_step && reading.bytes == 0 {
+            reading.frames.push(at, None, b"");
+        }
         reading.hand_on();
         let whole = End::Whole {
             ends_answer: reading.framing == Framing::Whole,
         };
-        (broke.unwrap_or(whole), at, connection)
+        Read {
+            end: broke.unwrap_or(whole),
+            at,
+            connection,
+            excused: reading.timer.excused,
+            bytes: reading.bytes,
+        }
     }
 }
 
@@ -143,7 +153,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
             self.ended = Some((end, self.connection.last_read()));
             return;
         }
-        if reading.framing != Framing::Whole
+        if reading.is_timed()
             && let Poll::Ready((class, what)) = reading.poll_timer(cx)
         {
             let now = reading.timer.clock.now();

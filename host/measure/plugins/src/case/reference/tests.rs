@@ -81,7 +81,12 @@ fn the_files_on_the_page_are_those_that_cases_may_have() {
         };
         let mut input = set(inputs(kind).iter().copied());
         if kind == Kind::Backend {
-            input.extend(set(["reply.STATUS.EXT", "reply.sse"]));
+            input.extend(set([
+                "reply.STATUS.EXT",
+                "reply.N.EXT",
+                "reply.N.STATUS.EXT",
+                "reply.sse",
+            ]));
             input.extend(REPLIES[1..].iter().map(|ending| format!(".{ending}")));
         }
         assert_eq!(listed("input"), input, "{}", kind.name());
@@ -105,7 +110,11 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
     };
     let is_reply = |word: &str| match word.split('.').collect::<Vec<_>>().as_slice() {
         ["reply", ending] => REPLIES.contains(ending),
-        ["reply", status, _] => matches!(status.parse::<u16>(), Ok(300..=599)),
+        ["reply", status, _] => matches!(status.parse::<u16>(), Ok(1..=99 | 300..=599)),
+        ["reply", number, status, _] => {
+            matches!(number.parse::<u16>(), Ok(1..=99))
+                && matches!(status.parse::<u16>(), Ok(200..=599))
+        }
         _ => false,
     };
     let named: Vec<String> = spans(&page())

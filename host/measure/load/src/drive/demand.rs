@@ -1,0 +1,50 @@
+//! The way back from decoding to reading, for exchanges in which what came decides what is sent
+//! next. Exchanges of one request have none of it.
+
+use model::frame::Framing;
+use model::units::Nanos;
+
+use crate::transport::Request;
+
+/// How an exchange goes on after its first request.
+pub enum Course {
+    /// Its reply is the answer.
+    One,
+    /// The reply may name a next request.
+    Steps(Box<First>),
+}
+
+/// What is particular to the first request of several.
+pub struct First {
+    /// Statuses beside those of success whose replies are decoded.
+    pub accepted: Vec<u16>,
+    /// What is told with the head of its reply.
+    pub context: Vec<u8>,
+}
+
+/// What decoding asks of reading.
+pub enum Demand {
+    /// Send this next request of the exchange.
+    Step(Box<Step>),
+    /// Send nothing more: the answer is complete, or never will be.
+    Ended,
+}
+
+/// A next request of an exchange.
+pub struct Step {
+    /// Makes the request ready when it is sent: a signature holds for minutes, and the delay may
+    /// be longer.
+    pub request: Box<dyn FnOnce() -> Request + Send>,
+    /// The number of the place that it goes to: that of a target, or of another host after them.
+    pub place: u32,
+    /// The host, if it is not the exchange's target.
+    pub host: Option<String>,
+    /// How its reply is cut.
+    pub framing: Framing,
+    /// How long after the end of the reply before to send it.
+    pub delay: Nanos,
+    /// As of the first request.
+    pub accepted: Vec<u16>,
+    /// As of the first request.
+    pub context: Vec<u8>,
+}

@@ -1,0 +1,322 @@
+//! What is said for one exchange: a request and its reply, or several, each named by the reply
+//! before. `demand` is how decoding names them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::demand::{Course, Demand, First, Step};
+use super::pool::Pool;
+use super::reading::{NoHead, Pause, Reading};
+use super::{Abort, End, Reply, Worker};
+use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
+use model::exchange::{self, Class, Open};
+use model::frame::Framing;
+use model::units::Nanos;
+
+/// A wait for a demand of this length is the decode threads' fault, so the timeouts for tokens do
+/// not count it.
+const PATIENCE: Nanos = Nanos(50_000_000);
+
+/// What is known of the times of an exchange under way, also if it is given up at any point.
+pub(super) struct Trail {
+    /// Those of the first request.
+    first: Rc<Marks>,
+    /// Those of the request under way.
+    current: RefCell<Rc<Marks>>,
+    /// The longest time that bytes of the replies before this one were in the socket.
+    read_lag: Cell<Option<Nanos>>,
+    /// Until when the exchange was held up by this client.
+    excused: Cell<Nanos>,
+}
+
+/// One request and what is needed to read its reply.
+struct Saying {
+    request: Request,
+    place: u32,
+    framing: Framing,
+    /// Statuses beside those of success whose replies are decoded.
+    accepted: Vec<u16>,
+    /// Told with the head of the reply.
+    context: Vec<u8>,
+    /// True if it is one of several.
+    is_step: bool,
+}
+
+impl Default for Trail {
+    fn default() -> Self {
+        let first: Rc<Marks> = Rc::default();
+        Trail {
+            current: RefCell::new(Rc::clone(&first)),
+            first,
+            read_lag: Cell::new(None),
+            excused: Cell::new(Nanos::ZERO),
+        }
+    }
+}
+
+impl Trail {
+    /// The instants of the first request.
+    pub fn first(&self) -> &Rc<Marks> {
+        &self.first
+    }
+
+    /// Begins another request.
+    fn next(&self) {
+        let before = self.current.replace(Rc::default());
+        let lag = self.read_lag.get().max(before.read_lag.get());
+        self.read_lag.set(lag);
+    }
+
+    /// Puts what is known of the request under way into its step.
+    fn note(&self, exchange: &mut Open) {
+        if let Some(step) = exchange.steps.last_mut() {
+            let marks = self.current.borrow();
+            step.sent = marks.sent.get();
+            step.first_byte = marks.first_byte.get();
+        }
+    }
+
+    /// The exchange is over: puts everything that is known into its record. `now` is its end if
+    /// nothing else is known of that.
+    pub fn finish(&self, exchange: &mut Open, now: Nanos) {
+        exchange.sent = self.first.sent.get();
+        exchange.written = self.first.written.get();
+        exchange.first_byte = self.first.first_byte.get();
+        let current = self.current.borrow().read_lag.get();
+        exchange.read_lag = self.read_lag.get().max(current);
+        if exchange.ended.is_none() && exchange.sent.is_some() {
+            exchange.ended = Some(now);
+        }
+        self.note(exchange);
+        if let Some(step) = exchange.steps.last_mut()
+            && step.sent.is_some()
+            && step.ended.is_none()
+        {
+            step.ended = exchange.ended;
+        }
+    }
+}
+
+impl<C: Connect + Clone + 'static> Worker<C> {
+    /// Has the whole exchange, up to its end. `halt` comes when no further request may be sent.
+    pub(super) async fn talk(
+        &self,
+        pool: &Rc<Pool<C>>,
+        exchange: &mut Open,
+        (request, framing, course): (Request, Framing, Course),
+        session: Option<&Arc<str>>,
+        (key, reply): (u64, &Rc<dyn Reply>),
+        (trail, halt): (&Trail, &Abort),
+    ) -> End {
+        let place = exchange.request.prepared.target;
+        let mut saying = Saying {
+            request,
+            place,
+            framing,
+            accepted: Vec::new(),
+            context: Vec::new(),
+            is_step: false,
+        };
+        let Course::Steps(first) = course else {
+            return self
+                .say(pool, exchange, saying, session, (key, reply), trail)
+                .await;
+        };
+        let First { accepted, context } = *first;
+        (saying.accepted, saying.context, saying.is_step) = (accepted, context, true);
+        let mut demands = reply.demands(place);
+        exchange.steps.push(exchange::Step::default());
+        loop {
+            let end = self
+                .say(pool, exchange, saying, session, (key, reply), trail)
+                .await;
+            trail.note(exchange);
+            if let Some(step) = exchange.steps.last_mut() {
+                step.ended = exchange.ended;
+            }
+            let End::Whole { .. } = end else {
+                return end;
+            };
+            let Some(step) = self.demanded(reply, &mut demands, trail).await else {
+                return end;
+            };
+            // What ends the exchange from here on ends it then.
+            let since = exchange.ended.take();
+            if let Err(end) = self.pause(&step, since, reply, trail, halt).await {
+                return end;
+            }
+            exchange.steps.push(exchange::Step {
+                host: step.host,
+                ..exchange::Step::default()
+            });
+            trail.next();
+            saying = Saying {
+                request: (step.request)(),
+                place: step.place,
+                framing: step.framing,
+                accepted: step.accepted,
+                context: step.context,
+                is_step: true,
+            };
+        }
+    }
+
+    /// The next request of the exchange, once everything of the reply before is decoded; absent if
+    /// there is none.
+    async fn demanded(
+        &self,
+        reply: &Rc<dyn Reply>,
+        demands: &mut UnboundedReceiver<Demand>,
+        trail: &Trail,
+    ) -> Option<Box<Step>> {
+        let since = self.clock.now();
+        reply.turned();
+        let demand = demands.recv().await;
+        let now = self.clock.now();
+        if now.since(since) > PATIENCE {
+            trail.excused.set(now);
+        }
+        match demand {
+            Some(Demand::Step(step)) => Some(step),
+            Some(Demand::Ended) | None => None,
+        }
+    }
+
+    /// Waits until a step may be sent. The error ends the exchange.
+    async fn pause(
+        &self,
+        step: &Step,
+        ended: Option<Nanos>,
+        reply: &Rc<dyn Reply>,
+        trail: &Trail,
+        halt: &Abort,
+    ) -> Result<(), End> {
+        let until = ended.unwrap_or_else(|| self.clock.now()) + step.delay;
+        let pause = Pause::new(self, reply, trail.first(), trail.excused.get());
+        tokio::select! {
+            biased;
+            () = halt.came() => Err(End::Broke(
+                Class::Interrupted,
+                "the run was stopped before the next request of this exchange was sent".to_owned(),
+            )),
+            waited = pause.wait(until) => waited.map_err(|(class, what)| End::Broke(class, what)),
+        }
+    }
+
+    /// Sends one request and reads its reply.
+    async fn say(
+        &self,
+        pool: &Rc<Pool<C>>,
+        exchange: &mut Open,
+        saying: Saying,
+        session: Option<&Arc<str>>,
+        (key, reply): (u64, &Rc<dyn Reply>),
+        trail: &Trail,
+    ) -> End {
+        let Saying {
+            mut request,
+            place,
+            framing,
+            accepted,
+            context,
+            is_step,
+        } = saying;
+        let marks = Rc::clone(&trail.current.borrow());
+        let (mut connection, mut reading, head) = loop {
+            let mut connection = match pool.take(place, session.map(|session| &**session)).await {
+                Ok(connection) => connection,
+                Err((class, cause)) => return End::Broke(class, cause),
+            };
+            let facts = connection.facts();
+            if exchange.steps.len() <= 1 {
+                exchange.connection = Some(facts);
+            }
+            if let Some(step) = exchange.steps.last_mut() {
+                step.connection = Some(facts);
+            }
+            let mut reading = Reading::new(self, (key, reply), framing, &marks);
+            if is_step {
+                reading.of_several(trail.first(), trail.excused.get());
+            }
+            match reading.head(connection.send(request, &marks)).await {
+                Ok(head) => break (connection, reading, head),
+                Err(NoHead::GivenUp(class, cause)) => return End::Broke(class, cause),
+                // Nothing of it was sent, so using another connection is not a second attempt.
+                Err(NoHead::Unsent(again)) if !facts.waited => request = again,
+                Err(NoHead::Unsent(_)) => {
+                    let cause = "a new connection was closed before a request was sent";
+                    return End::Broke(Class::Reset, cause.to_owned());
+                }
+            }
+        };
+        let headers = connection.last_read();
+        exchange.status = Some(head.status);
+        exchange.headers.get_or_insert(headers);
+        if let Some(step) = exchange.steps.last_mut() {
+            (step.status, step.headers) = (Some(head.status), Some(headers));
+        }
+        let is_decoded = (200..300).contains(&head.status) || accepted.contains(&head.status);
+        if is_decoded && let Some(wrong) = not_as_asked(&head.headers, framing) {
+            return End::Broke(Class::Protocol, wrong);
+        }
+        let (end, at, mut connection, bytes) = if is_decoded {
+            reply.head(head.status, &head.headers, framing, context);
+            // A reply of gRPC without a message has its trailer fields in its head.
+            if head.headers.contains_key(GRPC_STATUS)
+                && let Err(wrong) = reading.trailers(connection.last_read(), &head.headers)
+            {
+                return End::Broke(Class::Protocol, wrong);
+            }
+            let read = reading.frames(connection).await;
+            trail.excused.set(trail.excused.get().max(read.excused));
+            (read.end, read.at, read.connection, read.bytes)
+        } else {
+            let (end, at) = reading.error_body(&mut connection, &head.headers).await;
+            let bytes = match &end {
+                End::Status { body, .. } => body.len() as u64,
+                _ => 0,
+            };
+            (end, at, connection, bytes)
+        };
+        exchange.ended = Some(at);
+        if let Some(step) = exchange.steps.last_mut() {
+            step.bytes = bytes;
+        }
+        if !matches!(end, End::Broke(..)) && connection.rest(self.clock.now()) {
+            pool.put_back(place, session.map(Arc::clone), connection);
+        }
+        end
+    }
+}
+
+/// Says what is wrong with a reply that clearly is not of the kind that was asked for.
+fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
+    let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        return Some(format!(
+            "the reply is compressed (`content-encoding: {coding}`), but compression was not requested; is there a proxy in between?"
+        ));
+    }
+    let kind = says(CONTENT_TYPE)?;
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let (what, advice) = match (kind, framing) {
+        ("text/html", _) => ("a web page", "are the port and the path the engine's?"),
+        ("application/json", Framing::EventStream) => (
+            "one whole JSON document instead of a stream",
+            "if the server does not stream, ask for whole replies (--disable-stream)",
+        ),
+        (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => (
+            "something else than gRPC",
+            "are the port and the path those of its gRPC service?",
+        ),
+        _ => return None,
+    };
+    Some(format!(
+        "the server answered with {what} ({kind}); {advice}"
+    ))
+}

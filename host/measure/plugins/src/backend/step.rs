@@ -1,0 +1,135 @@
+//! The limits of one request of several, and of what its reply is cut into.
+
+use super::{Framing, STATE_BYTES, Step};
+
+/// The longest delay before a request: an hour, in nanoseconds.
+const DELAY: u64 = 3_600_000_000_000;
+/// The most statuses beside those of success whose replies are decoded.
+const ACCEPTED: usize = 16;
+
+/// Says what is wrong with the first request of several.
+pub(super) fn fault_of_first(step: &Step) -> Option<String> {
+    (step.delay > 0)
+        .then(|| {
+            "the first request of an exchange has a delay; it is sent when it is due".to_owned()
+        })
+        .or_else(|| fault(step))
+}
+
+/// Says what is wrong with a next request. Where it may go is not looked at: a server named that, so
+/// a place that cannot be reached is not the plugin's fault.
+pub(super) fn fault(step: &Step) -> Option<String> {
+    let Step {
+        framing,
+        delay,
+        accepted,
+        context,
+        request: _,
+    } = step;
+    if matches!(framing, Framing::Grpc) {
+        return Some(
+            "a step of several has the framing `grpc`, which only one request can have".to_owned(),
+        );
+    }
+    if *delay > DELAY {
+        let seconds = delay / 1_000_000_000;
+        return Some(format!(
+            "a next request has a delay of {seconds} s, at most an hour is allowed"
+        ));
+    }
+    if accepted.len() > ACCEPTED {
+        let statuses = accepted.len();
+        return Some(format!(
+            "a step accepts {statuses} statuses, at most {ACCEPTED} are allowed"
+        ));
+    }
+    if context.len() > STATE_BYTES {
+        let bytes = context.len();
+        return Some(format!(
+            "a step has {bytes} bytes of context, at most {STATE_BYTES} are allowed"
+        ));
+    }
+    fault_of_framing(framing)
+}
+
+/// Says what is wrong with a framing.
+pub(super) fn fault_of_framing(framing: &Framing) -> Option<String> {
+    match framing {
+        Framing::LengthPrefixed(prefix)
+            if prefix.skip > 16 || !matches!(prefix.width, 1 | 2 | 4 | 8) =>
+        {
+            Some(format!(
+                "a length of {} bytes after {}: a length must have 1, 2, 4 or 8 bytes, with at most 16 bytes before it",
+                prefix.width, prefix.skip
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Request;
+
+    fn step(path: &str) -> Step {
+        Step {
+            request: Request {
+                method: "GET".to_owned(),
+                path: path.to_owned(),
+                headers: Vec::new(),
+                body: Vec::new(),
+            },
+            framing: Framing::Whole,
+            delay: 0,
+            accepted: Vec::new(),
+            context: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_a_step_may_ask_for_has_limits() {
+        let most = Step {
+            delay: DELAY,
+            accepted: vec![404; ACCEPTED],
+            context: vec![0; STATE_BYTES],
+            ..step("/x")
+        };
+        assert_eq!(fault(&most), None);
+        assert!(fault_of_first(&most).unwrap().contains("has a delay"));
+        assert_eq!(fault_of_first(&Step { delay: 0, ..most }), None);
+        for (step, told) in [
+            (
+                Step {
+                    delay: DELAY + 1,
+                    ..step("/")
+                },
+                "at most an hour",
+            ),
+            (
+                Step {
+                    accepted: vec![404; 17],
+                    ..step("/")
+                },
+                "17 statuses, at most 16",
+            ),
+            (
+                Step {
+                    context: vec![0; STATE_BYTES + 1],
+                    ..step("/")
+                },
+                "65537 bytes of context",
+            ),
+            (
+                Step {
+                    framing: Framing::Grpc,
+                    ..step("/")
+                },
+                "the framing `grpc`",
+            ),
+        ] {
+            let said = fault(&step).unwrap();
+            assert!(said.contains(told), "{said}");
+        }
+    }
+}

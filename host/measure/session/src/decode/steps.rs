@@ -1,0 +1,230 @@
+//! Exchanges of several requests: from the step that a backend names to the request that a reader
+//! sends. Where it may go, and whether it carries the key, is decided here.
+
+use std::sync::OnceLock;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Fault;
+use crate::authenticate::http_request;
+use load::drive::demand::{self, Demand};
+use model::clock::date;
+use model::connection::Version;
+use model::exchange::Class;
+use model::places::{Place, Places};
+use model::target::Secrets;
+use model::units::Nanos;
+use plugins::backend::{self, path_fault};
+
+/// The most requests of an exchange.
+pub(super) const MOST: u32 = 1_000;
+
+/// What it takes to make a request of a step.
+pub struct Routes {
+    /// Where requests may go.
+    pub places: Places,
+    /// The version of HTTP.
+    pub version: Version,
+    /// For the targets.
+    pub secrets: Secrets,
+    /// For other hosts: none.
+    pub nothing: Secrets,
+}
+
+/// The way back to the reader of one exchange, if it has one.
+#[derive(Default)]
+pub(super) struct WayBack(OnceLock<(UnboundedSender<Demand>, u32)>);
+
+impl WayBack {
+    /// Opens it, for an exchange with this target.
+    pub(super) fn open(&self, target: u32) -> tokio::sync::mpsc::UnboundedReceiver<Demand> {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let _ = self.0.set((sender, target));
+        receiver
+    }
+
+    /// True if the exchange has several requests.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Sends this step next, or nothing more.
+    ///
+    /// # Errors
+    /// Why the step cannot be sent, which ends the exchange.
+    pub(super) fn demand(
+        &self,
+        routes: &Routes,
+        step: Option<Box<backend::Step>>,
+    ) -> Result<(), Fault> {
+        let Some((reader, target)) = self.0.get() else {
+            return Ok(());
+        };
+        let (demand, result) = match step.map(|step| routes.step(*target, *step)) {
+            None => (Demand::Ended, Ok(())),
+            Some(Ok(step)) => (Demand::Step(Box::new(step)), Ok(())),
+            Some(Err(fault)) => (Demand::Ended, Err(fault)),
+        };
+        // A reader that is gone has given the exchange up.
+        let _ = reader.send(demand);
+        result
+    }
+}
+
+impl Routes {
+    /// For a run that may reach these places, with these secrets for its targets.
+    pub fn new(places: Places, version: Version, secrets: Secrets) -> Self {
+        Routes {
+            places,
+            version,
+            secrets,
+            nothing: Secrets::default(),
+        }
+    }
+
+    /// Makes the request of a step ready, in an exchange with this target.
+    fn step(&self, target: u32, step: backend::Step) -> Result<demand::Step, Fault> {
+        let backend::Step {
+            request,
+            framing,
+            delay,
+            accepted,
+            context,
+        } = step;
+        let refused = |what: String| {
+            let what = format!("the reply leads to a next request that cannot be sent: {what}");
+            Fault::new(Class::Protocol, what)
+        };
+        let (place, path) = self.place(target, &request.path).map_err(refused)?;
+        let Place {
+            number,
+            origin,
+            is_target,
+        } = place;
+        let secrets = if is_target {
+            &self.secrets
+        } else {
+            &self.nothing
+        };
+        let request = http_request(origin, self.version, secrets, &path, request);
+        let request = request.map_err(refused)?;
+        Ok(demand::Step {
+            request: Box::new(move || request.ready(date)),
+            place: number,
+            host: (number != target).then(|| origin.authority()),
+            framing: framing.into(),
+            delay: Nanos(delay),
+            accepted,
+            context,
+        })
+    }
+
+    /// Where a path below the target's URL, or a whole URL, leads.
+    fn place(&self, target: u32, asked: &str) -> Result<(Place<'_>, String), String> {
+        let (place, path) = if asked.starts_with('/') {
+            let place = self.places.target(target);
+            let place = place.ok_or("its target is not known")?;
+            (place, asked.to_owned())
+        } else {
+            let found = self.places.find(asked);
+            found.map_err(|unreachable| unreachable.to_string())?
+        };
+        match path_fault(&path) {
+            Some(fault) => Err(format!("its path {fault}")),
+            None if asked.starts_with('/') => Ok((place, place.origin.path(&path))),
+            None => Ok((place, path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use load::transport::Request;
+    use model::access::Access;
+    use model::target::Target;
+    use plugins::backend::Framing;
+
+    fn routes() -> Routes {
+        let target = Target::parse("http://127.0.0.1:8000/tenant").unwrap();
+        let hosts = ["stream.example.com".parse().unwrap()];
+        let secrets = Secrets {
+            access: Access::Bearer("the-key".to_owned()),
+            headers: vec![("x-tenant".to_owned(), "own".to_owned())],
+            ..Secrets::default()
+        };
+        Routes::new(Places::new(vec![target], &hosts), Version::Http1, secrets)
+    }
+
+    fn step(path: &str) -> backend::Step {
+        backend::Step {
+            request: backend::Request {
+                method: "GET".to_owned(),
+                path: path.to_owned(),
+                headers: vec![("accept".to_owned(), "text/event-stream".to_owned())],
+                body: Vec::new(),
+            },
+            framing: Framing::EventStream,
+            delay: 5,
+            accepted: vec![404],
+            context: b"c".to_vec(),
+        }
+    }
+
+    fn sent(path: &str) -> (demand::Step, String) {
+        let mut step = routes()
+            .step(0, step(path))
+            .unwrap_or_else(|fault| panic!("{}", fault.message));
+        let request = std::mem::replace(&mut step.request, Box::new(|| unreachable!()))();
+        let Request::Http1 { head, .. } = request else {
+            panic!("it is of the run's version")
+        };
+        (step, String::from_utf8(head.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn the_key_goes_to_the_target_alone() {
+        for path in ["/v1/x", "http://127.0.0.1:8000/tenant/v1/x"] {
+            let (step, head) = sent(path);
+            assert_eq!((step.place, step.host), (0, None));
+            assert_eq!((step.delay, &*step.accepted), (Nanos(5), &[404][..]));
+            assert!(head.starts_with("GET /tenant/v1/x HTTP/1.1\r\nhost: 127.0.0.1:8000\r\n"));
+            assert!(head.contains("authorization: Bearer the-key\r\n"), "{head}");
+            assert!(head.contains("x-tenant: own\r\n"), "{head}");
+        }
+        let (step, head) = sent("https://stream.example.com/v1/x?y=z");
+        assert_eq!(step.host.as_deref(), Some("stream.example.com"));
+        assert_eq!(step.place, 2);
+        assert!(head.starts_with("GET /v1/x?y=z HTTP/1.1\r\nhost: stream.example.com\r\n"));
+        assert!(head.contains("accept: text/event-stream\r\n"), "{head}");
+        assert!(!head.contains("the-key") && !head.contains("own"), "{head}");
+    }
+
+    #[test]
+    fn what_a_server_names_reaches_nothing_that_the_user_did_not() {
+        for (path, told) in [
+            (
+                "http://169.254.169.254/latest",
+                "hosts = [\"169.254.169.254\"]",
+            ),
+            ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),
+            (
+                "https://127.0.0.1:8000/x",
+                "neither the target's nor allowed",
+            ),
+            ("ftp://127.0.0.1:8000/x", "begins with http:// or https://"),
+            ("x", "begins with http:// or https://"),
+            ("", "begins with http:// or https://"),
+            ("//169.254.169.254/x", "empty segment"),
+            ("/../x", "leads upwards"),
+            ("http://127.0.0.1:8000/a/../b", "leads upwards"),
+            ("http://127.0.0.1:8000/a\r\nx: y", "must escape"),
+        ] {
+            let Err(fault) = routes().step(0, step(path)) else {
+                panic!("{path} is not refused")
+            };
+            assert_eq!(fault.class, Class::Protocol);
+            assert!(fault.message.contains(told), "{path}: {}", fault.message);
+        }
+    }
+}
