@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use load::backlog::{BOUND, Backlog, Held};
+use load::drive::demand::{Course, Demand};
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
 use load::pace::Signal;
@@ -23,6 +24,7 @@ use model::exchange::{Open, Phase, Prepared, SampleFacts};
 use model::frame::{Frames, Framing};
 use model::target::Target;
 use model::units::Nanos;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::engine::{END, REQUEST};
 
@@ -149,6 +151,7 @@ fn job(key: u64) -> Box<Job> {
             body: Bytes::new(),
         },
         framing: Framing::EventStream,
+        course: Course::One,
         session: None,
         cancelled_after: None,
     })
@@ -204,6 +207,10 @@ struct Counting {
 }
 
 impl Reply for Counting {
+    fn demands(&self, _: u32) -> UnboundedReceiver<Demand> {
+        unbounded_channel().1
+    }
+
     fn head(&self, _: u16, _: &HeaderMap) {}
 
     fn frames(&self, frames: Frames, _: Nanos, _: Held) {

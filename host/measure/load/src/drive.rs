@@ -15,9 +15,12 @@
 //! calls output decides whether a token came, so everything that has arrived is decoded before a
 //! request is given up.
 
+pub mod demand;
 mod lazy_timer;
+mod outbox;
 mod pool;
 mod reading;
+mod socket;
 pub mod worker_handle;
 
 pub use reading::SPARE_BYTES;
@@ -27,7 +30,7 @@ use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -42,13 +45,14 @@ use crate::question::Question;
 use crate::thread_group::trip;
 use crate::transport::poller::Poller;
 use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
+use demand::{Course, Demand};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
 use model::exchange::{Class, Due, Open};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
-use reading::{NoHead, Reading};
+use reading::{Inputs, NoHead, Reading};
 use worker_handle::InFlight;
 
 /// An order to a worker.
@@ -69,9 +73,12 @@ pub struct Job {
     pub key: u64,
     /// The request, and when it was due.
     pub exchange: Due,
-    /// The request.
+    /// The request, the first if there are several.
     pub request: Request,
+    /// How its reply is cut.
     pub framing: Framing,
+    /// How the exchange goes on after it.
+    pub course: Course,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
     /// The time after sending at which the client hangs up on purpose, if the reply has not ended
@@ -87,6 +94,10 @@ pub trait Replies: Send + Sync {
 
 /// The receiver of one reply.
 pub trait Reply {
+    /// Opens the way back from decoding, where what came decides what is sent next. `place` is the
+    /// number of the exchange's target. Asked once, on the reader's thread, before anything is sent.
+    fn demands(&self, place: u32) -> mpsc::UnboundedReceiver<Demand>;
+
     /// Takes the head of a successful reply, before its frames.
     fn head(&self, status: u16, headers: &HeaderMap);
 
@@ -108,6 +119,18 @@ pub struct DecodeProgress {
     pub decoded: AtomicU64,
     /// Arrival of the last decoded output.
     pub output: AtomicU64,
+}
+
+impl DecodeProgress {
+    /// True if any output was decoded.
+    pub(crate) fn has_output(&self) -> bool {
+        self.output.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns when the last decoded frame arrived.
+    pub(crate) fn decoded(&self) -> Nanos {
+        Nanos(self.decoded.load(Ordering::Acquire))
+    }
 }
 
 /// The end of a request, as the transport saw it.
@@ -242,21 +265,24 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             exchange,
             request,
             framing,
+            course,
             session,
             cancelled_after,
         } = *job;
         let mut exchange = exchange.open();
         let reply = self.replies.open(key);
         let marks = Rc::new(Marks::default());
+        let mut inputs = None;
         let end = {
             let limit = Duration::from(self.timeouts.request);
             let talk = self.talk(
                 &pool,
                 &mut exchange,
                 (request, session),
-                framing,
+                (framing, course),
                 (key, &reply),
                 &marks,
+                &mut inputs,
             );
             let mut talk = std::pin::pin!(talk);
             let mut given_up = LazyTimer::new(async {
@@ -289,6 +315,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         exchange.written = marks.written.get();
         exchange.first_byte = marks.first_byte.get();
         exchange.read_lag = marks.read_lag.get();
+        if let Some(inputs) = inputs {
+            exchange.inputs = inputs.take();
+        }
         if exchange.ended.is_none() && exchange.sent.is_some() {
             exchange.ended = Some(self.clock.now());
         }
@@ -327,10 +356,16 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         pool: &Rc<Pool<C>>,
         exchange: &mut Open,
         (mut request, session): (Request, Option<Arc<str>>),
-        framing: Framing,
+        (framing, course): (Framing, Course),
         (key, reply): (u64, &Rc<dyn Reply>),
         marks: &Rc<Marks>,
+        inputs: &mut Option<Inputs>,
     ) -> End {
+        if let Course::Socket(messages) = course {
+            let inputs = inputs.insert(Inputs::default());
+            let (to, of) = ((request, messages), (key, reply));
+            return self.converse(pool, exchange, to, of, marks, inputs).await;
+        }
         let target = exchange.request.prepared.target;
         let (mut connection, mut reading, head) = loop {
             let mut connection = match pool.take(target, session.as_deref()).await {
