@@ -3,7 +3,8 @@
 //! is too far behind ([`backlog`](load::backlog)).
 //!
 //! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
-//! where answers go if memory is short, [`threads`] who does it, and [`failures`] how much is
+//! where answers go if memory is short, [`way_back`] what decoding asks of readers, [`threads`] who
+//! does it, and [`failures`] how much is
 //! tolerated.
 
 mod answer;
@@ -11,6 +12,7 @@ pub mod failures;
 pub mod inbox;
 mod spool;
 pub mod threads;
+pub(crate) mod way_back;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -20,6 +22,7 @@ use answer::Answer;
 use failures::{FailureLimit, failed, fit};
 use inbox::{Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
+use load::drive::demand::Demand;
 use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
@@ -136,7 +139,11 @@ impl Decoder {
                 if let Some(head) = &batch.head {
                     self.begin(&mut unfinished.answer, head);
                 }
+                if inbox.way_back.is_open() {
+                    unfinished.answer.demands = Some(Vec::new());
+                }
                 self.take(&mut unfinished.answer, &mut batch.frames);
+                self.answer_back(&mut unfinished.answer, inbox);
                 self.count(&mut unfinished);
                 if inbox.followed.first_output
                     && let Some(at) = unfinished.answer.first_output.take()
@@ -224,6 +231,37 @@ impl Decoder {
         }
     }
 
+    /// Tells the reader of a WebSocket what the messages demand that were decoded last.
+    fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
+        let Some(demands) = answer.demands.take() else {
+            return;
+        };
+        // The next message may be the answer to what waits, so none is waited for.
+        self.take_waiting(answer);
+        for demand in demands {
+            inbox.way_back.send(demand);
+        }
+        if answer.whole || answer.fault.is_some() {
+            inbox.way_back.send(Demand::Ended);
+        }
+    }
+
+    /// Keeps what a message of a WebSocket demands, for when its batch is decoded.
+    fn demand(&self, answer: &mut Answer, demand: Demand) -> Result<(), PluginError> {
+        match &mut answer.demands {
+            Some(demands) => {
+                demands.push(demand);
+                Ok(())
+            }
+            None => Err(PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "decode",
+                what: "it means `send` or `proceed`, but the exchange is not over a WebSocket"
+                    .to_owned(),
+            }),
+        }
+    }
+
     fn take_waiting(&mut self, answer: &mut Answer) {
         let mut waiting = std::mem::take(&mut answer.waiting);
         if !waiting.is_empty() && answer.fault.is_none() && !answer.whole {
@@ -276,6 +314,13 @@ impl Decoder {
             if answer.whole {
                 break;
             }
+            let meaning = match way_back::demanded(meaning) {
+                Ok(demand) => {
+                    self.demand(answer, demand)?;
+                    continue;
+                }
+                Err(meaning) => meaning,
+            };
             let Some(event) = answer.add(frames.at(frame), meaning) else {
                 continue;
             };

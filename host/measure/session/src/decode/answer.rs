@@ -9,6 +9,7 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
+use load::drive::demand::Demand;
 use model::exchange::{
     Class, Event, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,
 };
@@ -76,6 +77,8 @@ pub(super) struct Answer {
     /// Arrival of its last output.
     pub(super) last_output: Nanos,
     pub(super) fault: Option<Fault>,
+    /// What the messages of a WebSocket demand that are being decoded; absent of other replies.
+    pub(super) demands: Option<Vec<Demand>>,
     has_result: bool,
     /// Bytes of the frames that it was decoded from.
     pub(super) received: usize,

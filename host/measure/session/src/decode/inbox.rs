@@ -12,10 +12,13 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use http::header::HeaderMap;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::answer::Answer;
+use super::way_back::WayBack;
 use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
+use load::drive::demand::Demand;
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
 use load::transport::visible;
 use model::exchange::Open;
@@ -49,6 +52,8 @@ pub struct Inbox {
     /// The parts of the reply that other requests wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
+    /// To the reader, if what comes decides what is sent next.
+    pub(super) way_back: WayBack,
 }
 
 /// An answer and what counts it.
@@ -133,6 +138,7 @@ impl Replies for Inboxes {
             key,
             followed: self.sessions.followed(key),
             sessions: Arc::clone(&self.sessions),
+            way_back: WayBack::default(),
         })))
     }
 }
@@ -155,6 +161,10 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
+    fn demands(&self, _: u32) -> UnboundedReceiver<Demand> {
+        self.0.way_back.open()
+    }
+
     fn head(&self, status: u16, headers: &HeaderMap) {
         self.0.lock().head = Some(seen_head(status, headers, self.0.streaming));
     }
@@ -170,7 +180,8 @@ impl Reply for Outlet {
                 held,
             });
         });
-        if self.0.followed.first_output && self.0.sessions.waits() {
+        let inbox = &*self.0;
+        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.is_open()) {
             self.0.wait_until_decoded();
         }
     }

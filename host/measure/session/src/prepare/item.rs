@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::authenticate::Outgoing;
 use crate::sessions::place::Entry;
+use load::drive::demand::Course;
 use model::exchange::{Outcome, Prepared};
 
 /// The approximate size of a request apart from its body.
@@ -16,6 +17,8 @@ pub enum Item {
         prepared: Box<Prepared>,
         /// The request.
         request: Outgoing,
+        /// How the exchange goes on after it.
+        course: Course,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,
         /// Its role for the requests that depend on it, or that it depends on.

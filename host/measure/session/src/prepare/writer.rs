@@ -10,10 +10,13 @@ use super::item::Item;
 use super::masked::MaskedSecrets;
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
+use crate::decode::way_back::outgoing;
 use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;
 use crate::reuse::SentPrompts;
+use load::drive::demand::Course;
+use load::transport::websocket::Message;
 use model::connection::Version;
 use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
@@ -159,7 +162,7 @@ impl Writer {
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
-            Ok(request) => {
+            Ok((request, course)) => {
                 self.failures.reset();
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
@@ -169,6 +172,7 @@ impl Writer {
                 Item::Ready {
                     prepared,
                     request,
+                    course,
                     session: turn.map(|turn| Arc::from(&*turn.session)),
                     entry: None,
                 }
@@ -231,14 +235,27 @@ impl Writer {
         sample: &Sample,
         earlier: Option<&Earlier>,
         prepared: &mut Prepared,
-    ) -> Result<Outgoing, PluginError> {
+    ) -> Result<(Outgoing, Course), PluginError> {
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
-        let Call::Request(mut encoded) = call else {
-            return Err(PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "encode",
-                what: "it starts something other than one request".to_owned(),
-            });
+        let broken = |writer: &Self, what: String| PluginError::Contract {
+            plugin: writer.dialect.name().to_owned(),
+            call: "encode",
+            what,
+        };
+        let mut encoded = call.as_request().into_owned();
+        let mut course = match call {
+            Call::Request(_) => Course::One,
+            Call::Steps(_) => {
+                let what = "it starts something other than one request";
+                return Err(broken(self, what.to_owned()));
+            }
+            Call::Socket(socket) => {
+                if self.version != Version::Http1 {
+                    let what = "it opens a WebSocket, which needs HTTP/1.1: leave out --http 2";
+                    return Err(broken(self, what.to_owned()));
+                }
+                Course::Socket(socket.messages.into_iter().map(outgoing).collect())
+            }
         };
         prepared.forces_length = match self.forces_length {
             Some(forces) => forces,
@@ -259,14 +276,34 @@ impl Writer {
         hash.update(&encoded.body);
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
-        http_request(target, self.version, &self.secrets, &path, encoded).map_err(|what| {
-            PluginError::Contract {
-                plugin: self.dialect.name().to_owned(),
-                call: "encode",
-                what,
+        if let Course::Socket(messages) = &mut course {
+            // They were the body for what is recorded, and go out as they are.
+            encoded.body = Vec::new();
+            for outgoing in messages {
+                restore(&self.masked, &mut outgoing.message);
             }
-        })
+        }
+        let request = http_request(target, self.version, &self.secrets, &path, encoded);
+        let request = request.map_err(|what| broken(self, what))?;
+        Ok((request, course))
     }
+}
+
+/// Puts secret values into a message where the plugin wrote their names.
+fn restore(masked: &MaskedSecrets, message: &mut Message) {
+    let bytes = match message {
+        Message::Text(text) => std::mem::take(text).into_bytes(),
+        Message::Binary(bytes) => std::mem::take(bytes),
+    };
+    let bytes = masked.restore(bytes);
+    *message = match message {
+        // Names and values are text, so the whole stays text.
+        Message::Text(_) => match String::from_utf8(bytes) {
+            Ok(text) => Message::Text(text),
+            Err(error) => Message::Binary(error.into_bytes()),
+        },
+        Message::Binary(_) => Message::Binary(bytes),
+    };
 }
 
 /// Returns the settings that a backend gets with every request.

@@ -345,9 +345,10 @@ impl Phases<'_> {
             Item::Ready {
                 prepared,
                 request,
+                course,
                 session,
                 entry,
-            } => (prepared, Ok((request, session)), entry),
+            } => (prepared, Ok((request, course, session)), entry),
             Item::Faulty {
                 prepared,
                 outcome,
@@ -359,7 +360,7 @@ impl Phases<'_> {
         let opens = entry.is_some_and(|entry| self.sessions.enter(key, entry));
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
-            (Verdict::Send(Release { due, granted }), Ok((request, session))) => {
+            (Verdict::Send(Release { due, granted }), Ok((request, course, session))) => {
                 let cancelled_after = match measured {
                     true => self.plan.cancelled_after(prepared.index),
                     false => None,
@@ -369,6 +370,7 @@ impl Phases<'_> {
                     exchange: prepared.due(due, granted),
                     request: request.ready(date),
                     framing,
+                    course,
                     session,
                     cancelled_after,
                 });
