@@ -1,6 +1,7 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
 mod path;
+mod socket;
 mod usage;
 mod world;
 
@@ -317,6 +318,11 @@ impl Dialect {
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
+        if let Call::Socket(socket) = &call
+            && let Some(what) = socket::fault(socket)
+        {
+            return Err(self.contract("encode", what));
+        }
         Ok(call)
     }
 
@@ -423,6 +429,7 @@ impl Dialect {
                 Meaning::Timings(timings) => usage::wrong_timing(timings),
                 Meaning::Audio(sound) => usage::wrong_length(sound),
                 Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
+                Meaning::Send(outgoing) => socket::fault_of_message(outgoing),
                 _ => None,
             };
             if let Some(fault) = fault {

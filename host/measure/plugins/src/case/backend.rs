@@ -5,10 +5,10 @@ use super::damage;
 use super::dice::Dice;
 use super::format;
 use super::given::{Ask, Reply};
-use super::reply::{self, Misdeed, Reading};
+use super::reply::{self, Cutting, Misdeed, Reading};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
-use crate::backend::{Backend, Control, Dialect, Head, Meaning};
+use crate::backend::{Backend, Call, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
 
 /// The number of ways of batching, and of cutting, that are tried.
@@ -50,21 +50,39 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
         None => {}
         Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
         Some(Reply::Body(ending, body)) => {
-            let framing = match dialect.framing(ask.settings.streaming) {
-                Ok(framing) => framing,
+            let cutting = match cutting(&mut dialect, ask) {
+                Ok(cutting) => cutting,
                 Err(error) => return seen.ended("asking for the framing", &error),
             };
-            let framing = Framing::from(framing);
-            let (said, expected) = ending_of(framing);
+            let (said, expected) = match cutting {
+                Cutting::Framed(framing) => {
+                    let (said, expected) = ending_of(framing);
+                    (format!("uses the framing {said}"), expected)
+                }
+                Cutting::Messages => ("opens a WebSocket".to_owned(), &[MESSAGES][..]),
+            };
             if !expected.contains(ending) {
                 return seen.misfit(format!(
-                    "the backend uses the framing {said}, so this reply belongs in reply.{}, not in reply.{ending}; or the framing is wrong",
+                    "the backend {said}, so this reply belongs in reply.{}, not in reply.{ending}; or the framing is wrong",
                     expected[0]
                 ));
             }
-            read(plugin, dialect, (framing, &ask.head), body, seen);
+            read(plugin, dialect, (cutting, &ask.head), body, seen);
         }
     }
+}
+
+/// The extension of the file with a server's messages over a WebSocket.
+pub(super) const MESSAGES: &str = "ws";
+
+/// How the reply of a case is cut.
+fn cutting(dialect: &mut Dialect, ask: &Ask) -> Result<Cutting, PluginError> {
+    let call = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref())?;
+    if let Call::Socket(_) = call {
+        return Ok(Cutting::Messages);
+    }
+    let framing = dialect.framing(ask.settings.streaming)?;
+    Ok(Framing::from(framing).into())
 }
 
 /// The contract's name of a framing, and the extensions of its reply files.
@@ -242,8 +260,8 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
         return false;
     };
     let reading = plugin.open().ok().and_then(|mut dialect| {
-        let framing = dialect.framing(ask.settings.streaming).ok()?;
-        let batches = reply::batches(framing.into(), &[body]).ok()?;
+        let cutting = cutting(&mut dialect, ask).ok()?;
+        let batches = reply::batches(cutting, &[body]).ok()?;
         reply::decode(&mut [dialect], &ask.head, &batches).ok()
     });
     reading.is_some_and(|reading| {
@@ -255,7 +273,7 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
 /// A reply, and the instances that read it.
 struct Trial<'a> {
     plugin: &'a Backend,
-    framing: Framing,
+    cutting: Cutting,
     head: &'a Head,
     body: &'a [u8],
     frames: Frames,
@@ -267,21 +285,21 @@ struct Trial<'a> {
 fn read(
     plugin: &Backend,
     dialect: Dialect,
-    (framing, head): (Framing, &Head),
+    (cutting, head): (Cutting, &Head),
     body: &[u8],
     seen: &mut Observations,
 ) {
-    let frames = match reply::batches(framing, &[body]) {
+    let frames = match reply::batches(cutting, &[body]) {
         Ok(batches) => reply::together(&batches),
         Err(what) => return seen.misfit(what),
     };
     let mut trial = Trial {
         plugin,
-        framing,
+        cutting,
         head,
         body,
         frames,
-        by_frame: framing != Framing::Raw,
+        by_frame: cutting != Framing::Raw.into(),
         seen,
     };
     let mut one = [dialect];
@@ -295,7 +313,7 @@ fn read(
         return;
     };
     if trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first) {
-        trial.seen.endless = framing != Framing::Whole
+        trial.seen.endless = cutting != Framing::Whole.into()
             && first.error.is_none()
             && !first.events.iter().any(|(_, meaning)| settles(meaning));
         let events = format::events(&first.events, trial.by_frame);
@@ -368,7 +386,7 @@ impl Trial<'_> {
             let dice = &mut Dice::new(seed);
             let grouped = reply::grouped(&self.frames, dice);
             let reads = reply::reads(self.body, dice);
-            let Ok(read) = reply::batches(self.framing, &reads) else {
+            let Ok(read) = reply::batches(self.cutting, &reads) else {
                 return false;
             };
             let sizes: Vec<String> = grouped
@@ -457,11 +475,11 @@ impl Trial<'_> {
         let seeds = |count: u64| 0..count.min(affordable);
         let mut damaged = Vec::new();
         for seed in seeds(CUTS) {
-            damaged.extend(damage::cut(self.framing, self.body, &mut Dice::new(seed)));
+            damaged.extend(damage::cut(self.cutting, self.body, &mut Dice::new(seed)));
         }
         for seed in seeds(DAMAGED) {
             let dice = &mut Dice::new(seed);
-            damaged.extend(damage::reply(self.framing, self.body, &self.frames, dice));
+            damaged.extend(damage::reply(self.cutting, self.body, &self.frames, dice));
         }
         let mut spoilt = 0;
         for (what, frames) in damaged {

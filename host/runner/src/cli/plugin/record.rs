@@ -18,6 +18,7 @@ use crate::cli::print::{tell, write_styled};
 use crate::cli::probe::base;
 use model::frame::Framing;
 use model::plugin::Kind;
+use plugins::backend::Call;
 use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
 use reader::Located;
@@ -200,6 +201,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let mut dialect = recorder.open()?;
     let call = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
+    if let Call::Socket(_) = call {
+        return Err(Failure::input(
+            "the backend opens a WebSocket, which cannot be recorded; write its messages by hand into the case's reply.ws",
+        ));
+    }
     let request = call.into_request();
     let framing = Framing::from(dialect.framing(asked.settings.streaming)?);
     let recorded = recorder.ask_now(&dial, request)?;
