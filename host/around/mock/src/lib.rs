@@ -4,7 +4,7 @@
 //!
 //! Routes: OpenAI's `/v1/completions`, `/v1/chat/completions` and `/v1/audio/transcriptions`,
 //! `/generate` of SGLang or LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
-//! SGLang's `/flush_cache`; and routes that the script defines, for engines that are not built in.
+//! SGLang's `/flush_cache`; vLLM's and OpenAI's `/v1/realtime`, a WebSocket; and routes that the script defines, for engines that are not built in.
 //! A token is one byte of text. Every route is served over HTTP/1.1 and over HTTP/2, with TLS or
 //! without.
 //!
@@ -37,6 +37,7 @@ mod metrics;
 mod mounts;
 mod pace;
 mod prefix;
+mod realtime;
 mod record;
 mod reply;
 mod response;
