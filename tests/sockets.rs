@@ -8,4 +8,5 @@ mod grpc;
 mod hostile;
 mod speech;
 mod tls;
+mod websocket;
 mod windows;
