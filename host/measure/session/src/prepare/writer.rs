@@ -242,19 +242,24 @@ impl Writer {
             call: "encode",
             what,
         };
-        let mut encoded = call.as_request().into_owned();
-        let mut course = match call {
-            Call::Request(_) => Course::One,
-            Call::Steps(_) => {
-                let what = "it starts something other than one request";
-                return Err(broken(self, what.to_owned()));
-            }
-            Call::Socket(socket) => {
+        // The messages of a WebSocket are the body for what is recorded.
+        let of_socket = match &call {
+            Call::Socket(_) => Some(call.as_request().into_owned()),
+            Call::Request(_) | Call::Steps(_) => None,
+        };
+        let (mut encoded, mut course) = match (call, of_socket) {
+            (Call::Request(request), _) => (request, Course::One),
+            (Call::Socket(socket), Some(request)) => {
                 if self.version != Version::Http1 {
                     let what = "it opens a WebSocket, which needs HTTP/1.1: leave out --http 2";
                     return Err(broken(self, what.to_owned()));
                 }
-                Course::Socket(socket.messages.into_iter().map(outgoing).collect())
+                let messages = socket.messages.into_iter().map(outgoing).collect();
+                (request, Course::Socket(messages))
+            }
+            (Call::Steps(_) | Call::Socket(_), _) => {
+                let what = "it starts something other than one request";
+                return Err(broken(self, what.to_owned()));
             }
         };
         prepared.forces_length = match self.forces_length {
@@ -277,7 +282,6 @@ impl Writer {
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
         if let Course::Socket(messages) = &mut course {
-            // They were the body for what is recorded, and go out as they are.
             encoded.body = Vec::new();
             for outgoing in messages {
                 restore(&self.masked, &mut outgoing.message);
