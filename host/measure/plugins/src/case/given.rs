@@ -221,7 +221,8 @@ impl Files<'_> {
             self.mistake("", what);
         }
         let has_answer = matches!(reply, Some(Reply::Body(..))) || !steps.is_empty();
-        let head = self.head(settings.is_streaming(), has_answer);
+        let is_socket = matches!(&reply, Some(Reply::Body(ending, _)) if *ending == MESSAGES);
+        let head = self.head(settings.is_streaming(), has_answer, is_socket);
         let (sample, earlier) = match sample {
             Some(mut file) => {
                 let earlier = file.earlier();
@@ -291,7 +292,7 @@ impl Files<'_> {
     }
 
     /// Returns the head of a reply with a success status.
-    fn head(&mut self, streaming: bool, has_answer: bool) -> Head {
+    fn head(&mut self, streaming: bool, has_answer: bool, is_socket: bool) -> Head {
         const FILE: &str = "head.json";
         let is_there = self.folder.join(FILE).is_file();
         if is_there && !has_answer {
@@ -303,7 +304,6 @@ impl Files<'_> {
             self.mistake(FILE, what);
         }
         let mut file: HeadFile = self.json(FILE).unwrap_or_default();
-        let is_socket = matches!(reply, Some(Reply::Body(ending, _)) if *ending == MESSAGES);
         if is_socket {
             // That of every WebSocket.
             file.status = 101;
