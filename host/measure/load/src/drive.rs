@@ -53,7 +53,6 @@ use model::exchange::{Class, Due, Open};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 use pool::Pool;
-use reading::Inputs;
 use talk::Trail;
 use worker_handle::InFlight;
 
