@@ -9,4 +9,5 @@ mod hostile;
 mod speech;
 mod steps;
 mod tls;
+mod websocket;
 mod windows;

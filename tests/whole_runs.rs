@@ -14,6 +14,7 @@ mod figures;
 mod loads;
 mod outcomes;
 mod patience;
+mod realtime;
 mod sessions;
 mod settings;
 mod shipped;

@@ -174,6 +174,7 @@ impl MadeUp {
             connection: None,
             sent: Some(at(sent)),
             written: Some(at(sent + 0.000_05)),
+            input_sent: None,
             first_byte: Some(at(sent + ttft * 0.9)),
             headers: Some(at(sent + ttft * 0.9)),
             status: Some(200),

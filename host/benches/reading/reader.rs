@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use load::backlog::{BOUND, Backlog, Held};
-use load::drive::demand::{Course, Demand};
+use load::drive::demand::{Course, Demand, Kind};
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{DecodeProgress, End, Job, Replies, Reply, Worker};
 use load::pace::Signal;
@@ -208,7 +208,7 @@ struct Counting {
 }
 
 impl Reply for Counting {
-    fn demands(&self, _: u32) -> UnboundedReceiver<Demand> {
+    fn demands(&self, _: u32, _: Kind) -> UnboundedReceiver<Demand> {
         unbounded_channel().1
     }
 

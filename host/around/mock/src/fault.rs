@@ -69,7 +69,7 @@ pub enum What {
         /// Delay of the headers.
         by: Duration,
     },
-    /// `in-band-error`, `cut`, `no-done`: the reply breaks off when the next token would be due.
+    /// `in-band-error`, `cut`, `no-done`, `close`: the reply breaks off when the next token would be due.
     Break {
         /// Number of tokens that are sent before.
         after_tokens: u32,
@@ -119,8 +119,13 @@ pub enum Breakdown {
         reset: bool,
     },
     /// The HTTP reply ends properly, but without its end marker and everything else that is due by
-    /// then.
+    /// then. A WebSocket is closed.
     NoDone,
+    /// As `no-done`, and a WebSocket is closed with this code (`code`, 1011 if not given).
+    Close {
+        /// The code.
+        code: u16,
+    },
 }
 
 impl What {

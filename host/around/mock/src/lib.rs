@@ -5,7 +5,8 @@
 //! Routes: OpenAI's `/v1/completions`, `/v1/chat/completions` and `/v1/audio/transcriptions`,
 //! `/generate` of SGLang or LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
 //! SGLang's `/flush_cache`; Replicate's `/v1/predictions`, with `/v1/models/OWNER/NAME/predictions` and
-//! `/v1/streams/ID`; and routes that the script defines, for engines that are not built in.
+//! `/v1/streams/ID`; vLLM's and OpenAI's `/v1/realtime`, a WebSocket; and routes that the script
+//! defines, for engines that are not built in.
 //! A token is one byte of text. Every route is served over HTTP/1.1 and over HTTP/2, with TLS or
 //! without.
 //!
@@ -39,6 +40,7 @@ mod mounts;
 mod pace;
 mod prediction;
 mod prefix;
+mod realtime;
 mod record;
 mod reply;
 mod response;

@@ -65,6 +65,12 @@ impl Record {
         }
     }
 
+    /// What a client says in several messages is complete: everything counts from here.
+    pub fn complete(&mut self, at: Instant, said: &str) {
+        self.truth.received = self.engine.since(at);
+        self.asked(said.as_bytes());
+    }
+
     /// The instant at which what is due then can go out: later if the server pauses.
     pub fn unpaused(&self, due: Instant) -> Instant {
         self.engine.unpaused(due)

@@ -316,7 +316,7 @@ impl Reply {
                 when,
                 what: What::Cut { reset },
             },
-            Breakdown::NoDone => Step {
+            Breakdown::NoDone | Breakdown::Close { .. } => Step {
                 when,
                 what: What::End { whole: false },
             },

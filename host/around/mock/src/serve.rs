@@ -31,6 +31,7 @@ use super::fault::{Breakdown, Mishaps};
 use super::mounts::Mounts;
 use super::pace::Turn;
 use super::prediction::{self, Asked, Job};
+use super::realtime;
 use super::record::Record;
 use super::reply::{Reply, Whole};
 use super::response::{JSON, authorized, page, response, unauthorized};
@@ -164,7 +165,8 @@ where
         service_fn(move |request| respond(served.clone(), request, Arc::clone(&of_requests)));
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1().header_read_timeout(None);
-    let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(io), service));
+    let mut connection =
+        std::pin::pin!(http.serve_connection_with_upgrades(TokioIo::new(io), service));
     // Ends in an error when a client leaves or the script cuts a reply: both are in the truth.
     tokio::select! {
         biased;
@@ -186,6 +188,9 @@ async fn respond(
             Err(page) => return Ok(*page),
         },
     };
+    if realtime::is_asked(&request) {
+        return realtime::open(engine, request, fate).await.ok_or(HangUp);
+    }
     match route(&engine, &request, &fate) {
         Some(asked) => answer(engine, asked, request, fate).await,
         None => Ok(inform(&engine, &request)),

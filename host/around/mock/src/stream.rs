@@ -65,14 +65,17 @@ impl Steps {
             None | Some(Breakdown::InBandError) => What::End {
                 whole: breaks.is_none(),
             },
-            Some(Breakdown::NoDone) => What::End { whole: false },
+            Some(Breakdown::NoDone | Breakdown::Close { .. }) => What::End { whole: false },
             Some(Breakdown::Cut { reset }) => What::Cut { reset },
         };
         let mut bytes = Bytes::from(bytes);
-        if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Cut { .. })) {
+        if matches!(
+            breaks,
+            Some(Breakdown::NoDone | Breakdown::Close { .. } | Breakdown::Cut { .. })
+        ) {
             bytes.truncate(bytes.len() / 2);
         }
-        if breaks == Some(Breakdown::NoDone) {
+        if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Close { .. })) {
             length = bytes.len();
         }
         let write = What::Write {

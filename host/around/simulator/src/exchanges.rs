@@ -67,6 +67,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         first_byte: first,
         headers: first,
         status: Some(200),
+        input_sent: None,
         read_lag: None,
         events,
         ended,

@@ -18,8 +18,10 @@
 
 pub mod demand;
 mod lazy_timer;
+mod outbox;
 mod pool;
 mod reading;
+mod socket;
 mod talk;
 pub mod worker_handle;
 
@@ -30,7 +32,7 @@ use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -44,7 +46,7 @@ use crate::question::Question;
 use crate::thread_group::trip;
 use crate::transport::poller::Poller;
 use crate::transport::{Connect, Marks, Request};
-use demand::{Course, Demand};
+use demand::{Course, Demand, Kind};
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
 use model::exchange::{Class, Due, Open};
@@ -78,7 +80,7 @@ pub struct Job {
     pub request: Request,
     /// How its reply is cut.
     pub framing: Framing,
-    /// Whether other requests may follow.
+    /// How the exchange goes on after it.
     pub course: Course,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
@@ -95,9 +97,9 @@ pub trait Replies: Send + Sync {
 
 /// The receiver of one reply.
 pub trait Reply {
-    /// Opens the way back from decoding, where requests may follow the first. `place` is the
-    /// number of the exchange's target. Asked once, before anything is sent.
-    fn demands(&self, place: u32) -> mpsc::UnboundedReceiver<Demand>;
+    /// Opens the way back from decoding, where what came decides what is sent next. `place` is the
+    /// number of the exchange's target. Asked once, on the reader's thread, before anything is sent.
+    fn demands(&self, place: u32, kind: Kind) -> mpsc::UnboundedReceiver<Demand>;
 
     /// Takes the head of a reply that is decoded, before its frames; how it is cut, and what came
     /// with its request.
@@ -124,6 +126,18 @@ pub struct DecodeProgress {
     pub decoded: AtomicU64,
     /// Arrival of the last decoded output.
     pub output: AtomicU64,
+}
+
+impl DecodeProgress {
+    /// True if any output was decoded.
+    pub(crate) fn has_output(&self) -> bool {
+        self.output.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns when the last decoded frame arrived.
+    pub(crate) fn decoded(&self) -> Nanos {
+        Nanos(self.decoded.load(Ordering::Acquire))
+    }
 }
 
 /// The end of a request, as the transport saw it.
@@ -270,6 +284,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let mut exchange = exchange.open();
         let reply = self.replies.open(key);
         let trail = Trail::default();
+        let mut inputs = None;
         let end = {
             let limit = Duration::from(self.timeouts.request);
             let talk = self.talk(
@@ -278,7 +293,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 (request, framing, course),
                 session.as_ref(),
                 (key, &reply),
-                (&trail, &*halt),
+                (&trail, &mut inputs),
+                &halt,
             );
             let mut talk = std::pin::pin!(talk);
             let mut given_up = LazyTimer::new(async {
@@ -308,6 +324,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             .await
         };
         trail.finish(&mut exchange, self.clock.now());
+        if let Some(inputs) = inputs {
+            exchange.inputs = inputs.take();
+        }
         // The pacer must not see the slot free before it knows that requests may follow from the
         // reply.
         let freed = self.clock.now();

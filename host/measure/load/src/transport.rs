@@ -2,7 +2,8 @@
 //! happened. There are no retries and no proxies.
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time of a
-//! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). `drive` decides
+//! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). A connection of
+//! HTTP/1.1 can become a [`websocket`]. `drive` decides
 //! which connection a request takes and what its bytes mean. Where a socket is registered with the
 //! thread's [`poller`], its events reach their reader without a task.
 
@@ -15,6 +16,7 @@ mod request;
 mod socket;
 mod stamp;
 mod tls;
+pub mod websocket;
 
 use model::connection::Version;
 use std::future::{Future, poll_fn};
@@ -34,6 +36,7 @@ pub use dial::Dial;
 pub(crate) use http2::STREAMS as SHARED_BY;
 pub use request::{Request, Unsendable};
 pub use stamp::{Marks, Stamped, Wire};
+use websocket::WebSocket;
 
 /// A connection that was made, before anything is said on it.
 pub struct Opened<Io> {
@@ -258,6 +261,15 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         match self {
             Connection::Http1(connection) => connection.rest(now),
             Connection::Http2(stream) => stream.is_usable(),
+        }
+    }
+
+    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which has
+    /// none.
+    pub fn into_websocket(self) -> Option<WebSocket<Io>> {
+        match self {
+            Connection::Http1(connection) => Some(connection.into_websocket()),
+            Connection::Http2(_) => None,
         }
     }
 

@@ -62,6 +62,10 @@ pub struct Exchange {
     /// Instant at which its last byte was handed to the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Nanos>,
+    /// Instant at which the last message before the first output was handed to the socket, of an
+    /// exchange over a WebSocket: the end of what was said to get that output. Absent without output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sent: Option<Nanos>,
     /// Instant at which the reply's first byte was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Nanos>,
@@ -554,6 +558,7 @@ impl Exchange {
         all(&mut self.granted);
         all(&mut self.sent);
         all(&mut self.written);
+        all(&mut self.input_sent);
         all(&mut self.first_byte);
         all(&mut self.headers);
         all(&mut self.ended);

@@ -18,6 +18,10 @@ use crate::units::Nanos;
 /// answer of 100,000 tokens, which servers that repeat all text in every event send in one frame.
 pub const FRAME_BYTES: usize = 16 << 20;
 
+/// The most that may wait to be sent over one WebSocket, in bytes: a guard against a server that does
+/// not read. It is 25 minutes of speech, as 16-bit samples at 16 kHz in base64.
+pub const OUTGOING_BYTES: usize = 64 << 20;
+
 /// The name of the frame that holds the trailer fields of a reply of gRPC: a field a line,
 /// `name: value`, each line with CR LF at its end.
 pub const TRAILERS: &str = "trailers";

@@ -1,6 +1,7 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
 mod path;
+mod socket;
 mod step;
 mod usage;
 mod world;
@@ -331,9 +332,12 @@ impl Dialect {
             })?
             .map_err(|error| PluginError::said(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
-        if let Call::Steps(step) = &call
-            && let Some(what) = step::fault_of_first(step)
-        {
+        let fault = match &call {
+            Call::Request(_) => None,
+            Call::Steps(step) => step::fault_of_first(step),
+            Call::Socket(socket) => socket::fault(socket),
+        };
+        if let Some(what) = fault {
             return Err(self.contract("encode", what));
         }
         Ok(call)
@@ -433,6 +437,7 @@ impl Dialect {
                 Meaning::Audio(sound) => usage::wrong_length(sound),
                 Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
                 Meaning::Next(next) => step::fault(next).or_else(|| fault_of_fields(&next.request)),
+                Meaning::Send(outgoing) => socket::fault_of_message(outgoing),
                 _ => None,
             };
             if let Some(fault) = fault {

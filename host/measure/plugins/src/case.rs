@@ -18,6 +18,7 @@ mod files;
 pub mod find;
 mod format;
 mod given;
+mod messages;
 #[cfg(test)]
 mod reference;
 mod reply;

@@ -3,8 +3,8 @@
 //! is too far behind ([`backlog`](load::backlog)).
 //!
 //! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
-//! where answers go if memory is short, [`steps`] how an answer leads to a next request, [`threads`]
-//! who does it, and [`failures`] how much is tolerated.
+//! where answers go if memory is short, [`way_back`] what decoding asks of readers, [`steps`] how an
+//! answer leads to a next request, [`threads`] who does it, and [`failures`] how much is tolerated.
 
 mod answer;
 pub mod failures;
@@ -12,6 +12,7 @@ pub mod inbox;
 mod spool;
 pub mod steps;
 pub mod threads;
+pub(crate) mod way_back;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -21,6 +22,7 @@ use answer::Answer;
 use failures::{FailureLimit, failed, fit};
 use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
+use load::drive::demand::{Demand, Kind};
 use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
@@ -137,10 +139,13 @@ impl Decoder {
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
                 }
-                if inbox.way_back.is_open() {
-                    unfinished.answer.is_of_steps = true;
+                match inbox.way_back.kind() {
+                    None => {}
+                    Some(Kind::Steps) => unfinished.answer.is_of_steps = true,
+                    Some(Kind::Socket) => unfinished.answer.demands = Some(Vec::new()),
                 }
                 self.take(&mut unfinished.answer, &mut batch.frames);
+                self.answer_back(&mut unfinished.answer, inbox);
                 self.count(&mut unfinished);
                 if inbox.followed.first_output
                     && let Some(at) = unfinished.answer.first_output.take()
@@ -273,6 +278,37 @@ impl Decoder {
         })
     }
 
+    /// Tells the reader of a WebSocket what the messages demand that were decoded last.
+    fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
+        let Some(demands) = answer.demands.take() else {
+            return;
+        };
+        // The next message may be the answer to what waits, so none is waited for.
+        self.take_waiting(answer);
+        for demand in demands {
+            inbox.way_back.send(demand);
+        }
+        if answer.whole || answer.fault.is_some() {
+            inbox.way_back.send(Demand::Ended);
+        }
+    }
+
+    /// Keeps what a message of a WebSocket demands, for when its batch is decoded.
+    fn demand(&self, answer: &mut Answer, demand: Demand) -> Result<(), PluginError> {
+        match &mut answer.demands {
+            Some(demands) => {
+                demands.push(demand);
+                Ok(())
+            }
+            None => Err(PluginError::Contract {
+                plugin: self.dialect.name().to_owned(),
+                call: "decode",
+                what: "it means `send` or `proceed`, but the exchange is not over a WebSocket"
+                    .to_owned(),
+            }),
+        }
+    }
+
     fn take_waiting(&mut self, answer: &mut Answer) {
         let mut waiting = std::mem::take(&mut answer.waiting);
         if !waiting.is_empty() && answer.fault.is_none() && !answer.whole {
@@ -325,10 +361,17 @@ impl Decoder {
             if answer.whole {
                 break;
             }
-            if let Meaning::Next(step) = meaning {
-                self.name(answer, step)?;
-                continue;
-            }
+            let meaning = match way_back::demanded(meaning) {
+                Ok(demand) => {
+                    self.demand(answer, demand)?;
+                    continue;
+                }
+                Err(Meaning::Next(step)) => {
+                    self.name(answer, step)?;
+                    continue;
+                }
+                Err(meaning) => meaning,
+            };
             let Some(event) = answer.add(frames.at(frame), meaning) else {
                 continue;
             };

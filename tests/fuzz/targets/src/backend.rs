@@ -29,6 +29,9 @@ mod ollama;
 #[path = "../../../../plugins/backends/openai/src/lib.rs"]
 mod openai;
 #[allow(missing_docs)]
+#[path = "../../../../plugins/backends/realtime/src/lib.rs"]
+mod realtime;
+#[allow(missing_docs)]
 #[path = "../../../../plugins/backends/sglang/src/lib.rs"]
 mod sglang;
 #[allow(missing_docs)]
@@ -48,7 +51,7 @@ mod vllm;
 const STATE_BYTES: usize = 64 << 10;
 
 /// The backends, each with a configuration for every way in which it reads replies.
-pub(crate) const CONFIGURED: [(&str, &str); 19] = [
+pub(crate) const CONFIGURED: [(&str, &str); 21] = [
     ("openai", "{}"),
     ("openai", r#"{"route":"completions"}"#),
     ("vllm", "{}"),
@@ -68,6 +71,8 @@ pub(crate) const CONFIGURED: [(&str, &str); 19] = [
     ("tgi", r#"{"route":"chat"}"#),
     ("openai", r#"{"route":"transcriptions"}"#),
     ("triton-grpc", "{}"),
+    ("realtime", r#"{"piece":1}"#),
+    ("realtime", r#"{"api":"openai","output":"audio"}"#),
 ];
 
 /// The kind of one of an engine's answers.
@@ -157,6 +162,7 @@ fn native((name, config): (&str, &str)) -> Box<dyn Native> {
         "tensorrt-llm" => opened::<tensorrt_llm::TensorRtLlm>(config),
         "tgi" => opened::<tgi::Tgi>(config),
         "triton-grpc" => opened::<triton_grpc::Triton>(config),
+        "realtime" => opened::<realtime::Realtime>(config),
         "vllm" => opened::<vllm::Vllm>(config),
         "sglang" => opened::<sglang::Sglang>(config),
         _ => opened::<lmdeploy::Lmdeploy>(config),

@@ -40,6 +40,8 @@ pub(super) struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     reset: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<NonZeroUsize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<NonZeroU32>,
@@ -51,7 +53,7 @@ pub(super) struct Written {
     share: Option<f64>,
 }
 
-const KINDS: &str = "http-error, html, hang-up, goodbye, slow-headers, in-band-error, cut, no-done, \
+const KINDS: &str = "http-error, html, hang-up, goodbye, slow-headers, in-band-error, cut, no-done, close, \
                      stall, stop-early, split, merge, crlf or ping";
 
 impl TryFrom<Written> for Fault {
@@ -93,6 +95,9 @@ impl TryFrom<Written> for Fault {
                 reset: written.reset.take().unwrap_or(false),
             })?,
             "no-done" => breaks(Breakdown::NoDone)?,
+            "close" => breaks(Breakdown::Close {
+                code: close_code(written.code.take().unwrap_or(1011))?,
+            })?,
             "stall" => What::Stall {
                 after_tokens: after.clone()?,
                 lasting: written.lasting.take().map(|span| span.0),
@@ -144,6 +149,7 @@ impl TryFrom<Written> for Fault {
             ("for", written.lasting.is_some()),
             ("retry-after", written.retry_after.is_some()),
             ("reset", written.reset.is_some()),
+            ("code", written.code.is_some()),
             ("bytes", written.bytes.is_some()),
             ("events", written.events.is_some()),
         ];
@@ -151,6 +157,16 @@ impl TryFrom<Written> for Fault {
             Some((key, _)) => Err(format!("`{key}` has no effect on a fault of kind `{kind}`")),
             None => Ok(Fault { what, on }),
         }
+    }
+}
+
+/// Codes that a server may close a WebSocket with (RFC 6455, 7.4).
+fn close_code(code: u16) -> Result<u16, String> {
+    match code {
+        1000..=1003 | 1007..=1014 | 3000..=4999 => Ok(code),
+        _ => Err(format!(
+            "`code` is {code}, but a WebSocket is closed with 1000 to 1003, 1007 to 1014 or 3000 to 4999"
+        )),
     }
 }
 
@@ -203,6 +219,10 @@ impl From<Fault> for Written {
                         "cut"
                     }
                     Breakdown::NoDone => "no-done",
+                    Breakdown::Close { code } => {
+                        written.code = (code != 1011).then_some(code);
+                        "close"
+                    }
                 }
             }
             What::Stall {
@@ -268,6 +288,10 @@ mod tests {
             (
                 "kind = 'html', retry-after = '1s'",
                 "`retry-after` has no effect on a fault of kind `html`",
+            ),
+            (
+                "kind = 'close', after-tokens = 3, code = 1005",
+                "`code` is 1005, but a WebSocket",
             ),
             ("kind = 'crlf', share = 2.0", "must be between 0 and 1"),
             (

@@ -50,6 +50,14 @@ pub static CATALOGUE: &[Metric] = &[
         measure: One(|reading| reading.ttft_from_due()),
     },
     Metric {
+        name: "ttft-from-input",
+        unit: Milliseconds,
+        definition: "as ttft, but - the last message handed to the socket before the first output event instead of - sent; WebSockets only",
+        equals: "in no other tool; the response latency of a conversation by voice, from the end of what was said",
+        of: Answered,
+        measure: One(|reading| reading.ttft_from_input()),
+    },
+    Metric {
         name: "ttft-with-connect",
         unit: Milliseconds,
         definition: "as ttft, but - start of opening the connection if the request waited for that, else - sent",

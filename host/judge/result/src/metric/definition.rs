@@ -37,6 +37,11 @@ impl Reading<'_> {
         Some(span(self.exchange.due, first))
     }
 
+    pub(super) fn ttft_from_input(&self) -> Option<f64> {
+        let first = self.began()?;
+        Some(span(self.exchange.input_sent?, first))
+    }
+
     pub(super) fn ttft_with_connect(&self) -> Option<f64> {
         let first = self.began()?;
         let sent = self.exchange.sent?;

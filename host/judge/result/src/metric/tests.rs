@@ -49,6 +49,7 @@ fn chat() -> Exchange {
     exchange.sample.parents = vec![7, 8];
     exchange.granted = Some(ms(990));
     exchange.written = Some(ms(1001));
+    exchange.input_sent = Some(ms(1060));
     exchange.first_byte = Some(ms(1040));
     exchange.headers = Some(ms(1045));
     exchange.ended = Some(ms(1248));
@@ -89,6 +90,7 @@ fn every_definition_by_hand() {
         ("ttft-reasoning", vec![120.0]),
         ("ttft-answer", vec![160.0]),
         ("ttft-from-due", vec![140.0]),
+        ("ttft-from-input", vec![60.0]),
         ("ttft-with-connect", vec![129.0]),
         ("ttft-second", vec![40.0]),
         ("ttfa", vec![]),

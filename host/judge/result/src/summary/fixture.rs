@@ -84,6 +84,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         first_byte: columns.at.first().copied(),
         headers: columns.at.first().copied(),
         status: Some(200),
+        input_sent: None,
         read_lag: None,
         ended: columns.at.last().copied(),
         steps: Vec::new(),

@@ -1,10 +1,10 @@
 //! The way back from decoding to reading, for exchanges in which what came decides what is sent
 //! next. Exchanges of one request have none of it.
 
+use crate::transport::Request;
+use crate::transport::websocket::Message;
 use model::frame::Framing;
 use model::units::Nanos;
-
-use crate::transport::Request;
 
 /// How an exchange goes on after its first request.
 pub enum Course {
@@ -12,6 +12,8 @@ pub enum Course {
     One,
     /// The reply may name a next request.
     Steps(Box<First>),
+    /// The request opens a WebSocket, over which these messages are sent.
+    Socket(Vec<Outgoing>),
 }
 
 /// What is particular to the first request of several.
@@ -22,10 +24,23 @@ pub struct First {
     pub context: Vec<u8>,
 }
 
+/// The kind of an exchange that has a way back from decoding to reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Of several requests.
+    Steps,
+    /// Over a WebSocket.
+    Socket,
+}
+
 /// What decoding asks of reading.
 pub enum Demand {
     /// Send this next request of the exchange.
     Step(Box<Step>),
+    /// Send this message too, after those that wait.
+    Send(Outgoing),
+    /// Send the messages that are held, up to the next one that holds.
+    Proceed,
     /// Send nothing more: the answer is complete, or never will be.
     Ended,
 }
@@ -47,4 +62,15 @@ pub struct Step {
     pub accepted: Vec<u16>,
     /// As of the first request.
     pub context: Vec<u8>,
+}
+
+/// A message to send over a WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The message.
+    pub message: Message,
+    /// Time after the message before it was due, when this one is due.
+    pub delay: Nanos,
+    /// True if it is held, with those behind it, until the answer says to proceed.
+    pub hold: bool,
 }

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::{Opened, Worker, passed_on};
 use crate::pace::Signal;
 use crate::transport::poller::Poller;
+use crate::transport::websocket::WebSocket;
 use crate::transport::{Connect, Connection, SHARED_BY};
 use model::clock::Clock;
 use model::connection::Reuse;
@@ -33,6 +34,11 @@ const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
 /// longest is closed.
 pub(super) const KEPT: usize = 256;
 
+/// Time for which a server may answer the close of a WebSocket.
+const LEAVE: Duration = Duration::from_secs(1);
+/// The most WebSockets of a worker that wait for it. More than these are closed without.
+const LEAVING: usize = 128;
+
 /// The reason why a request got no connection.
 type Refusal = (Class, String);
 
@@ -48,6 +54,8 @@ pub(super) struct Pool<C: Connect> {
     places: Vec<Place<C::Io>>,
     /// How many of the places are those of targets, where connections are opened ahead.
     targets: usize,
+    /// WebSockets that are being closed.
+    leaving: Cell<usize>,
 }
 
 /// The connections to one target.
@@ -114,6 +122,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
                     openings: RefCell::default(),
                 })
                 .collect(),
+            leaving: Cell::new(0),
         }
     }
 
@@ -258,6 +267,20 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             let _ = begun.result.set(result);
         });
         opening
+    }
+
+    /// Closes a WebSocket whose answer is complete, beside the requests that follow. A server that
+    /// does not answer the close is left without.
+    pub(crate) fn leave(self: &Rc<Self>, socket: WebSocket<C::Io>) {
+        if self.leaving.get() >= LEAVING {
+            return;
+        }
+        self.leaving.set(self.leaving.get() + 1);
+        let pool = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let _ = tokio::time::timeout(LEAVE, socket.leave()).await;
+            pool.leaving.set(pool.leaving.get() - 1);
+        });
     }
 
     /// Takes a connection back after its reply has ended.

@@ -4,6 +4,7 @@
 //! the task waits for the end and for what is not the socket's: timers, room in the backlog, and
 //! orders to give up.
 
+mod conversation;
 mod streaming;
 
 use std::future::{Future, poll_fn};
@@ -18,6 +19,8 @@ use hyper::HeaderMap;
 use hyper::header::RETRY_AFTER;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
+
+pub(super) use conversation::Inputs;
 
 use super::lazy_timer::LazyTimer;
 use super::{End, Reply, Worker};

@@ -9,9 +9,9 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::demand::{Course, Demand, First, Step};
+use super::demand::{Course, Demand, First, Kind, Step};
 use super::pool::Pool;
-use super::reading::{NoHead, Pause, Reading};
+use super::reading::{Inputs, NoHead, Pause, Reading};
 use super::{Abort, End, Reply, Worker};
 use crate::transport::{Connect, GRPC_STATUS, Marks, Request, Sink as _};
 use model::exchange::{self, Class, Open};
@@ -111,8 +111,16 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         (request, framing, course): (Request, Framing, Course),
         session: Option<&Arc<str>>,
         (key, reply): (u64, &Rc<dyn Reply>),
-        (trail, halt): (&Trail, &Abort),
+        (trail, inputs): (&Trail, &mut Option<Inputs>),
+        halt: &Abort,
     ) -> End {
+        if let Course::Socket(messages) = course {
+            let inputs = inputs.insert(Inputs::default());
+            let (to, of) = ((request, messages), (key, reply));
+            return self
+                .converse(pool, exchange, to, of, trail.first(), inputs)
+                .await;
+        }
         let place = exchange.request.prepared.target;
         let mut saying = Saying {
             request,
@@ -129,7 +137,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         };
         let First { accepted, context } = *first;
         (saying.accepted, saying.context, saying.is_step) = (accepted, context, true);
-        let mut demands = reply.demands(place);
+        let mut demands = reply.demands(place, Kind::Steps);
         exchange.steps.push(exchange::Step::default());
         loop {
             let end = self
@@ -183,7 +191,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         }
         match demand {
             Some(Demand::Step(step)) => Some(step),
-            Some(Demand::Ended) | None => None,
+            // Only WebSockets have messages.
+            Some(Demand::Ended | Demand::Send(_) | Demand::Proceed) | None => None,
         }
     }
 

@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::poller::Readiness;
 use super::stamp::{Marks, Wire};
+use super::websocket::WebSocket;
 use super::{Broke, Head, Opened, Sink};
 use body::{Body, Part};
 use model::exchange;
@@ -37,11 +38,11 @@ const HEAD_FIELDS: usize = 128;
 /// The maximum number of interim replies before the reply itself. Servers send one or two.
 const INTERIM_REPLIES: usize = 16;
 /// Reads of one connection before the others on its thread get their turn.
-const READS_IN_A_ROW: usize = 16;
+pub(super) const READS_IN_A_ROW: usize = 16;
 
 thread_local! {
     /// The buffer into which every connection of this thread reads.
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+    pub(super) static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
 /// One connection.
@@ -246,6 +247,17 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
+    /// The WebSocket that it has become: the reply whose head was read last has the status 101.
+    pub(super) fn into_websocket(self) -> WebSocket<Io> {
+        let opened = Opened {
+            io: self.io,
+            wire: self.wire,
+            facts: self.facts,
+            readiness: self.readiness,
+        };
+        WebSocket::new(opened, self.early)
+    }
+
     /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke
     /// off.
     ///
@@ -382,7 +394,7 @@ fn stays_open(headers: &HeaderMap, is_1_1: bool) -> bool {
     !says("close") && (is_1_1 || says("keep-alive"))
 }
 
-fn broken(error: &io::Error) -> String {
+pub(super) fn broken(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::UnexpectedEof => {

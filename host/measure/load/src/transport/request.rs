@@ -63,6 +63,20 @@ impl Request {
         })
     }
 
+    /// True if it has a header field of this name.
+    pub fn has(&self, name: &HeaderName) -> bool {
+        match self {
+            Request::Http1 { head, .. } => {
+                let mut lines = head.split(|byte| *byte == b'\n').skip(1);
+                lines.any(|line| {
+                    let field = line.strip_prefix(name.as_str().as_bytes());
+                    field.is_some_and(|rest| rest.starts_with(b":"))
+                })
+            }
+            Request::Http2(request) => request.headers().contains_key(name),
+        }
+    }
+
     /// The same with further header fields, of which it has none yet: those that depend on when it
     /// is sent.
     #[must_use]

@@ -63,6 +63,9 @@ pub struct Open {
     pub ended: Option<Nanos>,
     /// Its requests, if it is of several by its nature.
     pub steps: Vec<Step>,
+    /// Instants at which messages were handed to a WebSocket: at least all that may be the last before
+    /// the first output.
+    pub inputs: Vec<Nanos>,
 }
 
 /// The decoded reply of an exchange, as far as it came.
@@ -119,6 +122,7 @@ impl Due {
             read_lag: None,
             ended: None,
             steps: Vec::new(),
+            inputs: Vec::new(),
         }
     }
 
@@ -158,6 +162,11 @@ impl Open {
             speculation,
             audio_duration,
         } = reply;
+        let first = events.iter().find(|event| event.kind.is_output());
+        let input_sent = first.and_then(|first| {
+            let mut inputs = self.inputs.into_iter().rev();
+            inputs.find(|sent| *sent <= first.at)
+        });
         Exchange {
             index,
             phase,
@@ -169,6 +178,7 @@ impl Open {
             connection: self.connection,
             sent: self.sent,
             written: self.written,
+            input_sent,
             first_byte: self.first_byte,
             headers: self.headers,
             status: self.status,
@@ -241,6 +251,32 @@ mod tests {
                 r#""finish":"stop","outcome":{"class":"complete"}}"#
             )
         );
+    }
+
+    #[test]
+    fn what_was_said_before_the_first_output_is_its_input() {
+        let said = |events: &[(u64, Kind)]| {
+            let mut open = prepared().due(Nanos(10), None).open();
+            open.inputs = [12, 20, 30].map(Nanos).to_vec();
+            let mut reply = Reply::default();
+            for (at, kind) in events {
+                reply.events.push(Event {
+                    at: Nanos(*at),
+                    kind: *kind,
+                    tokens: None,
+                    bytes: 0,
+                });
+            }
+            open.finish(reply, Outcome::Ok).input_sent
+        };
+        let role = (13, Kind::Role);
+        assert_eq!(said(&[role, (25, Kind::Text)]), Some(Nanos(20)));
+        assert_eq!(
+            said(&[role, (30, Kind::Audio), (40, Kind::Text)]),
+            Some(Nanos(30))
+        );
+        assert_eq!(said(&[(11, Kind::Text)]), None);
+        assert_eq!(said(&[role, (50, Kind::End)]), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::damage;
 use super::dice::Dice;
 use super::format;
 use super::given::{Ask, Reply};
-use super::reply::{self, Misdeed, Reading};
+use super::reply::{self, Cutting, Misdeed, Reading};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
 use crate::backend::{Backend, Call, Control, Dialect, Head, Meaning};
@@ -52,6 +52,7 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
     seen.found("request.http", first);
     seen.keep_log();
+    let is_socket = matches!(called, Call::Socket(_));
     if let Call::Steps(step) = called {
         return steps::ask(plugin, step, ask, seen);
     }
@@ -65,20 +66,19 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
         None => {}
         Some(Reply::Error(status, body)) => explain(plugin, dialect, *status, body, seen),
         Some(Reply::Body(ending, body)) => {
-            let framing = match dialect.framing(ask.settings.streaming) {
-                Ok(framing) => framing,
+            let cutting = match cutting(&mut dialect, ask, is_socket) {
+                Ok(cutting) => cutting,
                 Err(error) => return seen.ended("asking for the framing", &error),
             };
-            let framing = Framing::from(framing);
-            if let Some(what) = misnamed(framing, "reply", ending) {
+            if let Some(what) = misnamed(cutting, "reply", ending) {
                 return seen.misfit(what);
             }
-            let by_frame = framing != Framing::Raw;
-            let one = (framing, false);
+            let by_frame = cutting != Framing::Raw.into();
+            let one = (cutting, false);
             let Some(first) = read(plugin, dialect, (one, &ask.head), body, seen) else {
                 return;
             };
-            seen.endless = is_endless(framing, &first);
+            seen.endless = is_endless(cutting, &first);
             seen.found("events.json", format::events(&first.events, by_frame));
             if let Some(error) = first.error {
                 seen.found("error.txt", error);
@@ -96,22 +96,40 @@ fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
 }
 
 /// Says that the extension of a reply's file does not fit its framing, if so.
-fn misnamed(framing: Framing, name: &str, ending: &str) -> Option<String> {
-    let (said, expected) = ending_of(framing);
+fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<String> {
+    let (said, expected) = match cutting.into() {
+        Cutting::Framed(framing) => {
+            let (said, expected) = ending_of(framing);
+            (format!("uses the framing {said}"), expected)
+        }
+        Cutting::Messages => ("opens a WebSocket".to_owned(), &[MESSAGES][..]),
+    };
     (!expected.contains(&ending)).then(|| {
         format!(
-            "the backend uses the framing {said}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
+            "the backend {said}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
             expected[0]
         )
     })
 }
 
 /// True if nothing in a reply says how it ended, although its framing has no end of its own.
-fn is_endless(framing: Framing, reading: &Reading) -> bool {
+fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
     let mut events = reading.events.iter();
-    framing != Framing::Whole
+    cutting.into() != Framing::Whole.into()
         && reading.error.is_none()
         && !events.any(|(_, meaning)| settles(meaning))
+}
+
+/// The extension of the file with a server's messages over a WebSocket.
+pub(super) const MESSAGES: &str = "ws";
+
+/// How the one reply of a case is cut.
+fn cutting(dialect: &mut Dialect, ask: &Ask, is_socket: bool) -> Result<Cutting, PluginError> {
+    if is_socket {
+        return Ok(Cutting::Messages);
+    }
+    let framing = dialect.framing(ask.settings.streaming)?;
+    Ok(Framing::from(framing).into())
 }
 
 /// The contract's name of a framing, and the extensions of its reply files.
@@ -289,9 +307,11 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
         return false;
     };
     let reading = plugin.open().ok().and_then(|mut dialect| {
-        let framing = Framing::from(dialect.framing(ask.settings.streaming).ok()?);
-        let batches = reply::batches(framing, &[body]).ok()?;
-        let is_raw = framing == Framing::Raw;
+        let call = dialect.encode(&ask.sample, &ask.settings, ask.earlier.as_ref());
+        let is_socket = matches!(call, Ok(Call::Socket(_)));
+        let cutting = cutting(&mut dialect, ask, is_socket).ok()?;
+        let batches = reply::batches(cutting, &[body]).ok()?;
+        let is_raw = cutting == Framing::Raw.into();
         reply::decode(&mut [dialect], (&ask.head, is_raw), &batches).ok()
     });
     reading.is_some_and(|reading| {
@@ -303,7 +323,7 @@ pub fn ends(plugin: &Backend, ask: &Ask) -> bool {
 /// A reply, and the instances that read it.
 struct Trial<'a> {
     plugin: &'a Backend,
-    framing: Framing,
+    cutting: Cutting,
     /// True if it is one of several of its exchange.
     is_step: bool,
     head: &'a Head,
@@ -319,11 +339,11 @@ struct Trial<'a> {
 fn read(
     plugin: &Backend,
     dialect: Dialect,
-    ((framing, is_step), head): ((Framing, bool), &Head),
+    ((cutting, is_step), head): ((Cutting, bool), &Head),
     body: &[u8],
     seen: &mut Observations,
 ) -> Option<Reading> {
-    let frames = match batches(framing, is_step, &[body]) {
+    let frames = match batches(cutting, is_step, &[body]) {
         Ok(batches) => reply::together(&batches),
         Err(what) => {
             seen.misfit(what);
@@ -332,12 +352,12 @@ fn read(
     };
     let mut trial = Trial {
         plugin,
-        framing,
+        cutting,
         is_step,
         head,
         body,
         frames,
-        by_frame: framing != Framing::Raw,
+        by_frame: cutting != Framing::Raw.into(),
         seen,
     };
     let mut one = [dialect];
@@ -354,9 +374,9 @@ fn read(
 }
 
 /// Cuts a body as a run does: an empty one is a frame as the reply to one of several requests.
-fn batches(framing: Framing, is_step: bool, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
-    let mut batches = reply::batches(framing, reads)?;
-    if is_step && framing == Framing::Whole && batches.is_empty() {
+fn batches(cutting: Cutting, is_step: bool, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
+    let mut batches = reply::batches(cutting, reads)?;
+    if is_step && cutting == Framing::Whole.into() && batches.is_empty() {
         let mut empty = Frames::default();
         empty.push(Nanos::ZERO, None, b"");
         batches.push(empty);
@@ -372,7 +392,7 @@ impl Trial<'_> {
         batches: &[Frames],
     ) -> Option<Reading> {
         self.seen.checks.decodings += 1;
-        let begun = (self.head, self.framing == Framing::Raw);
+        let begun = (self.head, self.cutting == Framing::Raw.into());
         match reply::decode(dialects, begun, batches) {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
@@ -426,7 +446,7 @@ impl Trial<'_> {
             let dice = &mut Dice::new(seed);
             let grouped = reply::grouped(&self.frames, dice);
             let reads = reply::reads(self.body, dice);
-            let Ok(read) = batches(self.framing, self.is_step, &reads) else {
+            let Ok(read) = batches(self.cutting, self.is_step, &reads) else {
                 return false;
             };
             let sizes: Vec<String> = grouped
@@ -515,11 +535,11 @@ impl Trial<'_> {
         let seeds = |count: u64| 0..count.min(affordable);
         let mut damaged = Vec::new();
         for seed in seeds(CUTS) {
-            damaged.extend(damage::cut(self.framing, self.body, &mut Dice::new(seed)));
+            damaged.extend(damage::cut(self.cutting, self.body, &mut Dice::new(seed)));
         }
         for seed in seeds(DAMAGED) {
             let dice = &mut Dice::new(seed);
-            damaged.extend(damage::reply(self.framing, self.body, &self.frames, dice));
+            damaged.extend(damage::reply(self.cutting, self.body, &self.frames, dice));
         }
         let mut spoilt = 0;
         for (what, frames) in damaged {

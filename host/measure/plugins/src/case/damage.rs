@@ -3,8 +3,8 @@
 //! return an error or events; it must not trap.
 
 use super::dice::Dice;
-use super::reply;
-use model::frame::{Frames, Framing};
+use super::reply::{self, Cutting};
+use model::frame::Frames;
 use model::units::Nanos;
 
 /// The depth to which brackets are nested: far deeper than a recursive parser can go on a guest's
@@ -33,7 +33,7 @@ const NO_TEXT: [&[u8]; 5] = [
 ];
 
 /// A reply's beginning, cut at a random byte.
-pub fn cut(framing: Framing, body: &[u8], dice: &mut Dice) -> Option<(String, Frames)> {
+pub fn cut(framing: impl Into<Cutting>, body: &[u8], dice: &mut Dice) -> Option<(String, Frames)> {
     let end = dice.below(body.len());
     let frames = framed(framing, &body[..end])?;
     Some((format!("cut after {end} bytes"), frames))
@@ -41,7 +41,7 @@ pub fn cut(framing: Framing, body: &[u8], dice: &mut Dice) -> Option<(String, Fr
 
 /// A damaged reply, and what was done to it.
 pub fn reply(
-    framing: Framing,
+    framing: impl Into<Cutting>,
     body: &[u8],
     frames: &Frames,
     dice: &mut Dice,
@@ -76,7 +76,7 @@ pub fn body(body: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
     }
 }
 
-fn framed(framing: Framing, body: &[u8]) -> Option<Frames> {
+fn framed(framing: impl Into<Cutting>, body: &[u8]) -> Option<Frames> {
     let batches = reply::batches(framing, &[body]).ok()?;
     Some(reply::together(&batches))
 }

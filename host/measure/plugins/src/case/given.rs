@@ -8,6 +8,7 @@
 //! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
 //! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
 //! | `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
+//! | `reply.ws` | backend | the messages of a WebSocket, see [`messages`](super::messages) |
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `reply.N.EXT`, `reply.N.STATUS.EXT` | backend | instead: the replies of an exchange of several requests, from 1 |
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::backend::MESSAGES;
 use super::files::{Files, Mistake};
 use super::format::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use crate::backend::Settings;
@@ -178,7 +180,7 @@ pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
 }
 
 /// Extensions of a reply file; the framing decides which.
-pub(super) const REPLIES: [&str; 6] = ["sse", "lines", "grpc", "json", "txt", "bin"];
+pub(super) const REPLIES: [&str; 7] = ["sse", "lines", "grpc", "json", "txt", "bin", MESSAGES];
 
 /// The number of a reply of several, from the second part of its name.
 fn step_number(text: &str) -> Option<u16> {
@@ -219,7 +221,8 @@ impl Files<'_> {
             self.mistake("", what);
         }
         let has_answer = matches!(reply, Some(Reply::Body(..))) || !steps.is_empty();
-        let head = self.head(settings.is_streaming(), has_answer);
+        let is_socket = matches!(&reply, Some(Reply::Body(ending, _)) if *ending == MESSAGES);
+        let head = self.head(settings.is_streaming(), has_answer, is_socket);
         let (sample, earlier) = match sample {
             Some(mut file) => {
                 let earlier = file.earlier();
@@ -289,7 +292,7 @@ impl Files<'_> {
     }
 
     /// Returns the head of a reply with a success status.
-    fn head(&mut self, streaming: bool, has_answer: bool) -> Head {
+    fn head(&mut self, streaming: bool, has_answer: bool, is_socket: bool) -> Head {
         const FILE: &str = "head.json";
         let is_there = self.folder.join(FILE).is_file();
         if is_there && !has_answer {
@@ -300,8 +303,11 @@ impl Files<'_> {
             let what = "a backend does not see the beginning of the reply to a control request";
             self.mistake(FILE, what);
         }
-        let file: HeadFile = self.json(FILE).unwrap_or_default();
-        if !(200..300).contains(&file.status) {
+        let mut file: HeadFile = self.json(FILE).unwrap_or_default();
+        if is_socket {
+            // That of every WebSocket.
+            file.status = 101;
+        } else if !(200..300).contains(&file.status) {
             let what = format!(
                 "status: expected a success status, from 200 to 299, found {}",
                 file.status

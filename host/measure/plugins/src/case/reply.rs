@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::dice::Dice;
-use super::format;
+use super::{format, messages};
 use crate::PluginError;
 use crate::backend::{Dialect, Fold, Head, Meaning};
 use model::frame::{Framer, Frames, Framing};
@@ -40,11 +40,34 @@ pub struct Misdeed {
     pub on: Range<usize>,
 }
 
+/// How the body of a case becomes frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cutting {
+    /// By a framing.
+    Framed(Framing),
+    /// Each line is a message of a WebSocket.
+    Messages,
+}
+
+impl From<Framing> for Cutting {
+    fn from(framing: Framing) -> Self {
+        Cutting::Framed(framing)
+    }
+}
+
 /// Cuts a body that arrives in these reads: the frames that each read completes are a batch.
 ///
 /// # Errors
-/// If a frame is larger than a run allows.
-pub fn batches(framing: Framing, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
+/// If a frame is larger than a run allows, or a line is no message.
+pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frames>, String> {
+    let framing = match cutting.into() {
+        Cutting::Framed(framing) => framing,
+        Cutting::Messages => {
+            // Where the network cuts them makes no difference to messages.
+            let frames = messages::frames(&reads.concat())?;
+            return Ok((!frames.is_empty()).then_some(frames).into_iter().collect());
+        }
+    };
     let mut framer = Framer::new(framing);
     let mut batches = Vec::new();
     for read in reads {

@@ -9,6 +9,7 @@ use std::io;
 
 use super::Fault;
 use super::spool::{Extent, Spool};
+use load::drive::demand::Demand;
 use model::exchange::{
     Class, Event, Kind, Ranked, Reply, ServerTimings, Speculation, Usage, Vectors,
 };
@@ -82,6 +83,8 @@ pub(super) struct Answer {
     pub(super) next: Option<Box<Step>>,
     /// Requests after the first.
     pub(super) followed: u32,
+    /// What the messages of a WebSocket demand that are being decoded; absent of other replies.
+    pub(super) demands: Option<Vec<Demand>>,
     has_result: bool,
     /// Bytes of the frames that it was decoded from.
     pub(super) received: usize,

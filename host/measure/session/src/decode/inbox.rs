@@ -15,10 +15,10 @@ use http::header::HeaderMap;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::answer::Answer;
-use super::steps::WayBack;
+use super::way_back::WayBack;
 use crate::sessions::{Followed, Sessions};
 use load::backlog::{Backlog, Held};
-use load::drive::demand::Demand;
+use load::drive::demand::{Demand, Kind};
 use load::drive::{DecodeProgress, End, Replies, Reply, SPARE_BYTES};
 use load::transport::visible;
 use model::exchange::Open;
@@ -52,7 +52,7 @@ pub struct Inbox {
     /// The parts of the reply that other requests wait for.
     pub(super) followed: Followed,
     pub(super) sessions: Arc<Sessions>,
-    /// To the reader, if requests may follow the first.
+    /// To the reader, if what comes decides what is sent next.
     pub(super) way_back: WayBack,
 }
 
@@ -173,8 +173,8 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
 struct Outlet(Arc<Inbox>);
 
 impl Reply for Outlet {
-    fn demands(&self, place: u32) -> UnboundedReceiver<Demand> {
-        self.0.way_back.open(place)
+    fn demands(&self, place: u32, kind: Kind) -> UnboundedReceiver<Demand> {
+        self.0.way_back.open(place, kind)
     }
 
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>) {
@@ -199,7 +199,8 @@ impl Reply for Outlet {
                 held,
             });
         });
-        if self.0.followed.first_output && self.0.sessions.waits() {
+        let inbox = &*self.0;
+        if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.is_open()) {
             self.0.wait_until_decoded();
         }
     }

@@ -1,11 +1,8 @@
 //! Exchanges of several requests: from the step that a backend names to the request that a reader
 //! sends. Where it may go, and whether it carries the key, is decided here.
 
-use std::sync::OnceLock;
-
-use tokio::sync::mpsc::UnboundedSender;
-
 use super::Fault;
+use super::way_back::WayBack;
 use crate::authenticate::http_request;
 use load::drive::demand::{self, Demand};
 use model::clock::date;
@@ -31,23 +28,7 @@ pub struct Routes {
     pub nothing: Secrets,
 }
 
-/// The way back to the reader of one exchange, if it has one.
-#[derive(Default)]
-pub(super) struct WayBack(OnceLock<(UnboundedSender<Demand>, u32)>);
-
 impl WayBack {
-    /// Opens it, for an exchange with this target.
-    pub(super) fn open(&self, target: u32) -> tokio::sync::mpsc::UnboundedReceiver<Demand> {
-        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
-        let _ = self.0.set((sender, target));
-        receiver
-    }
-
-    /// True if the exchange has several requests.
-    pub(super) fn is_open(&self) -> bool {
-        self.0.get().is_some()
-    }
-
     /// Sends this step next, or nothing more.
     ///
     /// # Errors
@@ -57,16 +38,15 @@ impl WayBack {
         routes: &Routes,
         step: Option<Box<backend::Step>>,
     ) -> Result<(), Fault> {
-        let Some((reader, target)) = self.0.get() else {
+        let Some(target) = self.target() else {
             return Ok(());
         };
-        let (demand, result) = match step.map(|step| routes.step(*target, *step)) {
+        let (demand, result) = match step.map(|step| routes.step(target, *step)) {
             None => (Demand::Ended, Ok(())),
             Some(Ok(step)) => (Demand::Step(Box::new(step)), Ok(())),
             Some(Err(fault)) => (Demand::Ended, Err(fault)),
         };
-        // A reader that is gone has given the exchange up.
-        let _ = reader.send(demand);
+        self.send(demand);
         result
     }
 }

@@ -109,8 +109,10 @@ impl DecodeThread {
             while let Ok(inbox) = self.wait() {
                 let Some(inbox) = inbox else { return };
                 self.work(&inbox);
+                let is_awaited = inbox.way_back.is_open();
                 drop(inbox);
-                if self.queue.is_empty() {
+                // A reader that waits to be told what to send gets it at once.
+                if self.queue.is_empty() && !is_awaited {
                     std::thread::sleep(REST);
                 }
             }

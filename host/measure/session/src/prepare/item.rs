@@ -20,7 +20,7 @@ pub enum Item {
         request: Outgoing,
         /// How its reply is cut, if not as those of the run.
         framing: Option<Framing>,
-        /// Whether other requests may follow.
+        /// How the exchange goes on after it.
         course: Course,
         /// The conversation it belongs to.
         session: Option<Arc<str>>,

@@ -10,11 +10,13 @@ use super::item::Item;
 use super::masked::MaskedSecrets;
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
+use crate::decode::way_back::outgoing;
 use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;
 use crate::reuse::SentPrompts;
 use load::drive::demand::{Course, First};
+use load::transport::websocket::Message;
 use model::connection::Version;
 use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
@@ -240,9 +242,19 @@ impl Writer {
         prepared: &mut Prepared,
     ) -> Result<Written, PluginError> {
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
-        let (mut encoded, framing, course) = match call {
-            Call::Request(request) => (request, None, Course::One),
-            Call::Steps(step) => {
+        let broken = |writer: &Self, what: String| PluginError::Contract {
+            plugin: writer.dialect.name().to_owned(),
+            call: "encode",
+            what,
+        };
+        // The messages of a WebSocket are the body for what is recorded.
+        let of_socket = match &call {
+            Call::Socket(_) => Some(call.as_request().into_owned()),
+            Call::Request(_) | Call::Steps(_) => None,
+        };
+        let (mut encoded, framing, mut course) = match (call, of_socket) {
+            (Call::Request(request), _) => (request, None, Course::One),
+            (Call::Steps(step), _) => {
                 let first = First {
                     accepted: step.accepted,
                     context: step.context,
@@ -250,12 +262,14 @@ impl Writer {
                 let course = Course::Steps(Box::new(first));
                 (step.request, Some(step.framing.into()), course)
             }
-            Call::Socket(_) => {
-                return Err(PluginError::Contract {
-                    plugin: self.dialect.name().to_owned(),
-                    call: "encode",
-                    what: "it starts something other than requests".to_owned(),
-                });
+            (Call::Socket(socket), handshake) => {
+                if self.version != Version::Http1 {
+                    let what = "it opens a WebSocket, which needs HTTP/1.1: leave out --http 2";
+                    return Err(broken(self, what.to_owned()));
+                }
+                let messages = socket.messages.into_iter().map(outgoing).collect();
+                let request = handshake.unwrap_or_else(|| unreachable!("it was made above"));
+                (request, None, Course::Socket(messages))
             }
         };
         prepared.forces_length = match self.forces_length {
@@ -277,12 +291,14 @@ impl Writer {
         hash.update(&encoded.body);
         facts.request_bytes = encoded.body.len() as u64;
         facts.request_digest = hex(&hash.finalize()[..8]);
+        if let Course::Socket(messages) = &mut course {
+            encoded.body = Vec::new();
+            for outgoing in messages {
+                restore(&self.masked, &mut outgoing.message);
+            }
+        }
         let request = http_request(target, self.version, &self.secrets, &path, encoded);
-        let request = request.map_err(|what| PluginError::Contract {
-            plugin: self.dialect.name().to_owned(),
-            call: "encode",
-            what,
-        })?;
+        let request = request.map_err(|what| broken(self, what))?;
         Ok(Written {
             request,
             framing,
@@ -297,8 +313,25 @@ struct Written {
     request: Outgoing,
     /// How its reply is cut, if not as those of the run.
     framing: Option<Framing>,
-    /// Whether other requests may follow.
+    /// How the exchange goes on after it.
     course: Course,
+}
+
+/// Puts secret values into a message where the plugin wrote their names.
+fn restore(masked: &MaskedSecrets, message: &mut Message) {
+    let bytes = match message {
+        Message::Text(text) => std::mem::take(text).into_bytes(),
+        Message::Binary(bytes) => std::mem::take(bytes),
+    };
+    let bytes = masked.restore(bytes);
+    *message = match message {
+        // Names and values are text, so the whole stays text.
+        Message::Text(_) => match String::from_utf8(bytes) {
+            Ok(text) => Message::Text(text),
+            Err(error) => Message::Binary(error.into_bytes()),
+        },
+        Message::Binary(_) => Message::Binary(bytes),
+    };
 }
 
 /// Returns the settings that a backend gets with every request.

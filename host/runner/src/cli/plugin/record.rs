@@ -201,11 +201,17 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     };
     let mut dialect = recorder.open()?;
     let call = dialect.encode(&asked.sample, &asked.settings, asked.earlier.as_ref())?;
-    if matches!(call, Call::Steps(_)) {
-        return Err(Failure::input(format!(
-            "`{}` has exchanges of several requests, which `record` cannot keep; make the case by hand, with the replies in files such as reply.1.json and reply.2.sse",
-            plugin.asked
-        )));
+    let by_hand = match call {
+        Call::Request(_) => None,
+        Call::Steps(_) => Some(
+            "has exchanges of several requests, which `record` cannot keep; make the case by hand, with the replies in files such as reply.1.json and reply.2.sse",
+        ),
+        Call::Socket(_) => Some(
+            "opens a WebSocket, which `record` cannot keep; make the case by hand, with the server's messages in reply.ws",
+        ),
+    };
+    if let Some(by_hand) = by_hand {
+        return Err(Failure::input(format!("`{}` {by_hand}", plugin.asked)));
     }
     let request = call.into_request();
     let framing = Framing::from(dialect.framing(asked.settings.streaming)?);

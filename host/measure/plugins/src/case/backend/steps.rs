@@ -55,7 +55,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
             streaming: ask.head.streaming,
             context: asked.context,
         };
-        let step_of = ((framing, true), &head);
+        let step_of = ((framing.into(), true), &head);
         let Some(reading) = read(plugin, dialect, step_of, body, seen) else {
             return;
         };

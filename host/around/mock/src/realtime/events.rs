@@ -1,0 +1,277 @@
+//! The events of `/v1/realtime`: what a client's mean, and what is answered. vLLM's are those of its
+//! 0.32, OpenAI's those of its Realtime API as the package `openai` 3.57 has them.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Finish};
+use crate::ask::body::Counted;
+use crate::ask::{Ask, Route};
+
+/// Samples a second of vLLM's sound, and of OpenAI's.
+const RATES: [u32; 2] = [16_000, 24_000];
+/// Tokens of a second of sound, as Whisper has them.
+const EACH_SECOND: u64 = 50;
+/// Samples of sound that the answer has for each token: a 25th of a second.
+const SAMPLES_A_TOKEN: usize = 960;
+/// The most bytes of a client's events that are kept.
+const SAID_BYTES: usize = 64 << 20;
+
+/// Whose events a client speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// vLLM's.
+    #[default]
+    Vllm,
+    /// OpenAI's.
+    OpenAi,
+}
+
+/// What a client has said so far.
+#[derive(Default)]
+pub(super) struct Asked {
+    dialect: Dialect,
+    model: Option<String>,
+    counted: Counted,
+    samples: u64,
+    answers_with_sound: bool,
+    max_tokens: Option<u32>,
+    /// True if vLLM's transcription was begun.
+    begun: bool,
+    complete: bool,
+    said: String,
+}
+
+impl Asked {
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// True if everything was said.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The client's events, one a line.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
+    /// Takes an event, and gives what is said at once; the error is for the client.
+    pub fn hear(&mut self, text: &str) -> Result<Vec<String>, String> {
+        if self.said.len() + text.len() > SAID_BYTES {
+            return Err("Maximum file size exceeded".to_owned());
+        }
+        self.said += text;
+        self.said.push('\n');
+        let event: Value = serde_json::from_str(text).map_err(|_| "Invalid JSON".to_owned())?;
+        let field = |name: &str| event.get(name).and_then(Value::as_str);
+        match field("type").unwrap_or_default() {
+            "session.update" => {
+                self.model = field("model").map(str::to_owned);
+                if let Some(session) = event.get("session") {
+                    self.open(session);
+                    return Ok(vec![
+                        json!({ "type": "session.updated", "session": session }).to_string(),
+                    ]);
+                }
+            }
+            "input_audio_buffer.append" => {
+                let bytes = BASE64_STANDARD.decode(field("audio").unwrap_or_default());
+                let bytes = bytes.map_err(|_| "Invalid audio data".to_owned())?;
+                if bytes.is_empty() {
+                    return Err("Invalid audio data".to_owned());
+                }
+                self.counted.add_sound(&bytes);
+                self.samples += bytes.len() as u64 / 2;
+            }
+            "input_audio_buffer.commit" if self.dialect == Dialect::OpenAi => {
+                return Ok(vec![
+                    json!({ "type": "input_audio_buffer.committed" }).to_string(),
+                ]);
+            }
+            "input_audio_buffer.commit" if self.model.is_none() => {
+                return Err(
+                    "Model not validated. Make sure to validate the model by sending a session.update event."
+                        .to_owned(),
+                );
+            }
+            "input_audio_buffer.commit" => {
+                let is_last = event.get("final").and_then(Value::as_bool) == Some(true);
+                self.complete = is_last && self.begun;
+                self.begun = true;
+            }
+            "conversation.item.create" => {
+                let content = event.pointer("/item/content").and_then(Value::as_array);
+                for part in content.into_iter().flatten() {
+                    if let Some(text) = part.get("text").and_then(Value::as_str) {
+                        self.counted.add_text(text.to_owned());
+                    }
+                }
+                return Ok(vec![
+                    json!({ "type": "conversation.item.added", "item": event.get("item") })
+                        .to_string(),
+                ]);
+            }
+            "response.create" => self.complete = true,
+            other => return Err(format!("Unknown event type: {other}")),
+        }
+        Ok(Vec::new())
+    }
+
+    /// Takes the session of an OpenAI client.
+    fn open(&mut self, session: &Value) {
+        self.dialect = Dialect::OpenAi;
+        let modalities = session.get("output_modalities").and_then(Value::as_array);
+        let modalities = modalities.map_or(&[][..], Vec::as_slice);
+        self.answers_with_sound = modalities.iter().any(|modality| modality == "audio");
+        let most = session.get("max_output_tokens").and_then(Value::as_u64);
+        self.max_tokens = most.and_then(|most| u32::try_from(most).ok());
+        if let Some(instructions) = session.get("instructions").and_then(Value::as_str) {
+            self.counted.add_text(instructions.to_owned());
+        }
+    }
+
+    fn rate(&self) -> u64 {
+        RATES[usize::from(self.dialect == Dialect::OpenAi)].into()
+    }
+
+    /// Tokens of the sound.
+    fn audio_tokens(&self) -> u32 {
+        let tokens = (self.samples * EACH_SECOND).div_ceil(self.rate());
+        u32::try_from(tokens).unwrap_or(u32::MAX)
+    }
+
+    /// The request that it comes to.
+    pub fn ask(&mut self) -> Ask {
+        let counted = std::mem::take(&mut self.counted);
+        let ask = Ask::of(Route::Chat, counted);
+        Ask {
+            stream: true,
+            model: self.model.clone(),
+            max_tokens: self.max_tokens,
+            prompt_tokens: ask.prompt_tokens.saturating_add(self.audio_tokens()),
+            ..ask
+        }
+    }
+}
+
+/// The first event of a connection.
+pub(super) fn created(number: u64) -> String {
+    let id = format!("sess-{:016x}", model::random::mix(number));
+    json!({ "type": "session.created", "id": id, "session": { "id": id, "type": "realtime" } })
+        .to_string()
+}
+
+/// An event that says what is wrong.
+pub(super) fn error(dialect: Dialect, message: &str) -> String {
+    match dialect {
+        Dialect::Vllm => {
+            json!({ "type": "error", "error": message, "code": "processing_error" }).to_string()
+        }
+        Dialect::OpenAi => {
+            let error = json!({ "type": "server_error", "message": message, "code": null });
+            json!({ "type": "error", "error": error }).to_string()
+        }
+    }
+}
+
+/// The events of one answer.
+pub(super) struct Events {
+    dialect: Dialect,
+    id: String,
+    has_sound: bool,
+    prompt_tokens: u32,
+    audio_tokens: u32,
+}
+
+impl Events {
+    pub fn new(asked: &Asked, number: u64, prompt_tokens: u32) -> Self {
+        Events {
+            dialect: asked.dialect,
+            id: format!("resp_{:016x}", model::random::mix(number)),
+            has_sound: asked.answers_with_sound,
+            prompt_tokens,
+            audio_tokens: asked.audio_tokens(),
+        }
+    }
+
+    /// The event that the answer begins with, if it has one.
+    pub fn opening(&self) -> Option<String> {
+        (self.dialect == Dialect::OpenAi).then(|| {
+            let response = json!({ "id": self.id, "status": "in_progress" });
+            json!({ "type": "response.created", "response": response }).to_string()
+        })
+    }
+
+    /// The events of a piece of so many tokens.
+    pub fn piece(&self, text: &str, tokens: u32) -> Vec<String> {
+        let delta = |kind: &str, delta: &str| {
+            json!({ "type": kind, "response_id": self.id, "delta": delta }).to_string()
+        };
+        match (self.dialect, self.has_sound) {
+            (Dialect::Vllm, _) => {
+                vec![json!({ "type": "transcription.delta", "delta": text }).to_string()]
+            }
+            (Dialect::OpenAi, false) => vec![delta("response.output_text.delta", text)],
+            (Dialect::OpenAi, true) => {
+                let silence = vec![0; 2 * SAMPLES_A_TOKEN * tokens as usize];
+                vec![
+                    delta("response.output_audio_transcript.delta", text),
+                    delta(
+                        "response.output_audio.delta",
+                        &BASE64_STANDARD.encode(silence),
+                    ),
+                ]
+            }
+        }
+    }
+
+    /// The events after the last piece.
+    pub fn done(&self, answer: &Answer) -> Vec<String> {
+        let (prompt, tokens) = (self.prompt_tokens, answer.tokens);
+        let total = u64::from(prompt) + u64::from(tokens);
+        if self.dialect == Dialect::Vllm {
+            let usage = json!({
+                "prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": total
+            });
+            let text = answer.content();
+            return vec![
+                json!({ "type": "transcription.done", "text": text, "usage": usage }).to_string(),
+            ];
+        }
+        let (status, details) = match answer.finish {
+            Finish::Stop => ("completed", Value::Null),
+            Finish::Length => (
+                "incomplete",
+                json!({ "type": "incomplete", "reason": "max_output_tokens" }),
+            ),
+        };
+        let of_output = if self.has_sound { tokens } else { 0 };
+        let usage = json!({
+            "total_tokens": total, "input_tokens": prompt, "output_tokens": tokens,
+            "input_token_details": {
+                "text_tokens": prompt - self.audio_tokens, "audio_tokens": self.audio_tokens,
+                "cached_tokens": 0
+            },
+            "output_token_details": { "text_tokens": tokens - of_output, "audio_tokens": of_output }
+        });
+        let response = json!({
+            "id": self.id, "status": status, "status_details": details, "usage": usage
+        });
+        let text = match self.has_sound {
+            true => "response.output_audio_transcript.done",
+            false => "response.output_text.done",
+        };
+        vec![
+            json!({ "type": text, "response_id": self.id }).to_string(),
+            json!({ "type": "response.done", "response": response }).to_string(),
+        ]
+    }
+
+    /// The event that says that the answer failed.
+    pub fn failed(&self, message: &str) -> String {
+        error(self.dialect, message)
+    }
+}

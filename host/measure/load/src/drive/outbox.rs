@@ -1,0 +1,196 @@
+//! The messages of one WebSocket that are still to be sent: which is next, and when it is due.
+//!
+//! Pure. Deadlines are absolute: a message is due its delay after the one before it was due, however
+//! late that was sent, so that delays do not add up. A message that was held, or that answers one of
+//! the server, cannot be due before it was released or demanded, and counts its delay from there if
+//! that is later.
+
+use std::collections::VecDeque;
+
+use super::demand::Outgoing;
+use crate::transport::websocket::Message;
+use model::frame::OUTGOING_BYTES;
+use model::units::Nanos;
+
+/// The size that a message counts as, in addition to its content.
+const MESSAGE_BYTES: usize = size_of::<Waiting>();
+
+/// The messages that wait.
+pub(super) struct Outbox {
+    waiting: VecDeque<Waiting>,
+    /// Their size in all.
+    bytes: usize,
+    /// When the message was due that was taken last; at first, when the connection was open.
+    last_due: Nanos,
+}
+
+struct Waiting {
+    message: Message,
+    delay: Nanos,
+    is_held: bool,
+    /// The instant from which its delay counts at the earliest.
+    from: Nanos,
+}
+
+impl Outbox {
+    /// Nothing waits, on a connection that was open at this instant.
+    pub fn new(opened: Nanos) -> Self {
+        Outbox {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            last_due: opened,
+        }
+    }
+
+    /// Adds a message that was demanded at this instant.
+    ///
+    /// # Errors
+    /// If too much waits, in words for people.
+    pub fn add(&mut self, outgoing: Outgoing, now: Nanos) -> Result<(), String> {
+        let Outgoing {
+            message,
+            delay,
+            hold,
+        } = outgoing;
+        self.bytes += MESSAGE_BYTES + message.len();
+        if self.bytes > OUTGOING_BYTES {
+            return Err(format!(
+                "more than {} MiB wait to be sent over the WebSocket; does the server read?",
+                OUTGOING_BYTES >> 20
+            ));
+        }
+        self.waiting.push_back(Waiting {
+            message,
+            delay,
+            is_held: hold,
+            from: now,
+        });
+        Ok(())
+    }
+
+    /// Releases the first message that is held, and with it those behind it, up to the next one that
+    /// holds.
+    pub fn proceed(&mut self, now: Nanos) {
+        if let Some(held) = self.waiting.iter_mut().find(|waiting| waiting.is_held) {
+            held.is_held = false;
+            held.from = now;
+        }
+    }
+
+    /// Returns when the next message is due; absent if there is none, or it is held.
+    pub fn due(&self) -> Option<Nanos> {
+        let next = self.waiting.front().filter(|next| !next.is_held)?;
+        Some(self.last_due.max(next.from) + next.delay)
+    }
+
+    /// Takes the next message, if it is due.
+    pub fn take(&mut self, now: Nanos) -> Option<Message> {
+        let due = self.due().filter(|due| *due <= now)?;
+        let next = self.waiting.pop_front()?;
+        self.last_due = due;
+        self.bytes -= MESSAGE_BYTES + next.message.len();
+        Some(next.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outgoing(text: &str, delay: u64, hold: bool) -> Outgoing {
+        Outgoing {
+            message: Message::Text(text.to_owned()),
+            delay: Nanos(delay),
+            hold,
+        }
+    }
+
+    fn outbox(messages: &[(&str, u64, bool)]) -> Outbox {
+        let mut outbox = Outbox::new(Nanos(100));
+        for (text, delay, hold) in messages {
+            let added = outbox.add(outgoing(text, *delay, *hold), Nanos(100));
+            assert_eq!(added, Ok(()));
+        }
+        outbox
+    }
+
+    /// What is taken at this instant, in order.
+    fn taken(outbox: &mut Outbox, now: u64) -> String {
+        let texts = std::iter::from_fn(|| outbox.take(Nanos(now)));
+        let texts = texts.map(|message| match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => panic!("none was put"),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn delays_count_from_when_the_message_before_was_due() {
+        let mut outbox = outbox(&[("a", 0, false), ("b", 10, false), ("c", 10, false)]);
+        assert_eq!(taken(&mut outbox, 100), "a");
+        assert_eq!(outbox.due(), Some(Nanos(110)));
+        assert_eq!(taken(&mut outbox, 109), "");
+        // Late, which the next one is not for that.
+        assert_eq!(taken(&mut outbox, 118), "b");
+        assert_eq!(outbox.due(), Some(Nanos(120)));
+        assert_eq!(taken(&mut outbox, 120), "c");
+        assert_eq!(outbox.due(), None);
+    }
+
+    #[test]
+    fn what_is_held_waits_with_those_behind_it_until_the_answer_proceeds() {
+        let messages = [
+            ("a", 0, false),
+            ("b", 5, true),
+            ("c", 0, false),
+            ("d", 0, true),
+        ];
+        let mut outbox = outbox(&messages);
+        assert_eq!(taken(&mut outbox, 500), "a");
+        assert_eq!(outbox.due(), None);
+        outbox.proceed(Nanos(600));
+        assert_eq!(outbox.due(), Some(Nanos(605)));
+        assert_eq!(taken(&mut outbox, 605), "bc");
+        outbox.proceed(Nanos(610));
+        assert_eq!(taken(&mut outbox, 610), "d");
+        outbox.proceed(Nanos(620));
+        assert_eq!(outbox.due(), None);
+    }
+
+    #[test]
+    fn a_hold_that_ends_early_does_not_make_a_message_early() {
+        let mut outbox = outbox(&[("a", 50, false), ("b", 5, true)]);
+        outbox.proceed(Nanos(110));
+        assert_eq!(taken(&mut outbox, 149), "");
+        assert_eq!(taken(&mut outbox, 150), "a");
+        assert_eq!(outbox.due(), Some(Nanos(155)));
+    }
+
+    #[test]
+    fn an_answer_counts_from_when_it_was_demanded() {
+        let mut outbox = outbox(&[("a", 0, false)]);
+        assert_eq!(taken(&mut outbox, 100), "a");
+        assert_eq!(outbox.add(outgoing("b", 20, false), Nanos(1_000)), Ok(()));
+        assert_eq!(outbox.due(), Some(Nanos(1_020)));
+    }
+
+    #[test]
+    fn no_more_waits_than_the_bound() {
+        let mut outbox = Outbox::new(Nanos::ZERO);
+        let piece = || Outgoing {
+            message: Message::Binary(vec![0; 1 << 20]),
+            delay: Nanos::ZERO,
+            hold: false,
+        };
+        let added = std::iter::from_fn(|| outbox.add(piece(), Nanos::ZERO).ok());
+        assert_eq!(added.take(1_000).count(), (OUTGOING_BYTES >> 20) - 1);
+        let mut outbox = Outbox::new(Nanos::ZERO);
+        for _ in 0..10_000 {
+            outbox.add(piece(), Nanos::ZERO).unwrap();
+            outbox.take(Nanos::ZERO).unwrap();
+        }
+        let empty = || outgoing("", 0, false);
+        let added = std::iter::from_fn(|| outbox.add(empty(), Nanos::ZERO).ok());
+        assert!(added.take(10_000_000).count() < OUTGOING_BYTES / MESSAGE_BYTES + 1);
+    }
+}

@@ -1,0 +1,468 @@
+//! WebSockets (RFC 6455), the client's side: messages in both directions over a connection whose
+//! HTTP/1.1 ended with a [`handshake`].
+//!
+//! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
+//! ([`Pipe`]). What one read of the socket gives is passed to it at once and emptied of whole
+//! messages before the socket is read again, so a message has the instant of the read that completed
+//! it, however the library reads. Writing never waits inside the library either, so a server that
+//! does not read does not keep this side from reading.
+
+pub mod handshake;
+
+use std::io::{self, Read, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tungstenite::error::{Error, ProtocolError};
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tungstenite::{Utf8Bytes, protocol};
+
+use super::http1::{self, BUFFER, READS_IN_A_ROW};
+use super::poller::Readiness;
+use super::stamp::{Marks, Wire};
+use super::{Broke, Opened};
+use model::frame::FRAME_BYTES;
+use model::units::Nanos;
+
+/// The name of the frame of a text message.
+pub const TEXT: &str = "text";
+/// The name of the frame of a binary message.
+pub const BINARY: &str = "binary";
+/// The name of the frame that says that the server closed the WebSocket.
+pub const CLOSE: &str = "close";
+
+/// Bytes that the library reads from memory at once. Each connection has a buffer of this size.
+const LIBRARY_BYTES: usize = 4 << 10;
+/// Most bytes of answers to pings that wait until the server reads: as pings may come without end,
+/// later ones are answered in place of earlier ones.
+const PONG_BYTES: usize = 4 << 10;
+/// The largest buffer that is kept from one read or message to the next.
+const KEPT_BYTES: usize = 4 << 10;
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A text message.
+    Text(String),
+    /// A binary message.
+    Binary(Vec<u8>),
+}
+
+impl Message {
+    /// Returns the length of its content, in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Message::Text(text) => text.len(),
+            Message::Binary(bytes) => bytes.len(),
+        }
+    }
+
+    /// True if it has no content.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Receives the messages of a server: when each was complete, the name of its frame ([`TEXT`],
+/// [`BINARY`] or [`CLOSE`]), and its bytes.
+pub trait Incoming {
+    /// Takes a message.
+    fn message(&mut self, at: Nanos, name: &'static str, bytes: &[u8]);
+}
+
+/// The close that a server sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The server's code; absent if it gave none.
+    pub code: Option<u16>,
+    /// Its reason; may be empty.
+    pub reason: String,
+}
+
+/// One WebSocket, after the handshake.
+pub struct WebSocket<Io: AsyncRead + AsyncWrite + Unpin> {
+    io: Io,
+    wire: Rc<Wire>,
+    readiness: Option<Rc<Readiness>>,
+    protocol: protocol::WebSocket<Pipe>,
+    /// True if bytes that were written may lie in a buffer above the socket, such as that of TLS.
+    is_unflushed: bool,
+    /// The reason why nothing can be written any more.
+    unwritable: Option<String>,
+    /// True if either side has closed it, or it broke.
+    is_over: bool,
+    /// Bytes that came since the last whole message.
+    partial: usize,
+}
+
+/// The two directions of a connection, in memory.
+#[derive(Default)]
+struct Pipe {
+    incoming: Vec<u8>,
+    /// The number of incoming bytes that the library has taken.
+    taken: usize,
+    /// True if the server's direction has ended.
+    has_ended: bool,
+    outgoing: Vec<u8>,
+    /// The number of outgoing bytes that the socket has taken.
+    written: usize,
+    /// True while a message is put into it, which is taken whatever waits before it.
+    is_open: bool,
+}
+
+impl Read for Pipe {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = &self.incoming[self.taken..];
+        if left.is_empty() {
+            return match self.has_ended {
+                true => Ok(0),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            };
+        }
+        let length = left.len().min(into.len());
+        into[..length].copy_from_slice(&left[..length]);
+        self.taken += length;
+        if self.taken == self.incoming.len() {
+            self.taken = 0;
+            empty(&mut self.incoming);
+        }
+        Ok(length)
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_open && self.waiting() >= PONG_BYTES {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.outgoing.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Pipe {
+    /// The number of outgoing bytes that the socket has not taken.
+    fn waiting(&self) -> usize {
+        self.outgoing.len() - self.written
+    }
+}
+
+/// Empties a buffer, and gives its memory back if it is large.
+fn empty(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > KEPT_BYTES {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+}
+
+/// The configuration of the library where messages of so many bytes may be put.
+fn config(message: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(LIBRARY_BYTES)
+        .write_buffer_size(0)
+        // With room for a frame's own head.
+        .max_write_buffer_size(message.saturating_add(PONG_BYTES))
+        .max_message_size(Some(FRAME_BYTES))
+        .max_frame_size(Some(FRAME_BYTES))
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
+    /// Over a connection on which the server agreed to it. `early` are bytes that were read with the
+    /// head of its reply.
+    pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
+        let pipe = Pipe {
+            incoming: early,
+            ..Pipe::default()
+        };
+        WebSocket {
+            io: opened.io,
+            wire: opened.wire,
+            readiness: opened.readiness,
+            partial: pipe.incoming.len(),
+            protocol: protocol::WebSocket::from_raw_socket(pipe, Role::Client, Some(config(0))),
+            is_unflushed: false,
+            unwritable: None,
+            is_over: false,
+        }
+    }
+
+    /// Returns the readiness of its socket; absent if a task must wait for it.
+    pub fn readiness(&self) -> Option<&Rc<Readiness>> {
+        self.readiness.as_ref()
+    }
+
+    /// Returns when bytes last arrived.
+    pub fn last_read(&self) -> Nanos {
+        self.wire.read_at()
+    }
+
+    /// Returns the memory that messages of the server take that are not complete, in bytes, more or
+    /// less.
+    pub fn memory(&self) -> usize {
+        self.partial + self.protocol.get_ref().incoming.capacity()
+    }
+
+    /// True if another message can be put: nothing waits to be written before it.
+    pub fn has_room(&self) -> bool {
+        !self.is_over && self.unwritable.is_none() && self.protocol.get_ref().waiting() == 0
+    }
+
+    /// Puts a message, which is written with [`poll_write`](Self::poll_write).
+    ///
+    /// # Errors
+    /// If the WebSocket is closed.
+    pub fn put(&mut self, message: Message) -> Result<(), String> {
+        let length = message.len();
+        self.put_frame(length, |protocol| {
+            protocol.write(match message {
+                Message::Text(text) => protocol::Message::text(text),
+                Message::Binary(bytes) => protocol::Message::binary(bytes),
+            })
+        })
+    }
+
+    fn put_frame(
+        &mut self,
+        length: usize,
+        put: impl FnOnce(&mut protocol::WebSocket<Pipe>) -> Result<(), Error>,
+    ) -> Result<(), String> {
+        self.protocol.set_config(|own| *own = config(length));
+        self.protocol.get_mut().is_open = true;
+        let put = put(&mut self.protocol).and_then(|()| self.protocol.flush());
+        self.protocol.get_mut().is_open = false;
+        self.protocol.set_config(|own| *own = config(0));
+        put.map_err(|error| error.to_string())
+    }
+
+    /// Writes what waits; ready when the socket has everything. Also answers pings.
+    ///
+    /// # Errors
+    /// Why the socket takes nothing more. What the server still says can be read.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
+        if self.unwritable.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        let written = self.poll_write_all(cx);
+        Poll::Ready(ready!(written).map_err(|error| {
+            let what = http1::broken(&error);
+            self.unwritable = Some(what.clone());
+            what
+        }))
+    }
+
+    fn poll_write_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let pipe = self.protocol.get_mut();
+            if pipe.waiting() == 0 {
+                pipe.written = 0;
+                empty(&mut pipe.outgoing);
+                // An answer to a ping that found no room. That the WebSocket is closed is seen when
+                // it is read.
+                let _ = self.protocol.flush();
+            }
+            let pipe = self.protocol.get_mut();
+            if pipe.waiting() == 0 {
+                break;
+            }
+            let bytes = &pipe.outgoing[pipe.written..];
+            match ready!(Pin::new(&mut self.io).poll_write(cx, bytes))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => pipe.written += written,
+            }
+            self.is_unflushed = true;
+        }
+        if self.is_unflushed {
+            ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Passes on the messages that have come. Ready when the server has closed the WebSocket, or it
+    /// broke.
+    ///
+    /// # Errors
+    /// Why it broke. What is refused is no WebSocket, or too large.
+    pub fn poll_messages(
+        &mut self,
+        cx: &mut Context<'_>,
+        marks: &Marks,
+        incoming: &mut impl Incoming,
+    ) -> Poll<Result<Closed, Broke>> {
+        if let Some(closed) = self.pass_on(incoming)? {
+            return Poll::Ready(Ok(closed));
+        }
+        for _ in 0..READS_IN_A_ROW {
+            let pipe = self.protocol.get_mut();
+            let io = Pin::new(&mut self.io);
+            let read = BUFFER.with_borrow_mut(|buffer| {
+                let mut buffer = ReadBuf::new(buffer);
+                ready!(io.poll_read(cx, &mut buffer))?;
+                pipe.incoming.extend_from_slice(buffer.filled());
+                Poll::Ready(io::Result::Ok(buffer.filled().len()))
+            });
+            match ready!(read) {
+                Ok(0) => pipe.has_ended = true,
+                Ok(bytes) => {
+                    self.partial += bytes;
+                    self.wire.mark_read(marks);
+                }
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Err(self.lost(http1::broken(&error))));
+                }
+            }
+            if let Some(closed) = self.pass_on(incoming)? {
+                return Poll::Ready(Ok(closed));
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Passes on the whole messages among the bytes that have come.
+    fn pass_on(&mut self, incoming: &mut impl Incoming) -> Result<Option<Closed>, Broke> {
+        let at = self.wire.read_at();
+        loop {
+            match self.protocol.read() {
+                Ok(protocol::Message::Text(text)) => incoming.message(at, TEXT, text.as_bytes()),
+                Ok(protocol::Message::Binary(bytes)) => incoming.message(at, BINARY, &bytes),
+                Ok(protocol::Message::Close(close)) => {
+                    self.is_over = true;
+                    let closed = Closed::new(close.as_ref());
+                    incoming.message(at, CLOSE, &closed.bytes());
+                    return Ok(Some(closed));
+                }
+                // The library answers pings; it gives no frames that are not messages.
+                Ok(_) => continue,
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(self.broken(&error)),
+            }
+            self.partial = self.protocol.get_ref().incoming.len();
+        }
+    }
+
+    /// Ends the WebSocket for what the library found, and tells the server.
+    fn broken(&mut self, error: &Error) -> Broke {
+        let (code, what) = match error {
+            Error::ConnectionClosed
+            | Error::AlreadyClosed
+            | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                self.is_over = true;
+                let what = "the connection ended without the WebSocket being closed";
+                return self.lost(what.to_owned());
+            }
+            Error::Capacity(_) => (
+                CloseCode::Size,
+                format!(
+                    "a message of the server is larger than {} MiB",
+                    FRAME_BYTES >> 20
+                ),
+            ),
+            Error::Utf8(_) => (
+                CloseCode::Invalid,
+                "a text message of the server is not UTF-8".to_owned(),
+            ),
+            error => (
+                CloseCode::Protocol,
+                format!("what the server sends is no WebSocket: {error}"),
+            ),
+        };
+        self.close(code);
+        Broke::Refused(what)
+    }
+
+    /// The connection broke. Where sending had failed before, that says more.
+    fn lost(&mut self, what: String) -> Broke {
+        Broke::Connection(match &self.unwritable {
+            Some(why) => format!("sending failed: {why}; then {what}"),
+            None => what,
+        })
+    }
+
+    /// Says that nothing more is sent, with this code. Does nothing where either side has closed.
+    fn close(&mut self, code: CloseCode) {
+        if std::mem::replace(&mut self.is_over, true) {
+            return;
+        }
+        let frame = CloseFrame {
+            code,
+            reason: Utf8Bytes::default(),
+        };
+        // Whether it can be written is seen when it is.
+        let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
+    }
+
+    /// Says that the exchange is complete, and waits for the server to say the same. What it sends
+    /// until then is left out.
+    pub async fn leave(mut self) {
+        struct Nothing;
+        impl Incoming for Nothing {
+            fn message(&mut self, _: Nanos, _: &'static str, _: &[u8]) {}
+        }
+        let marks = Marks::default();
+        self.close(CloseCode::Normal);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(Err(_)) = self.poll_write(cx) {
+                return Poll::Ready(());
+            }
+            self.poll_messages(cx, &marks, &mut Nothing).map(drop)
+        })
+        .await;
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> Drop for WebSocket<Io> {
+    /// A WebSocket that is given up is closed too, as far as the socket takes it at once.
+    fn drop(&mut self) {
+        self.close(CloseCode::Away);
+        let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+impl Closed {
+    fn new(frame: Option<&CloseFrame>) -> Self {
+        Closed {
+            code: frame.map(|frame| frame.code.into()),
+            reason: frame.map_or_else(String::new, |frame| frame.reason.as_str().to_owned()),
+        }
+    }
+
+    /// The bytes of its frame: the code, with the higher byte first, and the reason.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some(code) = self.code {
+            bytes.extend(code.to_be_bytes());
+            bytes.extend(self.reason.as_bytes());
+        }
+        bytes
+    }
+
+    /// True if the server closed as one does who has said everything: with the code 1000 or 1001, or
+    /// without one.
+    pub fn is_regular(&self) -> bool {
+        matches!(self.code, None | Some(1000 | 1001))
+    }
+}
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.code {
+            None => f.write_str("without a code"),
+            Some(code) if self.reason.is_empty() => write!(f, "with code {code}"),
+            Some(code) => write!(f, "with code {code}: {}", self.reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

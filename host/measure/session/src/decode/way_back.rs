@@ -1,0 +1,85 @@
+//! The way back from decoding to the reader of one exchange, where what came decides what is sent
+//! next. Other exchanges have none.
+
+use std::sync::OnceLock;
+use std::thread::Thread;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use load::drive::demand::{Demand, Kind, Outgoing};
+use load::transport::websocket::Message;
+use model::units::Nanos;
+use plugins::backend::{self, Meaning, SocketMessage};
+
+/// The way back, if the exchange has one.
+#[derive(Default)]
+pub(super) struct WayBack(OnceLock<Open>);
+
+struct Open {
+    /// The number of the exchange's target.
+    target: u32,
+    kind: Kind,
+    reader: UnboundedSender<Demand>,
+    /// The reader's thread, which may be napping.
+    thread: Thread,
+}
+
+impl WayBack {
+    /// Opens it to the reader that runs on the calling thread.
+    pub(super) fn open(&self, target: u32, kind: Kind) -> UnboundedReceiver<Demand> {
+        let (reader, demands) = unbounded_channel();
+        let thread = std::thread::current();
+        let _ = self.0.set(Open {
+            target,
+            kind,
+            reader,
+            thread,
+        });
+        demands
+    }
+
+    /// True if the exchange has one.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// The kind of the exchange, if it has one.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.0.get().map(|open| open.kind)
+    }
+
+    /// The number of the exchange's target, if it has one.
+    pub(super) fn target(&self) -> Option<u32> {
+        self.0.get().map(|open| open.target)
+    }
+
+    /// Tells the reader something.
+    pub(super) fn send(&self, demand: Demand) {
+        if let Some(Open { reader, thread, .. }) = self.0.get() {
+            // A reader that is gone has given the exchange up.
+            let _ = reader.send(demand);
+            thread.unpark();
+        }
+    }
+}
+
+/// A message of a backend, to be sent.
+pub(crate) fn outgoing(outgoing: backend::Outgoing) -> Outgoing {
+    Outgoing {
+        message: match outgoing.message {
+            SocketMessage::Text(text) => Message::Text(text),
+            SocketMessage::Binary(bytes) => Message::Binary(bytes),
+        },
+        delay: Nanos(outgoing.delay),
+        hold: outgoing.hold,
+    }
+}
+
+/// What a meaning demands of the reader; gives it back if it demands nothing.
+pub(super) fn demanded(meaning: Meaning) -> Result<Demand, Meaning> {
+    match meaning {
+        Meaning::Send(message) => Ok(Demand::Send(outgoing(message))),
+        Meaning::Proceed => Ok(Demand::Proceed),
+        other => Err(other),
+    }
+}

@@ -1,0 +1,209 @@
+//! `/v1/realtime`, a WebSocket whose messages are JSON: speech is sent in pieces, as fast as it is
+//! spoken or at once, and the answer comes as text or sound.
+//!
+//! [`vllm`] has the events of vLLM, which transcribes, [`openai`] those of OpenAI, which answers;
+//! [`sound`] cuts the sound of a sample into pieces.
+#![deny(unsafe_code)]
+
+mod openai;
+mod sound;
+mod vllm;
+
+use runner_plugin::dialect::openai as http;
+use runner_plugin::{
+    Backend, Call, Control, Credentials, Earlier, Error, Frame, Meaning, Outgoing, Request, Sample,
+    Settings, Socket, check_prefix,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The user's configuration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Config {
+    /// The server's events: `vllm` (one sound is transcribed) or `openai` (a conversation, with sound
+    /// or without, is answered).
+    api: Api,
+    /// The path before `/realtime` and `/models`, below the target's URL.
+    prefix: String,
+    /// When sound is sent: `spoken` (each piece when it would have been spoken, so that a sound takes
+    /// as long as it lasts) or `at-once`.
+    pace: Pace,
+    /// The length of a piece of sound, in milliseconds, from 1 to 10000.
+    piece: u32,
+    /// What the model answers with, of `openai`: `text`, or `audio` with its transcript.
+    output: Modality,
+    /// The voice that the model answers in, of `openai` with `audio`. By default the server's.
+    voice: Option<String>,
+}
+
+/// A server's events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// Those of vLLM.
+    #[default]
+    Vllm,
+    /// Those of OpenAI's Realtime API.
+    Openai,
+}
+
+/// When sound is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// Each piece when it would have been spoken.
+    #[default]
+    Spoken,
+    /// One piece after the other.
+    AtOnce,
+}
+
+/// What a model answers with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Modality {
+    /// Text.
+    #[default]
+    Text,
+    /// Sound, and its transcript.
+    Audio,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            api: Api::Vllm,
+            prefix: "/v1".to_owned(),
+            pace: Pace::Spoken,
+            piece: 100,
+            output: Modality::Text,
+            voice: None,
+        }
+    }
+}
+
+/// The longest piece, in milliseconds.
+const LONGEST_PIECE: u32 = 10_000;
+
+/// The backend.
+pub struct Realtime(Config);
+
+/// State of decoding a reply.
+#[derive(Default, Serialize, Deserialize)]
+pub struct State {
+    /// True if a piece of the text has come.
+    begun: bool,
+}
+
+impl Backend for Realtime {
+    type Config = Config;
+    type State = State;
+
+    fn open(mut config: Config) -> Result<Self, Error> {
+        check_prefix(&mut config.prefix).map_err(Error::InvalidConfig)?;
+        if !(1..=LONGEST_PIECE).contains(&config.piece) {
+            return Err(Error::InvalidConfig(format!(
+                "key `piece`: {} ms is not from 1 to {LONGEST_PIECE}",
+                config.piece
+            )));
+        }
+        if config.api == Api::Vllm && (config.output == Modality::Audio || config.voice.is_some()) {
+            return Err(Error::InvalidConfig(
+                "keys `output` and `voice`: vLLM's /v1/realtime answers with text; set api = \"openai\", or leave them \
+                 out"
+                    .to_owned(),
+            ));
+        }
+        Ok(Realtime(config))
+    }
+
+    fn default_url(&self) -> String {
+        match self.0.api {
+            Api::Vllm => "http://127.0.0.1:8000".to_owned(),
+            Api::Openai => "https://api.openai.com".to_owned(),
+        }
+    }
+
+    fn credentials(&self) -> Credentials {
+        Credentials::bearer(match self.0.api {
+            Api::Vllm => "VLLM_API_KEY",
+            Api::Openai => "OPENAI_API_KEY",
+        })
+    }
+
+    fn control(&self, what: Control) -> Option<Request> {
+        match what {
+            Control::ListModels => Some(http::list_models(&self.0.prefix)),
+            Control::Health if self.0.api == Api::Vllm => Some(Request::get("/health")),
+            Control::Health | Control::FlushCache | Control::Metrics => None,
+        }
+    }
+
+    fn start(
+        &self,
+        sample: &Sample,
+        settings: &Settings,
+        _earlier: Option<&Earlier>,
+    ) -> Result<Call, Error> {
+        let path = format!("{}/realtime", self.0.prefix);
+        if !settings.streaming {
+            return Err(Error::InvalidConfig(format!(
+                "key `request.stream`: {path} always streams; leave out --disable-stream"
+            )));
+        }
+        let (query, messages) = match self.0.api {
+            Api::Vllm => (
+                String::new(),
+                vllm::messages(&self.0, &path, sample, settings)?,
+            ),
+            Api::Openai => (
+                format!("?model={}", Request::segment(settings.model_for(sample))),
+                openai::messages(&self.0, &path, sample, settings)?,
+            ),
+        };
+        Ok(Call::Socket(Socket {
+            path: format!("{path}{query}"),
+            headers: Vec::new(),
+            messages,
+        }))
+    }
+
+    fn decode(
+        &self,
+        state: &mut State,
+        frame: &Frame<'_>,
+        events: &mut Vec<Meaning>,
+    ) -> Result<(), Error> {
+        match (frame.name, self.0.api) {
+            // Why it was closed is the host's to say.
+            (Some("close"), _) => Ok(()),
+            (Some("text"), Api::Vllm) => vllm::decode(state, frame.data, events),
+            (Some("text"), Api::Openai) => openai::decode(state, frame.data, events),
+            _ => Err(Error::Protocol(
+                "the server sent a binary message, and events of /v1/realtime are text".to_owned(),
+            )),
+        }
+    }
+}
+
+/// An event to send, as a message.
+fn event(event: &runner_plugin::Body) -> Outgoing {
+    Outgoing::text(String::from_utf8_lossy(&event.to_bytes()))
+}
+
+/// The events that send a sound, in pieces.
+fn appended(config: &Config, pieces: impl Iterator<Item = sound::Piece>) -> Vec<Outgoing> {
+    let append = |piece: sound::Piece| {
+        let mut body = runner_plugin::Body::new();
+        body.set("type", "input_audio_buffer.append");
+        body.set("audio", piece.base64);
+        match config.pace {
+            Pace::Spoken => event(&body).after(piece.nanoseconds),
+            Pace::AtOnce => event(&body),
+        }
+    };
+    pieces.map(append).collect()
+}
+
+runner_plugin::export_backend!(Realtime);

@@ -1,0 +1,120 @@
+//! The events of vLLM's `/v1/realtime`, which transcribes one sound while it is sent
+//! (`vllm/entrypoints/openai/realtime`).
+//!
+//! The server says `session.created`; then it is told the model, to begin (`commit`), the sound in
+//! pieces, and that there is no more (`commit` with `final`).
+
+use runner_plugin::dialect::{explain, frames};
+use runner_plugin::{
+    Body, Error, Meaning, Outgoing, Output, Part, Prompt, Sample, Setting, Settings, Usage,
+};
+use serde::Deserialize;
+
+use super::{Config, State, appended, event, sound};
+
+/// Samples a second.
+const RATE: u32 = 16_000;
+
+/// The settings that the API has no field for. It decodes greedily.
+const NEVER: [Setting; 10] = [
+    Setting::IgnoreEos,
+    Setting::MinOutputTokens,
+    Setting::TopP,
+    Setting::TopK,
+    Setting::MinP,
+    Setting::FrequencyPenalty,
+    Setting::PresencePenalty,
+    Setting::RepetitionPenalty,
+    Setting::Seed,
+    Setting::Stop,
+];
+
+/// What is sent for a sample with one sound.
+pub fn messages(
+    config: &Config,
+    path: &str,
+    sample: &Sample,
+    settings: &Settings,
+) -> Result<Vec<Outgoing>, Error> {
+    settings.refuse(sample, path, &NEVER)?;
+    if settings.sampling.temperature.is_some_and(|own| own != 0.0) {
+        settings.refuse(sample, path, &[Setting::Temperature])?;
+    }
+    let media = heard(path, sample)?;
+    let samples = sound::samples(sample, media, path, RATE)?;
+    let mut update = Body::new();
+    update.set("type", "session.update");
+    update.set("model", settings.model_for(sample));
+    settings.lay_over(&mut update, sample)?;
+    let mut commit = Body::new();
+    commit.set("type", "input_audio_buffer.commit");
+    let mut messages = vec![event(&update).held(), event(&commit)];
+    messages.extend(appended(
+        config,
+        sound::pieces(&samples, RATE, config.piece),
+    ));
+    commit.set("final", true);
+    messages.push(event(&commit));
+    Ok(messages)
+}
+
+/// The one sound of a sample.
+fn heard<'s>(path: &str, sample: &'s Sample) -> Result<&'s runner_plugin::Media, Error> {
+    let parts = match &sample.prompt {
+        Prompt::Messages(messages) => messages.iter().flat_map(|message| &message.parts).collect(),
+        _ => Vec::new(),
+    };
+    match parts[..] {
+        [Part::Audio(media)] => Ok(media),
+        _ => Err(Error::InvalidConfig(format!(
+            "key `api`: vLLM's {path} takes one sound and no text, and sample {} is something else; name a dataset of \
+             sounds, such as datasets/speech.wasm, or set api = \"openai\"",
+            sample.id
+        ))),
+    }
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    delta: Option<String>,
+    text: Option<String>,
+    usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    prompt_tokens: Option<u32>,
+    completion_tokens: Option<u32>,
+}
+
+/// Appends the events of one message.
+pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Result<(), Error> {
+    let event: Event = frames::json(data, "an event of vLLM's /v1/realtime")?;
+    match &*event.kind {
+        "session.created" => events.push(Meaning::Proceed),
+        "transcription.delta" => {
+            state.begun = true;
+            let delta = event.delta.unwrap_or_default();
+            events.push(Meaning::Text(Output::text(delta)));
+        }
+        "transcription.done" => {
+            // The text comes again, unless it did not come in pieces.
+            if !state.begun {
+                events.extend(event.text.map(|text| Meaning::Text(Output::text(text))));
+            }
+            events.extend(event.usage.map(|counts| {
+                Meaning::Usage(Usage {
+                    input_tokens: counts.prompt_tokens,
+                    output_tokens: counts.completion_tokens,
+                    ..Usage::default()
+                })
+            }));
+            events.push(Meaning::End);
+        }
+        "error" => events.push(Meaning::Failure(explain::in_band(data))),
+        _ => {}
+    }
+    Ok(())
+}
