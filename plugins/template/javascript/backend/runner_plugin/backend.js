@@ -286,6 +286,11 @@ export class Events {
     this.add("proceed");
   }
 
+  /** The reply has no end marker: it is complete when its body is. */
+  endsWithBody() {
+    this.add("ends-with-body");
+  }
+
   /** The end marker: the reply is complete. */
   end() {
     this.add("end");

@@ -197,6 +197,10 @@ class Events:
         """Over a WebSocket: the messages that are held may be sent, up to the next one that holds."""
         self._add(api.Meaning_Proceed())
 
+    def ends_with_body(self):
+        """The reply has no end marker: it is complete when its body is."""
+        self._add(api.Meaning_EndsWithBody())
+
     def end(self):
         """The end marker: the reply is complete."""
         self._add(api.Meaning_End())
