@@ -533,3 +533,41 @@ fn grpc_is_the_same_in_every_language() {
         run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
     }
 }
+
+/// Exchanges of several requests, and messages over a WebSocket.
+#[test]
+fn conversing_is_the_same_in_every_language() {
+    const FILES: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/authoring/conversing"
+    );
+    let files = Path::new(FILES);
+    for (language, entry, source) in [
+        (&PYTHON, "backend.py", "plugin.py"),
+        (&JAVASCRIPT, "plugin.js", "plugin.js"),
+        (&C, "plugin.c", "plugin.c"),
+    ] {
+        let Some(compiler) = language.compiler() else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut new = author(folder.path());
+        let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
+        run_patiently(new).with_code(0);
+        let project = folder.path().join("mine");
+        std::fs::copy(files.join(source), project.join(entry)).unwrap();
+        std::fs::remove_dir_all(project.join("cases")).unwrap();
+        for case in ["steps", "socket"] {
+            let path = project.join("cases").join(case);
+            std::fs::create_dir_all(&path).unwrap();
+            for file in std::fs::read_dir(files.join("cases").join(case)).unwrap() {
+                let file = file.unwrap();
+                std::fs::copy(file.path(), path.join(file.file_name())).unwrap();
+            }
+        }
+        let mut build = author(folder.path());
+        build.env(language.variable, compiler);
+        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+        run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
+    }
+}

@@ -1,0 +1,4 @@
+text ready
+text more?
+text sound
+text done

@@ -1,0 +1,163 @@
+// A backend whose exchanges have several requests, or messages over a WebSocket.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner_backend.h"
+
+struct exports_backend_codec_t {
+  plugin_string_t path;
+};
+
+static const option OPTIONS[] = {
+    {"path", OPTION_STRING, offsetof(exports_backend_codec_t, path), "\"/v1/chat/completions\"",
+     "The path of the engine's route, below the target's URL."},
+};
+#define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
+
+void exports_about_describe(exports_about_info_t *info) {
+  info->name = owned_text("mine");
+  info->version = owned_text("0.1.0");
+  info->summary = owned_text("Asks in several steps.");
+  info->config_schema = schema(OPTIONS, OPTIONS_LEN);
+}
+
+bool exports_backend_static_codec_open(types_json_t *config, exports_backend_own_codec_t *codec,
+                                       types_error_t *error) {
+  exports_backend_codec_t *opened = calloc(1, sizeof *opened);
+  if (!opened) abort();
+  if (!configured(config, OPTIONS, OPTIONS_LEN, opened, error)) {
+    free(opened);
+    return false;
+  }
+  *codec = exports_backend_codec_new(opened);
+  return true;
+}
+
+void exports_backend_codec_destructor(exports_backend_codec_t *codec) {
+  plugin_string_free(&codec->path);
+  free(codec);
+}
+
+void exports_backend_method_codec_default_url(exports_backend_codec_t *codec, plugin_string_t *url) {
+  *url = owned_text("http://127.0.0.1:8000");
+}
+
+bool exports_backend_method_codec_control(exports_backend_codec_t *codec, exports_backend_control_t what,
+                                          exports_backend_request_t *request) {
+  if (what == EXPORTS_BACKEND_CONTROL_HEALTH) get_request(request, "/health");
+  else if (what == EXPORTS_BACKEND_CONTROL_LIST_MODELS) get_request(request, "/v1/models");
+  else return false;
+  return true;
+}
+
+// The host adds the key, which a plugin never sees.
+void exports_backend_method_codec_credentials(exports_backend_codec_t *codec,
+                                              exports_backend_credentials_t *credentials) {
+  *credentials = (exports_backend_credentials_t){0};
+  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_BEARER;
+}
+
+bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, plugin_list_u8_t *body,
+                                              exports_backend_list_served_model_t *models, types_error_t *error) {
+  bool well = read_openai_models(slice_of_bytes(*body), models, error);
+  plugin_list_u8_free(body);
+  return well;
+}
+
+bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, plugin_list_u8_t *body,
+                                               exports_backend_list_reading_t *readings, types_error_t *error) {
+  plugin_list_u8_free(body);
+  *readings = (exports_backend_list_reading_t){0};
+  return true;
+}
+
+bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
+                                         types_settings_t *settings, exports_backend_earlier_t *earlier,
+                                         exports_backend_call_t *call, types_error_t *error) {
+  if (earlier) exports_backend_earlier_free(earlier);
+  if (is(slice_of_string(sample->prompt.val.text), "socket")) {
+    exports_backend_socket_t *socket = web_socket(call, "/v1/talk");
+    say(socket, slice_of("hello"))->hold = true;
+    say(socket, slice_of("bye"))->delay = 500000000;
+  } else {
+    buffer body = {0};
+    put(&body, "{}");
+    post_json(&first_step(call, EXPORTS_BACKEND_FRAMING_WHOLE)->request, slice_of("/v1/jobs"), &body);
+  }
+  types_sample_free(sample);
+  types_settings_free(settings);
+  return true;
+}
+
+void exports_backend_method_codec_framing(exports_backend_codec_t *codec, bool streaming,
+                                          exports_backend_framing_t *framing) {
+  framing->tag =
+      streaming ? EXPORTS_BACKEND_FRAMING_EVENT_STREAM : EXPORTS_BACKEND_FRAMING_WHOLE;
+}
+
+// The state of a reply is the context that came with its request.
+bool exports_backend_method_codec_begin(exports_backend_codec_t *codec, exports_backend_head_t *head,
+                                        plugin_list_u8_t *state, types_error_t *error) {
+  buffer context = {0};
+  put_slice(&context, slice_of_bytes(head->context));
+  *state = finished_bytes(&context);
+  exports_backend_head_free(head);
+  return true;
+}
+
+static void hear(slice said, events *events) {
+  if (is(said, "ready")) {
+    add(events, EXPORTS_BACKEND_MEANING_PROCEED);
+  } else if (is(said, "more?")) {
+    add_send(events, slice_of("more"));
+  } else if (is(said, "sound")) {
+    add_audio(events, 20);
+  } else if (is(said, "done")) {
+    add_plain_piece(events, EXPORTS_BACKEND_MEANING_TEXT, slice_of("heard"));
+    add(events, EXPORTS_BACKEND_MEANING_END);
+  }
+}
+
+static void read_frame(slice frame, slice name, slice context, events *events) {
+  if (is(name, "text")) {
+    hear(frame, events);
+  } else if (is(frame, "wait")) {
+    exports_backend_step_t *step = add_next(events, EXPORTS_BACKEND_FRAMING_WHOLE);
+    get_request(&step->request, "/v1/jobs/1");
+    step->delay = 500000000;
+    step->accepted.len = 1;
+    step->accepted.ptr = malloc(sizeof *step->accepted.ptr);
+    if (!step->accepted.ptr) abort();
+    step->accepted.ptr[0] = 404;
+    buffer job = {0};
+    put(&job, "job 1");
+    step->context = finished_bytes(&job);
+  } else if (is(frame, "done")) {
+    buffer answer = {0};
+    put(&answer, "answer of ");
+    put_slice(&answer, context);
+    add_plain_piece(events, EXPORTS_BACKEND_MEANING_TEXT, slice_of_buffer(&answer));
+    discard(&answer);
+    add(events, EXPORTS_BACKEND_MEANING_END);
+  }
+}
+
+bool exports_backend_method_codec_decode(exports_backend_codec_t *codec, plugin_list_u8_t *state,
+                                         exports_backend_frames_t *frames, exports_backend_decoded_t *result,
+                                         types_error_t *error) {
+  events events = {0};
+  buffer new_state = {0};
+  slice context = slice_of_bytes(*state);
+  for (; events.frame < frames->ends.len; events.frame++) {
+    read_frame(frame_at(frames, events.frame), name_of(frames, events.frame), context, &events);
+  }
+  put_slice(&new_state, context);
+  return decoded(true, &events, state, frames, &new_state, result);
+}
+
+void exports_backend_method_codec_explain(exports_backend_codec_t *codec, uint16_t status, plugin_list_u8_t *body,
+                                          exports_backend_refusal_t *refusal) {
+  read_refusal(status, slice_of_bytes(*body), refusal);
+  plugin_list_u8_free(body);
+}

@@ -1,0 +1,47 @@
+// A backend whose exchanges have several requests, or messages over a WebSocket.
+
+import { bytesOf, plate, textOf } from "./runner_plugin/index.js";
+import { Backend, get, post, socket, step, steps, text } from "./runner_plugin/backend.js";
+
+export const about = plate("mine", "0.1.0", "Asks in several steps.", {});
+
+class Codec extends Backend {
+  encode(sample) {
+    if (sample.prompt.val === "socket") {
+      return socket("/v1/talk", [text("hello", { hold: true }), text("bye", { seconds: 0.5 })]);
+    }
+    return steps(step(post("/v1/jobs", {}), "whole"));
+  }
+
+  start(head) {
+    return { context: textOf(head.context) };
+  }
+
+  read(frame, name, state, events) {
+    const said = textOf(frame);
+    if (name === "text") {
+      this.hear(said, events);
+    } else if (said === "wait") {
+      const options = { seconds: 0.5, accepted: [404], context: bytesOf("job 1") };
+      events.next(step(get("/v1/jobs/1"), "whole", options));
+    } else if (said === "done") {
+      events.text(`answer of ${state.context}`);
+      events.end();
+    }
+  }
+
+  hear(said, events) {
+    if (said === "ready") {
+      events.proceed();
+    } else if (said === "more?") {
+      events.send(text("more"));
+    } else if (said === "sound") {
+      events.audio(20);
+    } else if (said === "done") {
+      events.text("heard");
+      events.end();
+    }
+  }
+}
+
+export const backend = { Codec };

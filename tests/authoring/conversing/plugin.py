@@ -1,0 +1,49 @@
+"""A backend whose exchanges have several requests, or messages over a WebSocket."""
+
+from dataclasses import dataclass
+
+from runner_plugin import plate
+from runner_plugin.backend import Backend, api, get, post, socket, step, text
+
+WHOLE = api.Framing_Whole()
+
+
+@dataclass
+class Config:
+    pass
+
+
+About = plate("mine", "0.1.0", "Asks in several steps.", Config)
+
+
+class Codec(Backend):
+    Config = Config
+
+    def encode(self, sample, settings, earlier):
+        if sample.prompt.value == "socket":
+            return socket("/v1/talk", [text("hello", hold=True), text("bye", seconds=0.5)])
+        return step(post("/v1/jobs", {}), WHOLE)
+
+    def start(self, head):
+        return {"context": head.context.decode("utf-8", "replace")}
+
+    def read(self, frame, name, state, events):
+        if name == "text":
+            self.hear(frame, events)
+        elif frame == b"wait":
+            look = get("/v1/jobs/1")
+            events.next(step(look, WHOLE, seconds=0.5, accepted=[404], context=b"job 1"))
+        elif frame == b"done":
+            events.text(f"answer of {state['context']}")
+            events.end()
+
+    def hear(self, frame, events):
+        if frame == b"ready":
+            events.proceed()
+        elif frame == b"more?":
+            events.send(text("more"))
+        elif frame == b"sound":
+            events.audio(20)
+        elif frame == b"done":
+            events.text("heard")
+            events.end()
