@@ -87,7 +87,11 @@ fn the_files_on_the_page_are_those_that_cases_may_have() {
                 "reply.N.STATUS.EXT",
                 "reply.sse",
             ]));
-            input.extend(REPLIES[1..].iter().map(|ending| format!(".{ending}")));
+            // Messages of a WebSocket are no body, and have a row of their own.
+            input.extend(REPLIES[1..].iter().map(|ending| match *ending {
+                "ws" => "reply.ws".to_owned(),
+                ending => format!(".{ending}"),
+            }));
         }
         assert_eq!(listed("input"), input, "{}", kind.name());
         let expected = set(expectations(kind).iter().copied());
