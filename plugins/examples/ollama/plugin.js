@@ -11,6 +11,7 @@ import {
   parse,
   post,
   refusal,
+  single,
   string,
 } from "./runner_plugin/backend.js";
 
@@ -63,7 +64,7 @@ class Codec extends Backend {
     }
     if (settings.sampling.stop.length) options.stop = settings.sampling.stop;
     if (Object.keys(options).length) body.options = options;
-    return post(`/api/${this.config.route}`, extended(body, sample, settings));
+    return single(post(`/api/${this.config.route}`, extended(body, sample, settings)));
   }
 
   /** The fields of the body that hold the prompt. */
