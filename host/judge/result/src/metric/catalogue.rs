@@ -52,7 +52,7 @@ pub static CATALOGUE: &[Metric] = &[
     Metric {
         name: "ttft-from-input",
         unit: Milliseconds,
-        definition: "as ttft, but - the last message handed to the socket before the first output event instead of - sent; WebSockets only",
+        definition: "the output event of ttft - the last message handed to the socket before it; WebSockets only",
         equals: "in no other tool; the response latency of a conversation by voice, from the end of what was said",
         of: Answered,
         measure: One(|reading| reading.ttft_from_input()),
