@@ -358,7 +358,7 @@ export function binary(bytes, { seconds = 0, hold = false } = {}) {
   return { message: { tag: "binary", val: bytes }, delay: nanoseconds(seconds), hold };
 }
 
-const nanoseconds = (seconds) => BigInt(Math.round(seconds * 1e9));
+const nanoseconds = (seconds) => Math.round(seconds * 1e9);
 
 /** Merges the sample's own parameters over the body, and the user's extra body over those. */
 export function extended(body, sample, settings) {
