@@ -113,7 +113,7 @@ fn call(resolve: &Resolve, function: &Function) -> String {
     )
 }
 
-fn interface<'r>(resolve: &'r Resolve, name: &str) -> Option<InterfaceId> {
+fn interface(resolve: &Resolve, name: &str) -> Option<InterfaceId> {
     let mut all = resolve.interfaces.iter();
     all.find(|(_, one)| one.name.as_deref() == Some(name))
         .map(|(id, _)| id)

@@ -28,6 +28,7 @@ use runs::record::Recorder;
 use scenario::Scenario;
 use session::decode::failures::FailureLimit;
 use session::decode::inbox::Inboxes;
+use session::decode::steps::Routes;
 use session::decode::{Decoder, Shared};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
@@ -210,7 +211,11 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         dialect: resolved.parts.backend.open()?,
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),
-            resolved.parts.secrets.clone(),
+            Routes::new(
+                resolved.parts.places(),
+                Version::Http1,
+                resolved.parts.secrets.clone(),
+            ),
             Arc::default(),
             None,
             &backlog,

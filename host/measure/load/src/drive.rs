@@ -293,8 +293,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 (request, framing, course),
                 session.as_ref(),
                 (key, &reply),
-                (&trail, &mut inputs),
-                &halt,
+                (&trail, &mut inputs, &halt),
             );
             let mut talk = std::pin::pin!(talk);
             let mut given_up = LazyTimer::new(async {

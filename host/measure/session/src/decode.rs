@@ -361,16 +361,21 @@ impl Decoder {
             if answer.whole {
                 break;
             }
-            let meaning = match way_back::demanded(meaning) {
-                Ok(demand) => {
-                    self.demand(answer, demand)?;
+            let meaning = match meaning {
+                Meaning::Send(message) => {
+                    let message = way_back::outgoing(message);
+                    self.demand(answer, Demand::Send(message))?;
                     continue;
                 }
-                Err(Meaning::Next(step)) => {
+                Meaning::Proceed => {
+                    self.demand(answer, Demand::Proceed)?;
+                    continue;
+                }
+                Meaning::Next(step) => {
                     self.name(answer, step)?;
                     continue;
                 }
-                Err(meaning) => meaning,
+                meaning => meaning,
             };
             let Some(event) = answer.add(frames.at(frame), meaning) else {
                 continue;

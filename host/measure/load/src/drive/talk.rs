@@ -111,8 +111,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         (request, framing, course): (Request, Framing, Course),
         session: Option<&Arc<str>>,
         (key, reply): (u64, &Rc<dyn Reply>),
-        (trail, inputs): (&Trail, &mut Option<Inputs>),
-        halt: &Abort,
+        (trail, inputs, halt): (&Trail, &mut Option<Inputs>, &Abort),
     ) -> End {
         if let Course::Socket(messages) = course {
             let inputs = inputs.insert(Inputs::default());

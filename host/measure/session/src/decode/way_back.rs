@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use load::drive::demand::{Demand, Kind, Outgoing};
 use load::transport::websocket::Message;
 use model::units::Nanos;
-use plugins::backend::{self, Meaning, SocketMessage};
+use plugins::backend::{self, SocketMessage};
 
 /// The way back, if the exchange has one.
 #[derive(Default)]
@@ -72,14 +72,5 @@ pub(crate) fn outgoing(outgoing: backend::Outgoing) -> Outgoing {
         },
         delay: Nanos(outgoing.delay),
         hold: outgoing.hold,
-    }
-}
-
-/// What a meaning demands of the reader; gives it back if it demands nothing.
-pub(super) fn demanded(meaning: Meaning) -> Result<Demand, Meaning> {
-    match meaning {
-        Meaning::Send(message) => Ok(Demand::Send(outgoing(message))),
-        Meaning::Proceed => Ok(Demand::Proceed),
-        other => Err(other),
     }
 }

@@ -242,7 +242,7 @@ pub fn decode(
         Some("speech.audio.delta") => {
             let sound = event.audio.ok_or_else(|| wrong(data, "it has no audio"))?;
             let sound = Media::of_base64("", &sound);
-            let sound = sound.ok_or_else(|| wrong(data, &"its audio is not base64"))?;
+            let sound = sound.ok_or_else(|| wrong(data, "its audio is not base64"))?;
             reply.hear(options, &sound.bytes, events);
         }
         Some("speech.audio.done") => {
