@@ -467,70 +467,77 @@ fn sessions_and_references_are_the_same_in_every_language() {
     }
 }
 
+/// Makes a project of a backend in a language, has its cases put into it, builds it, and tests it.
+fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) {
+    let Some(compiler) = language.compiler() else {
+        return;
+    };
+    let (entry, source) = match language.word {
+        "python" => ("backend.py", "plugin.py"),
+        "javascript" => ("plugin.js", "plugin.js"),
+        _ => ("plugin.c", "plugin.c"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = author(folder.path());
+    let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
+    run_patiently(new).with_code(0);
+    let project = folder.path().join("mine");
+    std::fs::copy(files.join(source), project.join(entry)).unwrap();
+    std::fs::remove_dir_all(project.join("cases")).unwrap();
+    put_cases(&project.join("cases"));
+    let mut build = author(folder.path());
+    build.env(language.variable, compiler);
+    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
+}
+
 /// Messages of Protocol Buffers and calls of gRPC without generated code. What is expected was
 /// written by Google's own library for Python, from `t.proto`.
 #[test]
 fn grpc_is_the_same_in_every_language() {
     const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/authoring/grpc");
     let files = Path::new(FILES);
-    for (language, entry, source) in [
-        (&PYTHON, "backend.py", "plugin.py"),
-        (&JAVASCRIPT, "plugin.js", "plugin.js"),
-        (&C, "plugin.c", "plugin.c"),
-    ] {
-        let Some(compiler) = language.compiler() else {
-            continue;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let mut new = author(folder.path());
-        let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
-        run_patiently(new).with_code(0);
-        let project = folder.path().join("mine");
-        std::fs::copy(files.join(source), project.join(entry)).unwrap();
-        std::fs::remove_dir_all(project.join("cases")).unwrap();
-        for (case, reply, events, error) in [
-            (
-                "answered",
-                "reply.grpc",
-                "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"Hé -3 0.25 0.5 -7 200\",\"tokens\":2},\n  \
-                 {\"frame\":1,\"kind\":\"text\",\"text\":\"! 1099511627776 -1.5 2 9 0\",\"tokens\":1},\n  \
-                 {\"frame\":2,\"kind\":\"end\"}\n]\n",
-                None,
-            ),
-            (
-                "refused",
-                "failed.grpc",
-                "[\n  {\"frame\":0,\"kind\":\"failure\",\"reason\":\"overloaded\",\"message\":\
-                 \"RESOURCE_EXHAUSTED (8): the queue is full\"}\n]\n",
-                None,
-            ),
-            (
-                "broken",
-                "broken.grpc",
-                "[]\n",
-                Some(
-                    "protocol: a message of Protocol Buffers that ends in the middle of a field\n",
-                ),
-            ),
-        ] {
-            let path = project.join("cases").join(case);
-            let write = |file: &str, text: &str| std::fs::write(path.join(file), text).unwrap();
-            std::fs::create_dir_all(&path).unwrap();
-            write(
-                "sample.json",
-                r#"{"id": "1", "prompt": {"text": "Grüß dich"}}"#,
-            );
-            write("events.json", events);
-            if let Some(error) = error {
-                write("error.txt", error);
+    let cases = [
+        (
+            "answered",
+            "reply.grpc",
+            "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"Hé -3 0.25 0.5 -7 200\",\"tokens\":2},\n  \
+             {\"frame\":1,\"kind\":\"text\",\"text\":\"! 1099511627776 -1.5 2 9 0\",\"tokens\":1},\n  \
+             {\"frame\":2,\"kind\":\"end\"}\n]\n",
+            None,
+        ),
+        (
+            "refused",
+            "failed.grpc",
+            "[\n  {\"frame\":0,\"kind\":\"failure\",\"reason\":\"overloaded\",\"message\":\
+             \"RESOURCE_EXHAUSTED (8): the queue is full\"}\n]\n",
+            None,
+        ),
+        (
+            "broken",
+            "broken.grpc",
+            "[]\n",
+            Some("protocol: a message of Protocol Buffers that ends in the middle of a field\n"),
+        ),
+    ];
+    for language in [&PYTHON, &JAVASCRIPT, &C] {
+        builds_and_passes(language, files, |folder| {
+            for (case, reply, events, error) in cases {
+                let path = folder.join(case);
+                let write = |file: &str, text: &str| std::fs::write(path.join(file), text).unwrap();
+                std::fs::create_dir_all(&path).unwrap();
+                write(
+                    "sample.json",
+                    r#"{"id": "1", "prompt": {"text": "Grüß dich"}}"#,
+                );
+                write("events.json", events);
+                if let Some(error) = error {
+                    write("error.txt", error);
+                }
+                std::fs::copy(files.join("request.http"), path.join("request.http")).unwrap();
+                std::fs::copy(files.join(reply), path.join("reply.grpc")).unwrap();
             }
-            std::fs::copy(files.join("request.http"), path.join("request.http")).unwrap();
-            std::fs::copy(files.join(reply), path.join("reply.grpc")).unwrap();
-        }
-        let mut build = author(folder.path());
-        build.env(language.variable, compiler);
-        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
-        run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
+        });
     }
 }
 
@@ -542,32 +549,16 @@ fn conversing_is_the_same_in_every_language() {
         "/../../tests/authoring/conversing"
     );
     let files = Path::new(FILES);
-    for (language, entry, source) in [
-        (&PYTHON, "backend.py", "plugin.py"),
-        (&JAVASCRIPT, "plugin.js", "plugin.js"),
-        (&C, "plugin.c", "plugin.c"),
-    ] {
-        let Some(compiler) = language.compiler() else {
-            continue;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let mut new = author(folder.path());
-        let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
-        run_patiently(new).with_code(0);
-        let project = folder.path().join("mine");
-        std::fs::copy(files.join(source), project.join(entry)).unwrap();
-        std::fs::remove_dir_all(project.join("cases")).unwrap();
-        for case in ["steps", "socket"] {
-            let path = project.join("cases").join(case);
-            std::fs::create_dir_all(&path).unwrap();
-            for file in std::fs::read_dir(files.join("cases").join(case)).unwrap() {
-                let file = file.unwrap();
-                std::fs::copy(file.path(), path.join(file.file_name())).unwrap();
+    for language in [&PYTHON, &JAVASCRIPT, &C] {
+        builds_and_passes(language, files, |folder| {
+            for case in ["steps", "socket"] {
+                let path = folder.join(case);
+                std::fs::create_dir_all(&path).unwrap();
+                for file in std::fs::read_dir(files.join("cases").join(case)).unwrap() {
+                    let file = file.unwrap();
+                    std::fs::copy(file.path(), path.join(file.file_name())).unwrap();
+                }
             }
-        }
-        let mut build = author(folder.path());
-        build.env(language.variable, compiler);
-        run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
-        run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
+        });
     }
 }
