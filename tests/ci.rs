@@ -11,7 +11,6 @@ mod github;
 mod gitlab;
 mod scripts;
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::lacking;
+use crate::support::port;
 use crate::support::process::runner;
 
 /// The token that comments, which no file and no log may hold.
@@ -75,8 +75,7 @@ impl Checkout {
             .arg(folder.path())
             .status();
         assert!(copied.unwrap().success());
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port().to_string();
+        let port = port::free().to_string();
         let checkout = Checkout { folder };
         for file in [
             "engine.sh",

@@ -20,7 +20,6 @@ mod roles;
 mod shown;
 mod starters;
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,6 +28,7 @@ use model::units::Nanos;
 use runs::folder::RunFolder;
 use tempfile::TempDir;
 
+use crate::support::port;
 use crate::support::process::{Mock, Process, run_patiently, runner, words};
 
 /// Two hundred requests in five seconds, and a scenario that only rank 0 has.
@@ -72,13 +72,12 @@ impl Fleet {
     fn against(size: u32, mock: Mock) -> Self {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("together.toml"), SCENARIO).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Fleet {
             folder,
             mock,
             engine: "127.0.0.1".to_owned(),
             coordinator: "127.0.0.1".to_owned(),
-            port: listener.local_addr().unwrap().port(),
+            port: port::free(),
             size,
             token: "0123456789abcdef".repeat(4),
         }

@@ -12,7 +12,6 @@ mod blocks;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +22,7 @@ use tempfile::TempDir;
 
 use crate::support::lacking;
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
+use crate::support::port;
 use crate::support::process::{PROJECTS, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
@@ -90,7 +90,7 @@ impl Reader {
         for digit in 0..10 {
             let port = format!("{PORTS}{digit}");
             if script.contains(&port) {
-                let free = free_port().to_string();
+                let free = port::free().to_string();
                 let listening = format!(
                     "timeout 60 bash -c 'until (exec 3<>/dev/tcp/127.0.0.1/{free}) 2>/dev/null; do sleep 0.1; done'"
                 );
@@ -145,11 +145,6 @@ impl Reader {
         let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"))
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// 40 answers of 16 tokens, by the server's own count.

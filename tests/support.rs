@@ -10,6 +10,7 @@ pub mod languages;
 pub mod library;
 pub mod made_up;
 pub mod memory;
+pub mod port;
 pub mod process;
 pub mod proxy;
 pub mod pypi;

@@ -1,20 +1,17 @@
 //! A lab that is judged by the devices' energy.
 
-use std::net::TcpListener;
-
 use devices::nvml::VARIABLE;
 use tempfile::TempDir;
 
 use super::stand_in;
+use crate::support::port;
 use crate::support::process::{run_patiently, runner};
 
 /// Eight users over an engine with one slot or eight: with one, the second device is at 351.5 W for
 /// eight times as long.
 #[test]
 fn a_lab_minimizes_energy_per_token() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let port = port::free();
     let folder = TempDir::new().unwrap();
     let scenario = "name = 'short'\n\
          [dataset]\nplugin = 'datasets/random.wasm'\nconfig = { input-len = 20, output-len = 11 }\n\

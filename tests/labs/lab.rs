@@ -7,6 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::follows;
+use crate::support::port;
 use crate::support::process::{Ended, Process, processes_with, run_patiently, runner, signal};
 
 /// A closed loop of 8 users over an engine that takes 2 ms for each token: with one slot it has an
@@ -25,12 +26,6 @@ warmup = 1
 /// Files that are written from a lab's journal.
 const DRAWN: [&str; 3] = ["lab.md", "lab.html", "lab-report.json"];
 
-/// A port that is free now.
-fn port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// A folder with a lab file and its scenario.
 pub(super) struct Files {
     folder: TempDir,
@@ -40,7 +35,7 @@ pub(super) struct Files {
 impl Files {
     /// With these lines at the top, and these options.
     pub(super) fn new(top: &str, options: &str) -> Self {
-        let (folder, port) = (TempDir::new().unwrap(), port());
+        let (folder, port) = (TempDir::new().unwrap(), port::free());
         std::fs::write(folder.path().join("short.toml"), SCENARIO).unwrap();
         let lab = format!(
             "name = \"mock\"\nscenarios = [\"short.toml\"]\n{top}\n\

@@ -97,6 +97,16 @@ impl Refusal {
         }
     }
 
+    /// A body, or a field of it, is not of the API.
+    pub fn invalid(what: &dyn std::fmt::Display, param: &str) -> Self {
+        Refusal {
+            status: 400,
+            kind: "Bad Request",
+            message: format!("1 validation error:\n  {what}"),
+            param: Some(param.to_owned()),
+        }
+    }
+
     /// Too many requests wait. The message is SGLang's.
     pub fn overloaded() -> Self {
         Refusal {
@@ -155,12 +165,8 @@ impl Ask {
             Route::Prediction(asked) => return asked.read(body),
             _ => {}
         }
-        let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
-            status: 400,
-            kind: "Bad Request",
-            message: format!("1 validation error:\n  {error}"),
-            param: Some("body".to_owned()),
-        })?;
+        let body: Body =
+            serde_json::from_slice(body).map_err(|error| Refusal::invalid(&error, "body"))?;
         let sampling = body.sampling_params.unwrap_or_default();
         let prompt = match route {
             Route::Chat => chat_prompt(body.messages)?,

@@ -40,7 +40,7 @@ pub struct Engine {
     pub(super) batch: Option<Batch>,
     pub(super) counters: Counters,
     pub(super) prefixes: PrefixCache,
-    /// What Replicate's routes have created.
+    /// The predictions that Replicate's routes have created.
     pub(super) predictions: Mutex<Predictions>,
     /// Room for request bodies, in KiB.
     pub(super) bodies: Arc<Semaphore>,

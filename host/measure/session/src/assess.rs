@@ -164,17 +164,19 @@ struct Answer {
 /// Counts the tokens of answers, except for those that are sound: the tokens of a transcript are not
 /// theirs.
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
-    let answers = || batch.iter().map(Borrow::borrow);
-    let answered = || answers().filter(|exchange: &&Exchange| !exchange.has_sound());
-    let texts: Vec<String> = answered().map(text_of).collect();
+    let answered = batch.iter().map(Borrow::borrow);
+    let answered: Vec<&Exchange> = answered
+        .filter(|one: &&Exchange| !one.has_sound())
+        .collect();
+    let texts: Vec<String> = answered.iter().copied().map(text_of).collect();
     match tokenizer.count(&texts, false) {
         Ok(counts) => {
-            let indexes = answered().map(|exchange| exchange.index);
+            let indexes = answered.iter().map(|exchange| exchange.index);
             assessment.retokenized.extend(indexes.zip(counts));
         }
         Err(error) => assessment.failed(error),
     }
-    let reasoned = || answered().filter(|exchange| !exchange.reasoning.is_empty());
+    let reasoned = || (answered.iter()).filter(|exchange| !exchange.reasoning.is_empty());
     let texts: Vec<String> = reasoned().map(|own| own.reasoning.clone()).collect();
     match tokenizer.count(&texts, false) {
         Ok(counts) => {

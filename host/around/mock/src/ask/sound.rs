@@ -34,12 +34,7 @@ pub(crate) enum ReplyForm {
 
 /// Reads a form.
 pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
-    let invalid = |message: String, param: &str| Refusal {
-        status: 400,
-        kind: "Bad Request",
-        message: format!("1 validation error:\n  {message}"),
-        param: Some(param.to_owned()),
-    };
+    let invalid = |message: String, param: &str| Refusal::invalid(&message, param);
     let parts = parts(content_type, body).map_err(|what| invalid(what, "body"))?;
     let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     names.sort_unstable();

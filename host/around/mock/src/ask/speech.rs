@@ -25,12 +25,8 @@ struct Body {
 
 /// Reads a request. The refusals are those of vLLM-Omni.
 pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
-    let body: Body = serde_json::from_slice(body).map_err(|error| Refusal {
-        status: 400,
-        kind: "Bad Request",
-        message: format!("1 validation error:\n  {error}"),
-        param: Some("body".to_owned()),
-    })?;
+    let body: Body =
+        serde_json::from_slice(body).map_err(|error| Refusal::invalid(&error, "body"))?;
     if body.input.trim().is_empty() {
         return Err(Refusal::bad("Input text cannot be empty", Some("input")));
     }

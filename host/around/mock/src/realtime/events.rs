@@ -28,7 +28,7 @@ pub(super) enum Dialect {
     OpenAi,
 }
 
-/// What a client has said so far.
+/// The messages of a client so far.
 #[derive(Default)]
 pub(super) struct Asked {
     dialect: Dialect,

@@ -20,7 +20,7 @@ pub enum Course {
 pub struct First {
     /// Statuses beside those of success whose replies are decoded.
     pub accepted: Vec<u16>,
-    /// What is told with the head of its reply.
+    /// The context that goes along with the head of its reply.
     pub context: Vec<u8>,
 }
 
@@ -33,7 +33,7 @@ pub enum Kind {
     Socket,
 }
 
-/// What decoding asks of reading.
+/// A demand of decoding on the reader.
 pub enum Demand {
     /// Send this next request of the exchange.
     Step(Box<Step>),

@@ -22,7 +22,7 @@ use model::units::Nanos;
 /// not count it.
 const PATIENCE: Nanos = Nanos(50_000_000);
 
-/// What is known of the times of an exchange under way, also if it is given up at any point.
+/// The known times of an exchange under way, also if it is given up at any point.
 pub(super) struct Trail {
     /// Those of the first request.
     first: Rc<Marks>,
