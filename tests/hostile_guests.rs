@@ -2,7 +2,7 @@
 //! goes on or ends as it should.
 //!
 //! `loading` covers files that are no plugin, `bombs` those that are too large, `backend`,
-//! `dataset` and `scorer` single calls, `wasi` what WASI provides, `determinism` the same output
+//! `dataset` and `scorer` single calls, `wasi` and `wasi3` what WASI provides, `determinism` the same output
 //! for the same input, `replies` what is kept of replies, `pins` and `kept` whose code is run,
 //! `runs` whole runs of the built binary, `matrix` the misdeeds of each kind of plugin in whole
 //! runs. The guests themselves are in `tests/guests/`.
@@ -20,3 +20,4 @@ mod replies;
 mod runs;
 mod scorer;
 mod wasi;
+mod wasi3;

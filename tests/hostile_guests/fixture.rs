@@ -24,6 +24,9 @@ pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
 pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
+/// The name of the one that asks WASI 0.3.
+pub const THIRD: &str = "third-wasi-scorer.wasm";
+
 /// The deeds that a guest can do to itself, and the name of each in the error.
 pub const DEEDS: [(&str, &str); 7] = [
     (
@@ -165,6 +168,21 @@ pub fn scorer(config: &Value, grants: Grants) -> Scorer {
 pub fn curious(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Scorer::new(loaded(CURIOUS, &PLUGIN), config, grants).unwrap()
+}
+
+/// The scorer that asks WASI 0.3 for things, built with that version's library. `tests/wasi3` has its
+/// source and says how it was made.
+pub fn third(config: &Value, grants: Grants) -> Scorer {
+    static PLUGIN: OnceLock<Plugin> = OnceLock::new();
+    let plugin = PLUGIN.get_or_init(|| {
+        let search = SearchPath {
+            scenario: None,
+            folders: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/wasi3")],
+            shipped: shipped::PLUGINS,
+        };
+        load(THIRD, &search).unwrap()
+    });
+    Scorer::new(plugin.clone(), config, grants).unwrap()
 }
 
 /// Something to ask.

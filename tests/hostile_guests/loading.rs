@@ -144,11 +144,11 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
         ),
         (
             "wasi:nn/inference@0.2.0",
-            "this runner provides only runner:plugin and an empty WASI 0.2; its author must build it without this import",
+            "this runner provides only runner:plugin and an empty WASI 0.2 and 0.3; its author must build it without this import",
         ),
         (
-            "wasi:clocks/clock@0.3.0",
-            "this runner supports only version 0.2 of WASI; its author must build it for that version",
+            "wasi:clocks/clock@0.4.0",
+            "this runner supports only versions 0.2 and 0.3 of WASI; its author must build it for one of them",
         ),
         (
             "runner:plugin/lag@1.0.0",

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use cache::{Cache, Found, Kind};
 use sha2::{Digest, Sha256};
+use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::sandbox;
@@ -30,21 +31,22 @@ impl Artifacts {
     /// # Errors
     /// A message, if other users may write to it.
     pub fn opened() -> Result<Option<Self>, String> {
-        Ok(Cache::opened(&COMPILED, engine())?.map(Artifacts))
+        Ok(Cache::opened(&COMPILED, engines())?.map(Artifacts))
     }
 
-    /// Looks for a component by the SHA-256 of its file; absent if it is not there.
+    /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it is
+    /// not there.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn find(&self, digest: &str) -> Result<Option<Component>, String> {
+    pub fn find(&self, digest: &str, engine: &Engine) -> Result<Option<Component>, String> {
         let bytes = match self.0.find(digest) {
             Found::Whole(bytes) => bytes,
             Found::Nothing => return Ok(None),
             Found::Wrong(what) => return Err(what),
         };
         let wrong = |cause| self.0.wrong(digest, &format!("cannot be loaded: {cause}"));
-        deserialize(&bytes).map(Some).map_err(wrong)
+        deserialize(engine, &bytes).map(Some).map_err(wrong)
     }
 
     /// Stores a component.
@@ -55,21 +57,22 @@ impl Artifacts {
 }
 
 #[allow(unsafe_code)]
-fn deserialize(payload: &[u8]) -> wasmtime::Result<Component> {
+fn deserialize(engine: &Engine, payload: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program
     // wrote, for this component and an engine of this configuration, unchanged: the header names
     // both, and the digest of the bytes. A header can be forged, but only by someone who may write
     // to the file, and that is only this user (`cache` checks it), who can run any machine code
     // anyway.
-    unsafe { Component::deserialize(sandbox::engine(), payload) }
+    unsafe { Component::deserialize(engine, payload) }
 }
 
-/// The facts that decide whether compiled code fits the engine: version, settings and processor.
-fn engine() -> [u8; 32] {
-    static ENGINE: OnceLock<[u8; 32]> = OnceLock::new();
-    *ENGINE.get_or_init(|| {
+/// The facts that decide whether compiled code fits an engine: version, settings and processor. They
+/// are those of the engine of most plugins; wasmtime refuses what does not fit the other.
+fn engines() -> [u8; 32] {
+    static ENGINES: OnceLock<[u8; 32]> = OnceLock::new();
+    *ENGINES.get_or_init(|| {
         let mut sum = Sum(Sha256::new());
-        let engine = sandbox::engine();
+        let engine = sandbox::plain_engine();
         engine.precompile_compatibility_hash().hash(&mut sum);
         sum.0.finalize().into()
     })
@@ -104,25 +107,26 @@ mod tests {
             "(component (core module $m (func (export \"f\") (result i32) i32.const {number})))"
         );
         let bytes = wat::parse_str(text).unwrap();
-        let component = Component::new(sandbox::engine(), &bytes).unwrap();
+        let component = Component::new(sandbox::plain_engine(), &bytes).unwrap();
         (hex(&Sha256::digest(&bytes)), component)
     }
 
     #[test]
     fn a_compiled_plugin_is_found_and_what_is_none_is_not_loaded() {
         let home = tempfile::tempdir().unwrap();
-        let cache = Cache::at(home.path(), &COMPILED, engine());
+        let cache = Cache::at(home.path(), &COMPILED, engines());
         let artifacts = Artifacts(cache.unwrap().unwrap());
+        let find = |digest: &str| artifacts.find(digest, sandbox::plain_engine());
         let ((digest, component), (other, _)) = (made(1), made(2));
-        assert!(artifacts.find(&digest).unwrap().is_none());
+        assert!(find(&digest).unwrap().is_none());
         artifacts.put(&digest, &component).unwrap();
-        assert!(artifacts.find(&digest).unwrap().is_some());
-        assert!(artifacts.find(&other).unwrap().is_none());
+        assert!(find(&digest).unwrap().is_some());
+        assert!(find(&other).unwrap().is_none());
 
         // What was written as a compiled plugin and is none is wasmtime's to refuse.
         artifacts.0.put(&other, b"no machine code").unwrap();
         let path = artifacts.0.path(&other).display().to_string();
-        let said = artifacts.find(&other).err().unwrap();
+        let said = find(&other).err().unwrap();
         let began = format!("its cached form {path} cannot be loaded: ");
         assert!(said.starts_with(&began), "{said}");
     }

@@ -6,12 +6,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::artifacts::Artifacts;
 use super::effort::{Effort, Fault};
 use super::error::PluginError;
-use super::sandbox;
 use model::clock;
 use model::plugin::Limits;
 
@@ -35,6 +35,7 @@ pub(super) fn component(
     asked: &str,
     digest: &str,
     bytes: Vec<u8>,
+    engine: &'static Engine,
     limits: &Limits,
 ) -> Result<(Component, Loading), PluginError> {
     static COMPILED: Mutex<BTreeMap<String, Component>> = Mutex::new(BTreeMap::new());
@@ -50,7 +51,7 @@ pub(super) fn component(
     });
     let found = artifacts
         .as_ref()
-        .and_then(|own| own.find(digest).transpose());
+        .and_then(|own| own.find(digest, engine).transpose());
     let component = match found {
         Some(Ok(component)) => {
             loading.kept = true;
@@ -71,7 +72,7 @@ pub(super) fn component(
                 },
             })?;
             let limit = Duration::from_millis(limits.compile_ms);
-            let component = within(asked, bytes, &effort, limit)?;
+            let component = within(asked, bytes, engine, &effort, limit)?;
             let took = clock::since_process_began().since(began);
             loading.compiled_in = Some(took.into());
             loading.kept = artifacts.is_some_and(|own| own.put(digest, &component).is_ok());
@@ -87,6 +88,7 @@ pub(super) fn component(
 fn within(
     asked: &str,
     bytes: Vec<u8>,
+    engine: &'static Engine,
     effort: &Effort,
     limit: Duration,
 ) -> Result<Component, PluginError> {
@@ -106,7 +108,7 @@ fn within(
             ),
         })?
         .spawn(move || {
-            let _ = done.send(Component::new(sandbox::engine(), bytes));
+            let _ = done.send(Component::new(engine, bytes));
         });
     match compiled.recv_timeout(limit) {
         Ok(Ok(component)) => Ok(component),

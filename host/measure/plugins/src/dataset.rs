@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use wasmtime::Store;
 use wasmtime::component::{Linker, ResourceAny};
 
+use super::awaited::exported;
 use super::bindings::dataset_world::{DatasetPlugin, DatasetPluginPre};
 use super::bindings::types::{self, Sample};
 use super::error::{PluginError, words};
@@ -58,7 +59,13 @@ impl DatasetPlugin {
         amount: Amount,
     ) -> Located<ResourceAny> {
         let interface = self.runner_plugin_dataset().generator();
-        interface.call_open(store, &from.config, seed, amount)
+        exported!(
+            store,
+            "dataset",
+            "[static]generator.open",
+            interface,
+            call_open(&from.config, seed, amount)
+        )
     }
 
     fn next(
@@ -68,7 +75,13 @@ impl DatasetPlugin {
         limit: u32,
     ) -> Located<Vec<Sample>> {
         let interface = self.runner_plugin_dataset().generator();
-        interface.call_next(store, from, limit)
+        exported!(
+            store,
+            "dataset",
+            "[method]generator.next",
+            interface,
+            call_next(from, limit)
+        )
     }
 
     fn spare(
@@ -78,7 +91,13 @@ impl DatasetPlugin {
         limit: u32,
     ) -> Located<Vec<Sample>> {
         let interface = self.runner_plugin_dataset().generator();
-        interface.call_spare(store, from, limit)
+        exported!(
+            store,
+            "dataset",
+            "[method]generator.spare",
+            interface,
+            call_spare(from, limit)
+        )
     }
 
     fn remarks(
@@ -87,7 +106,13 @@ impl DatasetPlugin {
         from: ResourceAny,
     ) -> wasmtime::Result<Vec<Remark>> {
         let interface = self.runner_plugin_dataset().generator();
-        interface.call_remarks(store, from)
+        exported!(
+            store,
+            "dataset",
+            "[method]generator.remarks",
+            interface,
+            call_remarks(from)
+        )
     }
 }
 

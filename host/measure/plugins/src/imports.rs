@@ -21,7 +21,7 @@ pub struct Import {
 /// The prefix of the plugin interface's own names.
 const OURS: &str = "runner:plugin/";
 
-/// The packages of WASI 0.2 that exist but are empty, and what that means.
+/// The packages of WASI 0.2 and 0.3 that exist but are empty, and what that means.
 const EMPTY: [(&str, &str); 6] = [
     (
         "wasi:cli/",
@@ -86,14 +86,21 @@ fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
     }
 }
 
+/// True for an interface of WASI 0.3, whose functions may be asynchronous.
+pub(super) fn is_third_wasi(name: &str) -> bool {
+    name.starts_with("wasi:") && name.contains("@0.3.")
+}
+
 fn foreign(name: &str) -> (bool, &'static str) {
     let version = name.split_once('@').map_or("", |(_, version)| version);
     let empty = EMPTY.iter().find(|(package, _)| name.starts_with(package));
     match empty {
-        Some((_, what)) if version.starts_with("0.2.") => (true, what),
+        Some((_, what)) if version.starts_with("0.2.") || version.starts_with("0.3.") => {
+            (true, what)
+        }
         Some(_) => (
             false,
-            "this runner supports only version 0.2 of WASI; its author must build it for that version",
+            "this runner supports only versions 0.2 and 0.3 of WASI; its author must build it for one of them",
         ),
         None if name.starts_with("wasi:http/") => (
             false,
@@ -101,7 +108,7 @@ fn foreign(name: &str) -> (bool, &'static str) {
         ),
         None => (
             false,
-            "this runner provides only runner:plugin and an empty WASI 0.2; its author must build it without this import",
+            "this runner provides only runner:plugin and an empty WASI 0.2 and 0.3; its author must build it without this import",
         ),
     }
 }

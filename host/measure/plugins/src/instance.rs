@@ -61,11 +61,20 @@ macro_rules! by_bindings {
         }
 
         fn instantiate(store: &mut Store<Guest>, ready: &Self::Ready) -> wasmtime::Result<Self> {
-            ready.instantiate(store)
+            if !$crate::sandbox::is_concurrent(store.engine()) {
+                return ready.instantiate(store);
+            }
+            let made = ready.instance_pre().instantiate_async(&mut *store);
+            let instance = $crate::awaited::finish(made)??;
+            store.data_mut().concurrent = Some(instance);
+            Self::new(store, &instance)
         }
 
         fn describe(&self, store: &mut Store<Guest>) -> wasmtime::Result<[String; 4]> {
-            let info = self.runner_plugin_about().call_describe(store)?;
+            let about = self.runner_plugin_about();
+            let info: wasmtime::Result<_> =
+                $crate::awaited::exported!(store, "about", "describe", about, call_describe());
+            let info = info?;
             Ok([info.name, info.version, info.summary, info.config_schema])
         }
     };
@@ -120,7 +129,7 @@ impl<W: World> Configured<W> {
                 place: format!("[{}]", W::KIND.name()),
             });
         }
-        let mut linker = Linker::new(sandbox::engine());
+        let mut linker = Linker::new(plugin.component.engine());
         let ready = W::link(&mut linker)
             .and_then(|()| wasi::link(&mut linker, &plugin.component))
             .and_then(|()| linker.instantiate_pre(&plugin.component))
@@ -176,7 +185,7 @@ impl<W: World> Configured<W> {
     /// Makes an instance, ready for its first call.
     pub(super) fn instantiate(&self) -> Result<Live<W>, PluginError> {
         let limit_ms = W::limit_ms(&self.grants.limits);
-        let mut store = sandbox::store(&self.plugin.asked, W::KIND, &self.grants);
+        let mut store = sandbox::store(&self.plugin, &self.grants);
         arm(&mut store, limit_ms);
         let world = W::instantiate(&mut store, &self.ready)
             .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;

@@ -31,6 +31,7 @@
 )]
 
 mod artifacts;
+mod awaited;
 pub mod backend;
 pub mod case;
 pub mod chat;
@@ -51,6 +52,7 @@ mod file;
 mod instance;
 mod limits;
 mod locate;
+mod streams;
 mod tokens;
 mod wasi;
 

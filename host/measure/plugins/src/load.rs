@@ -85,7 +85,8 @@ pub fn load_within(
         None => Ok(()),
     };
     refused(false)?;
-    let (component, loading) = compile::component(asked, &digest, bytes, limits)?;
+    let engine = sandbox::engine(&outline.imports);
+    let (component, loading) = compile::component(asked, &digest, bytes, engine, limits)?;
     let (kind, contract) = kind_of(asked, &component)?;
     refused(true)?;
     Ok(Plugin {
@@ -118,10 +119,9 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
 
 /// Its kind and its version of the contract, from its exports.
 fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), PluginError> {
-    let engine = sandbox::engine();
     let exports: Vec<String> = component
         .component_type()
-        .exports(engine)
+        .exports(component.engine())
         .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentInstance(_)))
         .map(|(name, _)| name.to_owned())
         .collect();

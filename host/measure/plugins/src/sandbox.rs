@@ -6,16 +6,19 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 use std::time::Duration;
 
-use wasmtime::component::{HasSelf, Resource, ResourceTable};
+use wasmtime::component::{HasSelf, Instance, Resource, ResourceTable};
 use wasmtime::{Config, Engine, Store, Trap};
 
+use super::awaited;
 use super::bindings::{files, log, types};
 use super::error::PluginError;
 use super::file::OpenFile;
+use super::imports;
 use super::limits::{Exceeded, Tally, mebibytes};
+use super::load::Plugin;
 use ::tokenizer::Tokenizer;
 use model::clean::unsafe_to_show;
 use model::clock;
@@ -36,30 +39,61 @@ const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// The engine all plugins of this process share.
-pub fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| {
-        let mut config = Config::new();
-        config
-            .concurrency_support(false)
-            .epoch_interruption(true)
-            .max_wasm_stack(512 << 10)
-            .cranelift_nan_canonicalization(true);
-        let engine = Engine::new(&config).expect("a fixed configuration is valid or never was");
-        let ticker = engine.weak();
+/// The engine that runs components with these imports. All plugins of this process share it, but
+/// those that import WASI 0.3, whose calls need an engine of their own.
+pub fn engine(imports: &[String]) -> &'static Engine {
+    match imports.iter().any(|name| imports::is_third_wasi(name)) {
+        true => concurrent_engine(),
+        false => plain_engine(),
+    }
+}
+
+/// The engine of components whose imports may be asynchronous. It exists once such a component does.
+static CONCURRENT: OnceLock<Engine> = OnceLock::new();
+
+/// The engine of components without asynchronous functions.
+pub(super) fn plain_engine() -> &'static Engine {
+    static PLAIN: OnceLock<Engine> = OnceLock::new();
+    static TICKER: Once = Once::new();
+    let plain = PLAIN.get_or_init(|| made(false));
+    TICKER.call_once(|| {
         std::thread::Builder::new()
             .name("sandbox-ticker".into())
             .spawn(move || {
-                while let Some(engine) = ticker.upgrade() {
-                    engine.increment_epoch();
-                    drop(engine);
+                loop {
+                    plain.increment_epoch();
+                    if let Some(concurrent) = CONCURRENT.get() {
+                        concurrent.increment_epoch();
+                    }
                     std::thread::sleep(TICK);
                 }
             })
             .expect("a thread can be started");
-        engine
-    })
+    });
+    plain
+}
+
+fn concurrent_engine() -> &'static Engine {
+    // It has the ticker.
+    plain_engine();
+    CONCURRENT.get_or_init(|| made(true))
+}
+
+/// True for the engine whose components are called as futures.
+pub(super) fn is_concurrent(engine: &Engine) -> bool {
+    CONCURRENT
+        .get()
+        .is_some_and(|concurrent| Engine::same(engine, concurrent))
+}
+
+fn made(concurrent: bool) -> Engine {
+    let mut config = Config::new();
+    config
+        .concurrency_support(concurrent)
+        .epoch_interruption(true)
+        .max_wasm_stack(512 << 10)
+        .cranelift_nan_canonicalization(true);
+    Engine::new(&config).expect("a fixed configuration is valid or never was")
 }
 
 /// Collects the log lines of plugins, a limited number per plugin.
@@ -173,6 +207,8 @@ pub struct Guest {
     /// Incomplete lines that it wrote to standard output and error.
     unfinished: [Vec<u8>; 2],
     random: SplitMix64,
+    /// The instance, if its component is called as a future.
+    pub(super) concurrent: Option<Instance>,
 }
 
 impl Guest {
@@ -252,23 +288,24 @@ impl Drop for Guest {
     }
 }
 
-/// A store for one instance of `plugin`.
-pub fn store(plugin: &str, kind: Kind, grants: &Grants) -> Store<Guest> {
+/// A store for one instance of a plugin.
+pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
-        plugin: plugin.to_owned(),
+        plugin: plugin.asked.clone(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
         // The host does nothing long for a backend, whose calls are many and short.
-        deadline: (kind != Kind::Backend).then_some(Nanos::ZERO),
+        deadline: (plugin.kind != Kind::Backend).then_some(Nanos::ZERO),
         table,
         last_error: None,
         printed: None,
         unfinished: Default::default(),
         random: SplitMix64::new(grants.seed),
+        concurrent: None,
     };
-    let mut store = Store::new(engine(), guest);
+    let mut store = Store::new(plugin.component.engine(), guest);
     store.limiter(|guest| &mut guest.tally);
     store
 }
@@ -313,6 +350,7 @@ pub fn trapped(
             Some(message) => format!("it panicked: {message}"),
             None => "it aborted without a message".to_owned(),
         },
+        Some(Trap::CannotBlockSyncTask) => awaited::NEVER.to_owned(),
         Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
         Some(trap) => format!("it trapped: {trap}"),
         None => {

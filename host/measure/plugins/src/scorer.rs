@@ -6,6 +6,7 @@ mod programs;
 use wasmtime::Store;
 use wasmtime::component::{Linker, ResourceAny};
 
+use super::awaited::exported;
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::{log, tokenizer, types};
@@ -57,7 +58,13 @@ impl World for ScorerPlugin {
 impl Reopen for ScorerPlugin {
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         let interface = self.runner_plugin_scorer().judge();
-        interface.call_open(store, &from.config)
+        exported!(
+            store,
+            "scorer",
+            "[static]judge.open",
+            interface,
+            call_open(&from.config)
+        )
     }
 }
 
@@ -70,12 +77,24 @@ impl ScorerPlugin {
         exchange: &Exchange,
     ) -> Located<Vec<Score>> {
         let interface = self.runner_plugin_scorer().judge();
-        interface.call_score(store, judge, exchange)
+        exported!(
+            store,
+            "scorer",
+            "[method]judge.score",
+            interface,
+            call_score(judge, exchange)
+        )
     }
 
     fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
         let interface = self.runner_plugin_scorer().judge();
-        interface.call_finish(store, judge)
+        exported!(
+            store,
+            "scorer",
+            "[method]judge.finish",
+            interface,
+            call_finish(judge)
+        )
     }
 }
 

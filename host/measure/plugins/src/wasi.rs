@@ -1,20 +1,24 @@
-//! An empty WASI 0.2, for components whose tools cannot build without WASI: those for
-//! `wasm32-wasip2`, and those of componentize-py and componentize-js.
+//! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI: those for
+//! `wasm32-wasip2`, and those of componentize-py and componentize-js. A component may import both.
 //!
 //! There are no arguments, environment variables, files, terminals or network; input is empty;
 //! clocks stand still at 0 and nothing blocks; random numbers are derived from the run's seed;
 //! standard output and error go to the plugin's log. Any other function aborts the plugin's call
 //! with an error that names the function. `imports` defines which packages exist.
 //!
-//! Functions are defined with the types with which the component imports them, so any 0.2 works.
+//! Functions are defined with the types with which the component imports them, so any 0.2 and 0.3
+//! works. The asynchronous ones of 0.3 are ready at once.
 //! All resources have one type in the host: a component distinguishes its own, and each is just a
 //! number.
 
+use std::sync::Arc;
+
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, Resource, ResourceAny, ResourceType, Val};
-use wasmtime::{StoreContextMut, bail};
+use wasmtime::{AsContextMut, StoreContextMut, bail};
 
-use super::sandbox::{self, Guest, Output};
+use super::sandbox::{Guest, Output};
+use super::streams;
 
 /// Most random bytes returned at once.
 const RANDOM_BYTES: u64 = 64 << 10;
@@ -42,6 +46,8 @@ enum Function {
     Number(u64),
     /// Gives a time since 1970 in whole seconds, and nanoseconds.
     Moment(u64, u32),
+    /// Gives the same, as 0.3 writes it.
+    Instant(i64, u32),
     /// Gives a handle.
     Handle(u32),
     /// Gives `true`.
@@ -58,6 +64,10 @@ enum Function {
     Write,
     /// Reports success.
     Done,
+    /// Gives a stream without bytes, and its success.
+    Input,
+    /// Takes a stream of bytes, and promises its success.
+    Print(Output),
     /// Gives random bytes.
     RandomBytes,
     /// Gives a random number.
@@ -75,7 +85,7 @@ impl Function {
         match (interface, name) {
             ("cli/environment", "get-environment" | "get-arguments")
             | ("filesystem/preopens", "get-directories") => Function::Empty,
-            ("cli/environment", "initial-cwd")
+            ("cli/environment", "initial-cwd" | "get-initial-cwd")
             | ("cli/terminal-stdin", "get-terminal-stdin")
             | ("cli/terminal-stdout", "get-terminal-stdout")
             | ("cli/terminal-stderr", "get-terminal-stderr")
@@ -84,8 +94,14 @@ impl Function {
             ("cli/stdin", "get-stdin") => Function::Handle(NOTHING),
             ("cli/stdout", "get-stdout") => Function::Handle(STDOUT),
             ("cli/stderr", "get-stderr") => Function::Handle(STDERR),
+            ("cli/stdin", "read-via-stream") => Function::Input,
+            ("cli/stdout", "write-via-stream") => Function::Print(Output::Standard),
+            ("cli/stderr", "write-via-stream") => Function::Print(Output::Error),
             ("clocks/monotonic-clock", "now") => Function::Number(0),
-            ("clocks/monotonic-clock", "resolution") => Function::Number(1),
+            ("clocks/monotonic-clock", "resolution" | "get-resolution")
+            | ("clocks/system-clock", "get-resolution") => Function::Number(1),
+            ("clocks/monotonic-clock", "wait-until" | "wait-for") => Function::Unit,
+            ("clocks/system-clock", "now") => Function::Instant(0, 0),
             ("clocks/monotonic-clock", "subscribe-instant" | "subscribe-duration")
             | (
                 "io/streams",
@@ -117,7 +133,7 @@ impl Function {
             | ("random/insecure", "get-insecure-random-bytes") => Function::RandomBytes,
             ("random/random", "get-random-u64")
             | ("random/insecure", "get-insecure-random-u64") => Function::RandomNumber,
-            ("random/insecure-seed", "insecure-seed") => Function::RandomPair,
+            ("random/insecure-seed", "insecure-seed" | "get-insecure-seed") => Function::RandomPair,
             _ if interface.starts_with("sockets/") => Function::Refuse("a plugin has no network"),
             _ if interface.starts_with("filesystem/") => {
                 Function::Refuse("plugins have no files except a dataset's inputs")
@@ -140,6 +156,10 @@ impl Function {
             Function::Number(number) => Val::U64(number),
             Function::Moment(seconds, nanoseconds) => Val::Record(vec![
                 ("seconds".to_owned(), Val::U64(seconds)),
+                ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
+            ]),
+            Function::Instant(seconds, nanoseconds) => Val::Record(vec![
+                ("seconds".to_owned(), Val::S64(seconds)),
                 ("nanoseconds".to_owned(), Val::U32(nanoseconds)),
             ]),
             Function::Handle(what) => {
@@ -166,6 +186,13 @@ impl Function {
                 Val::Result(Ok(None))
             }
             Function::Done => Val::Result(Ok(None)),
+            Function::Input => streams::empty(store)?,
+            Function::Print(to) => {
+                let [Val::Stream(printed)] = params else {
+                    bail!("it is not called as WASI defines it");
+                };
+                streams::printed(store, printed.clone(), to)?
+            }
             Function::RandomBytes => {
                 let [Val::U64(length), ..] = params else {
                     bail!("it is not called as WASI defines it");
@@ -196,7 +223,7 @@ impl Function {
 
 /// Defines what the component imports of WASI.
 pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
-    let engine = sandbox::engine();
+    let engine = component.engine();
     for (import, item) in component.component_type().imports(engine) {
         let Some(interface) = import.strip_prefix("wasi:") else {
             continue;
@@ -211,17 +238,37 @@ pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtim
                 ComponentItem::Resource(_) => {
                     defined.resource(name, ResourceType::host::<Handle>(), |_, _| Ok(()))?;
                 }
-                ComponentItem::ComponentFunc(_) => {
+                ComponentItem::ComponentFunc(ty) => {
                     let function = Function::of(interface, name);
                     let called = format!("wasi:{interface}#{name}");
-                    defined.func_new(name, move |store, _, params, results| {
+                    let call = move |store: StoreContextMut<'_, Guest>,
+                                     params: &[Val],
+                                     results: &mut [Val]| {
                         call(function, store, params, results).map_err(|error| match function {
                             Function::Refuse(_) => {
                                 wasmtime::Error::msg(format!("it called `{called}`: {error}"))
                             }
                             _ => error,
                         })
-                    })?;
+                    };
+                    if ty.async_() {
+                        let call = Arc::new(call);
+                        defined.func_new_concurrent(
+                            name,
+                            move |accessor, _, params, results| {
+                                let call = Arc::clone(&call);
+                                Box::pin(async move {
+                                    accessor.with(|mut access| {
+                                        call(access.as_context_mut(), params, results)
+                                    })
+                                })
+                            },
+                        )?;
+                    } else {
+                        defined.func_new(name, move |store, _, params, results| {
+                            call(store, params, results)
+                        })?;
+                    }
                 }
                 _ => {}
             }

@@ -3,6 +3,7 @@
 use wasmtime::Store;
 use wasmtime::component::{Linker, ResourceAny};
 
+use super::super::awaited::exported;
 use super::super::bindings::backend_world::{BackendPlugin, BackendPluginPre};
 use super::super::bindings::{log, types};
 use super::super::instance::{Configured, Located, Reopen, World, by_bindings};
@@ -30,7 +31,13 @@ impl World for BackendPlugin {
 impl Reopen for BackendPlugin {
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         let codec = self.runner_plugin_backend().codec();
-        codec.call_open(store, &from.config)
+        exported!(
+            store,
+            "backend",
+            "[static]codec.open",
+            codec,
+            call_open(&from.config)
+        )
     }
 }
 
@@ -42,7 +49,13 @@ impl BackendPlugin {
         codec: ResourceAny,
     ) -> wasmtime::Result<String> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_default_url(store, codec)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.default-url",
+            interface,
+            call_default_url(codec)
+        )
     }
 
     pub(super) fn control(
@@ -52,7 +65,13 @@ impl BackendPlugin {
         what: Control,
     ) -> wasmtime::Result<Option<Request>> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_control(store, codec, what)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.control",
+            interface,
+            call_control(codec, what)
+        )
     }
 
     pub(super) fn read_models(
@@ -62,7 +81,13 @@ impl BackendPlugin {
         body: &[u8],
     ) -> Located<Vec<ServedModel>> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_read_models(store, codec, body)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.read-models",
+            interface,
+            call_read_models(codec, body)
+        )
     }
 
     pub(super) fn read_metrics(
@@ -72,7 +97,13 @@ impl BackendPlugin {
         body: &[u8],
     ) -> Located<Vec<Reading>> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_read_metrics(store, codec, body)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.read-metrics",
+            interface,
+            call_read_metrics(codec, body)
+        )
     }
 
     pub(super) fn encode(
@@ -84,7 +115,13 @@ impl BackendPlugin {
         earlier: Option<&Earlier>,
     ) -> Located<Call> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_encode(store, codec, sample, settings, earlier)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.encode",
+            interface,
+            call_encode(codec, sample, settings, earlier)
+        )
     }
 
     /// The state before the first frame.
@@ -95,7 +132,13 @@ impl BackendPlugin {
         head: &Head,
     ) -> Located<Vec<u8>> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_begin(store, codec, head)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.begin",
+            interface,
+            call_begin(codec, head)
+        )
     }
 
     pub(super) fn credentials(
@@ -104,7 +147,13 @@ impl BackendPlugin {
         codec: ResourceAny,
     ) -> wasmtime::Result<Credentials> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_credentials(store, codec)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.credentials",
+            interface,
+            call_credentials(codec)
+        )
     }
 
     pub(super) fn framing(
@@ -114,7 +163,13 @@ impl BackendPlugin {
         streaming: bool,
     ) -> wasmtime::Result<Framing> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_framing(store, codec, streaming)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.framing",
+            interface,
+            call_framing(codec, streaming)
+        )
     }
 
     pub(super) fn decode(
@@ -125,7 +180,13 @@ impl BackendPlugin {
         frames: &Frames,
     ) -> Located<Decoded> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_decode(store, codec, state, frames)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.decode",
+            interface,
+            call_decode(codec, state, frames)
+        )
     }
 
     pub(super) fn explain(
@@ -136,6 +197,12 @@ impl BackendPlugin {
         body: &[u8],
     ) -> wasmtime::Result<Refusal> {
         let interface = self.runner_plugin_backend().codec();
-        interface.call_explain(store, codec, status, body)
+        exported!(
+            store,
+            "backend",
+            "[method]codec.explain",
+            interface,
+            call_explain(codec, status, body)
+        )
     }
 }
