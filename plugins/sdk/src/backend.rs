@@ -38,6 +38,18 @@ impl Default for Usage {
     }
 }
 
+impl Usage {
+    /// The event of the tokens of the prompt and of the answer; absent if the server counts neither.
+    pub fn counted(input_tokens: Option<u32>, output_tokens: Option<u32>) -> Option<Meaning> {
+        let counts = input_tokens.is_some() || output_tokens.is_some();
+        counts.then_some(Meaning::Usage(Usage {
+            input_tokens,
+            output_tokens,
+            ..Usage::default()
+        }))
+    }
+}
+
 /// The API of an engine: how to write requests and read replies. It never sees the time; the host
 /// has timestamped every frame before it is decoded.
 pub trait Backend: Sized + 'static {

@@ -1,7 +1,9 @@
 //! A request's JSON body. Its keys keep the order in which they were set, so that the same request
 //! gives the same bytes; the user's own fields are merged over it.
 
-use serde::Serialize;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::Error;
@@ -10,6 +12,18 @@ use crate::Error;
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     fields: Vec<(String, String)>,
+}
+
+/// As the object that it is, so that a body can be a field of another one.
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
+        for (key, text) in &self.fields {
+            let value = RawValue::from_string(text.clone()).map_err(S::Error::custom)?;
+            map.serialize_entry(key, &value)?;
+        }
+        map.end()
+    }
 }
 
 impl Body {
@@ -137,6 +151,14 @@ mod tests {
             r#"{"model":"n","temperature":0.0,"stream":true}"#
         );
         assert_eq!(text(&Body::new()), "{}");
+    }
+
+    #[test]
+    fn a_body_can_be_a_field_of_another() {
+        let (mut inner, mut outer) = (Body::new(), Body::new());
+        inner.set("z", 1).set("a", "x");
+        outer.set("input", &inner).set("stream", true);
+        assert_eq!(text(&outer), r#"{"input":{"z":1,"a":"x"},"stream":true}"#);
     }
 
     #[test]

@@ -252,6 +252,13 @@ impl Request {
         segment
     }
 
+    /// Adds a header field; its name is in lower case.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// A POST request with a JSON body.
     pub fn json(path: impl Into<String>, body: &Body) -> Self {
         Request {

@@ -294,12 +294,7 @@ pub fn models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         name: String,
         context_length: Option<f64>,
     }
-    let list: List = serde_json::from_slice(body).map_err(|error| {
-        Error::Protocol(format!(
-            "expected a list of models, got `{}`: {error}",
-            explain::excerpt(body, 120)
-        ))
-    })?;
+    let list: List = frames::json(body, "a list of models")?;
     let served = list.models.into_iter().map(|model| ServedModel {
         context_tokens: model.context_length.map(whole),
         ..ServedModel::named(model.name)

@@ -414,12 +414,7 @@ pub fn models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         output_token_limit: Option<u32>,
         supported_generation_methods: Option<Vec<String>>,
     }
-    let list: List = serde_json::from_slice(body).map_err(|error| {
-        Error::Protocol(format!(
-            "expected a list of models, got `{}`: {error}",
-            explain::excerpt(body, 120)
-        ))
-    })?;
+    let list: List = frames::json(body, "a list of models")?;
     let generates = |model: &Model| {
         let methods = model.supported_generation_methods.as_ref();
         methods.is_none_or(|methods| methods.iter().any(|name| name == "generateContent"))

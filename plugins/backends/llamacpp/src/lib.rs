@@ -5,7 +5,7 @@
 mod chat;
 mod completion;
 
-use runner_plugin::dialect::{explain, openai, prometheus};
+use runner_plugin::dialect::{frames, openai, prometheus};
 use runner_plugin::{Backend, Control, Credentials, Error, Frame, Head, Meaning, Reading};
 use runner_plugin::{Request, Sample, ServedModel, ServerMetric, Settings};
 use schemars::JsonSchema;
@@ -113,12 +113,7 @@ impl Backend for LlamaCpp {
         struct Meta {
             n_ctx: Option<u32>,
         }
-        let list: List = serde_json::from_slice(body).map_err(|error| {
-            Error::Protocol(format!(
-                "expected a list of models, got `{}`: {error}",
-                explain::excerpt(body, 120)
-            ))
-        })?;
+        let list: List = frames::json(body, "a list of models")?;
         let models = list.data.into_iter();
         let served = models.map(|model| ServedModel {
             context_tokens: model.meta.and_then(|meta| meta.n_ctx),

@@ -7,7 +7,7 @@ mod request;
 
 use std::collections::BTreeSet;
 
-use runner_plugin::dialect::explain;
+use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Backend, Control, Credentials, Error, Frame, Framing, Head, Meaning};
 use runner_plugin::{Reason, Refusal, Request, Sample, ServedModel, Settings};
 use schemars::JsonSchema;
@@ -125,12 +125,7 @@ impl Backend for Ollama {
         struct Model {
             name: String,
         }
-        let list: List = serde_json::from_slice(body).map_err(|error| {
-            Error::Protocol(format!(
-                "expected a list of models, got `{}`: {error}",
-                explain::excerpt(body, 120)
-            ))
-        })?;
+        let list: List = frames::json(body, "a list of models")?;
         let names: Vec<String> = list.models.into_iter().map(|model| model.name).collect();
         let short = |name: &str| name.strip_suffix(LATEST).unwrap_or(name).to_owned();
         let served: BTreeSet<String> = match names.as_slice() {

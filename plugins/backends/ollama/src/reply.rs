@@ -105,7 +105,7 @@ pub fn decode(
         for (values, index) in vectors.into_iter().zip(0..) {
             events.push(Meaning::Vector(Embedded { index, values }));
         }
-        events.extend(usage(line.prompt_eval_count, line.eval_count));
+        events.extend(Usage::counted(line.prompt_eval_count, line.eval_count));
         return Ok(());
     }
     if line.message.is_none() && line.response.is_none() && line.done.is_none() {
@@ -137,7 +137,7 @@ pub fn decode(
     if !done {
         return Ok(());
     }
-    events.extend(usage(line.prompt_eval_count, line.eval_count));
+    events.extend(Usage::counted(line.prompt_eval_count, line.eval_count));
     events.extend(timings);
     let finish = line.done_reason.filter(|reason| !reason.is_empty());
     events.extend(finish.map(|reason| Meaning::Finish(reason.into_owned())));
@@ -145,16 +145,6 @@ pub fn decode(
         events.push(Meaning::End);
     }
     Ok(())
-}
-
-/// The counts, none of which need be there: a prompt that was found whole in the cache has none,
-/// and servers that only imitate Ollama may count nothing.
-fn usage(input: Option<u32>, output: Option<u32>) -> Option<Meaning> {
-    (input.is_some() || output.is_some()).then_some(Meaning::Usage(Usage {
-        input_tokens: input,
-        output_tokens: output,
-        ..Usage::default()
-    }))
 }
 
 /// The error in a line, which may state the status that it would have had.

@@ -104,13 +104,10 @@ pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Resu
             if !state.begun {
                 events.extend(event.text.map(|text| Meaning::Text(Output::text(text))));
             }
-            events.extend(event.usage.map(|counts| {
-                Meaning::Usage(Usage {
-                    input_tokens: counts.prompt_tokens,
-                    output_tokens: counts.completion_tokens,
-                    ..Usage::default()
-                })
-            }));
+            let usage = event.usage.and_then(|counts| {
+                Usage::counted(counts.prompt_tokens, counts.completion_tokens)
+            });
+            events.extend(usage);
             events.push(Meaning::End);
         }
         "error" => events.push(Meaning::Failure(explain::in_band(data))),

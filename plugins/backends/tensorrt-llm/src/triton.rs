@@ -44,12 +44,7 @@ pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[serde(default)]
         state: String,
     }
-    let list: Vec<Model> = serde_json::from_slice(body).map_err(|error| {
-        Error::Protocol(format!(
-            "expected a list of models, got `{}`: {error}",
-            explain::excerpt(body, 120)
-        ))
-    })?;
+    let list: Vec<Model> = frames::json(body, "a list of models")?;
     let mut served: Vec<ServedModel> = Vec::new();
     for model in list {
         let is_known = served.iter().any(|known| known.name == model.name);

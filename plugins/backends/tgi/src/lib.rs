@@ -5,7 +5,7 @@
 mod chat;
 mod native;
 
-use runner_plugin::dialect::{explain, openai, prometheus};
+use runner_plugin::dialect::{explain, frames, openai, prometheus};
 use runner_plugin::{Backend, Control, Error, Frame, Head, Meaning, Reading};
 use runner_plugin::{Refusal, Request, Sample, ServedModel, ServerMetric, Settings};
 use schemars::JsonSchema;
@@ -84,12 +84,7 @@ impl Backend for Tgi {
             model_id: String,
             max_total_tokens: Option<u32>,
         }
-        let info: Info = serde_json::from_slice(body).map_err(|error| {
-            Error::Protocol(format!(
-                "expected an object with `model_id`, got `{}`: {error}",
-                explain::excerpt(body, 120)
-            ))
-        })?;
+        let info: Info = frames::json(body, "an object with `model_id`")?;
         Ok(vec![ServedModel {
             root: Some(info.model_id.clone()),
             name: info.model_id,

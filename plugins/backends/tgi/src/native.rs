@@ -211,13 +211,7 @@ pub fn decode(
         events.push(Meaning::Text(piece(text, choice, tokens)));
     }
     let input = details.input_length.or(reply.prompt_tokens);
-    if input.is_some() || output.is_some() {
-        events.push(Meaning::Usage(Usage {
-            input_tokens: input,
-            output_tokens: output,
-            ..Usage::default()
-        }));
-    }
+    events.extend(Usage::counted(input, output));
     let finish = details.finish_reason.map(Cow::into_owned);
     events.extend(finish.map(Meaning::Finish));
     if streamed && !std::mem::replace(&mut reply.ended, true) {

@@ -109,13 +109,8 @@ impl Backend for Triton {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         if let Some(ended) = grpc::ended(frame) {
-            let has_counts = state.input_tokens.is_some() || state.output_tokens.is_some();
-            if has_counts && matches!(ended, Meaning::End) {
-                events.push(Meaning::Usage(Usage {
-                    input_tokens: state.input_tokens,
-                    output_tokens: state.output_tokens,
-                    ..Usage::default()
-                }));
+            if matches!(ended, Meaning::End) {
+                events.extend(Usage::counted(state.input_tokens, state.output_tokens));
             }
             events.push(ended);
             return Ok(());

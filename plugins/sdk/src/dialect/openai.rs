@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dialect::explain;
+use crate::dialect::frames;
 use crate::{Body, Error, Framing, Prompt, Request, Sample, Sampling, ServedModel, Settings};
 
 pub use pooling::{Ranking, pooled, pooling, requested};
@@ -200,12 +200,7 @@ pub fn read_models(body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         root: Option<String>,
         max_model_len: Option<u32>,
     }
-    let list: List = serde_json::from_slice(body).map_err(|error| {
-        Error::Protocol(format!(
-            "expected a list of models, got `{}`: {error}",
-            explain::excerpt(body, 120)
-        ))
-    })?;
+    let list: List = frames::json(body, "a list of models")?;
     let models = list.data.into_iter();
     let served = models.map(|model| ServedModel {
         name: model.id,
