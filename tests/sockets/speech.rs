@@ -34,7 +34,7 @@ fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
     let url = format!("http://127.0.0.1:{}", server.stdout().trim());
     let line = "--backend openai --set backend.config.route=speech --model m --dataset-name custom \
                 --dataset-path texts.txt --num-prompts 60 --warmup-requests 0 --concurrency 6 \
-                --disable-ignore-eos --temperature server";
+                --temperature server";
     let mut command = runner();
     command
         .args(words(line))

@@ -26,7 +26,7 @@ const BACKEND: &str = concat!(
 );
 /// What all runs have in common.
 const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 8 \
-                    --random-output-len 8 --disable-ignore-eos --warmup-requests 0 --concurrency 8";
+                    --random-output-len 8 --warmup-requests 0 --concurrency 8";
 
 /// A line of the server's log: one request.
 #[derive(Deserialize)]

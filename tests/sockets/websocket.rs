@@ -107,8 +107,7 @@ fn line(folder: &Path, url: &str, (count, samples): (u16, u32), flags: &str) -> 
     let sounds = folder.join("sounds");
     std::fs::create_dir(&sounds).unwrap();
     recordings(&sounds, count, samples);
-    let line = "--backend realtime --model m --dataset-name speech --warmup-requests 0 \
-                --disable-ignore-eos";
+    let line = "--backend realtime --model m --dataset-name speech --warmup-requests 0";
     let mut command = runner();
     command
         .args(words(line))

@@ -104,9 +104,9 @@ pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Resu
             if !state.begun {
                 events.extend(event.text.map(|text| Meaning::Text(Output::text(text))));
             }
-            let usage = event.usage.and_then(|counts| {
-                Usage::counted(counts.prompt_tokens, counts.completion_tokens)
-            });
+            let usage = event
+                .usage
+                .and_then(|counts| Usage::counted(counts.prompt_tokens, counts.completion_tokens));
             events.extend(usage);
             events.push(Meaning::End);
         }

@@ -109,7 +109,10 @@ impl Backend for Replicate {
                     ..Timings::default()
                 };
                 events.extend(timings.meaning());
-                events.extend(Usage::counted(count("input_token_count"), count("output_token_count")));
+                events.extend(Usage::counted(
+                    count("input_token_count"),
+                    count("output_token_count"),
+                ));
                 events.push(Meaning::End);
             }
             (_, _, Some(url)) => {

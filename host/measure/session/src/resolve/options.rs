@@ -106,15 +106,6 @@ impl Inputs {
             Prompt::Embedding(_) | Prompt::Ranking(_)
         )
     }
-
-    /// True if nothing but a sound was taken.
-    fn is_sound(&self) -> bool {
-        let Prompt::Messages(messages) = &self.sample.prompt else {
-            return false;
-        };
-        let mut parts = messages.iter().flat_map(|message| &message.parts);
-        parts.any(|part| matches!(part, Part::Audio(_)))
-    }
 }
 
 impl Resolution<'_> {
@@ -155,7 +146,7 @@ impl Resolution<'_> {
             plain.ignore_eos = false;
             let without = accepted(&mut dialect, &plain);
             // A backend writes requests for vectors and orders beside those of its route.
-            if asked.is_none() || without.as_ref().is_some_and(Inputs::is_sound) {
+            if asked.is_none() || without.as_ref().is_some_and(Inputs::generates) {
                 self.without_ignore_eos(&mut dialect, without.as_ref());
                 asked = without;
             }
@@ -353,20 +344,23 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         parts: vec![Part::Text("Hello".to_owned())],
         extra: None,
     };
-    // Where a sound is turned into text, nothing but a sound will do.
-    let sound = Message {
-        role: Role::User,
-        parts: vec![Part::Audio(Media {
-            media_type: "audio/wav".to_owned(),
-            bytes: b"RIFF".to_vec(),
-        })],
-        extra: None,
+    // Where a sound is turned into text, nothing but a sound will do, and perhaps of one rate alone.
+    let sound = |rate: u32| {
+        Prompt::Messages(vec![Message {
+            role: Role::User,
+            parts: vec![Part::Audio(Media {
+                media_type: "audio/wav".to_owned(),
+                bytes: silence(rate),
+            })],
+            extra: None,
+        }])
     };
     let prompts = [
         Prompt::Text("Hello".to_owned()),
         Prompt::Messages(vec![message]),
         Prompt::Tokens(vec![1]),
-        Prompt::Messages(vec![sound]),
+        sound(16_000),
+        sound(24_000),
         Prompt::Embedding(vec!["Hello".to_owned()]),
         Prompt::Ranking(Candidates {
             query: "Hello".to_owned(),
@@ -393,4 +387,24 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
         settings: settings.clone(),
     };
     (prompts.into_iter().map(asked)).find(|asked| asked.written(dialect).is_ok())
+}
+
+/// A tenth of a second of silence as a WAV file of 16 bits and one channel.
+fn silence(rate: u32) -> Vec<u8> {
+    let length = rate / 10 * 2;
+    let mut file = Vec::new();
+    file.extend(b"RIFF");
+    file.extend((36 + length).to_le_bytes());
+    file.extend(b"WAVEfmt ");
+    file.extend(16_u32.to_le_bytes());
+    // PCM, one channel.
+    file.extend([1, 0, 1, 0]);
+    file.extend(rate.to_le_bytes());
+    file.extend((rate * 2).to_le_bytes());
+    // Two bytes a sample, 16 bits.
+    file.extend([2, 0, 16, 0]);
+    file.extend(b"data");
+    file.extend(length.to_le_bytes());
+    file.resize(file.len() + length as usize, 0);
+    file
 }
