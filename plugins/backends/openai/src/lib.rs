@@ -58,13 +58,24 @@ impl Default for Config {
     }
 }
 
-/// State of decoding a reply: only the part for the route in use is filled.
-#[derive(Default, Serialize, Deserialize)]
-pub struct State {
-    openai: openai::Reply,
-    responses: responses::Reply,
-    transcriptions: transcriptions::Reply,
-    speech: speech::Reply,
+/// State of decoding a reply, of the route in use. It crosses to the host and back with each call, so
+/// it is no larger than it has to be.
+#[derive(Serialize, Deserialize)]
+pub enum State {
+    /// Of completions, chat, vectors and orders.
+    OpenAi(openai::Reply),
+    /// Of the newer API.
+    Responses(responses::Reply),
+    /// Of speech to text.
+    Transcriptions(transcriptions::Reply),
+    /// Of text to speech.
+    Speech(speech::Reply),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State::OpenAi(openai::Reply::default())
+    }
 }
 
 /// The backend.
@@ -180,10 +191,13 @@ impl Backend for OpenAi {
     }
 
     fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(State {
-            transcriptions: transcriptions::Reply::begin(head.streaming),
-            speech: speech::Reply::begin(head.streaming),
-            ..State::default()
+        Ok(match self.0.route {
+            openai::Route::Responses => State::Responses(responses::Reply::default()),
+            openai::Route::Transcriptions => {
+                State::Transcriptions(transcriptions::Reply::begin(head.streaming))
+            }
+            openai::Route::Speech => State::Speech(speech::Reply::begin(head.streaming)),
+            _ => State::default(),
         })
     }
 
@@ -193,18 +207,13 @@ impl Backend for OpenAi {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
-        match self.0.route {
-            openai::Route::Responses => {
-                responses::decode(&mut state.responses, self.0.store, frame, events)
+        match state {
+            State::OpenAi(state) => openai::decode(state, frame, events),
+            State::Responses(state) => responses::decode(state, self.0.store, frame, events),
+            State::Transcriptions(state) => {
+                transcriptions::decode(state, self.0.response_format, frame, events)
             }
-            openai::Route::Transcriptions => {
-                let format = self.0.response_format;
-                transcriptions::decode(&mut state.transcriptions, format, frame, events)
-            }
-            openai::Route::Speech => {
-                speech::decode(&mut state.speech, &self.0.speech, frame, events)
-            }
-            _ => openai::decode(&mut state.openai, frame, events),
+            State::Speech(state) => speech::decode(state, &self.0.speech, frame, events),
         }
     }
 }
