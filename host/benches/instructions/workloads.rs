@@ -154,6 +154,8 @@ fn resolved(artifacts: &Path) -> Result<Resolved> {
         dataset.plugin = "datasets/random.wasm"
         dataset.config = { like = "vllm", input-len = 20, output-len = 5 }
         load = { requests = 1, warmup = 0 }
+        # Under valgrind on a busy machine.
+        sandbox.compile = "1h"
     "#;
     let scenario = Scenario::parse("instructions", text);
     let source = Source {
