@@ -190,6 +190,7 @@ fn open() -> Result<Box<Open>> {
         target: 0,
         released: None,
         forces_length: false,
+        ids: None,
     });
     Ok(Box::new(Open {
         sent: Some(Nanos(1_000_100_000)),

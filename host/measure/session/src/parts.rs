@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use load::thread_group::Panicked;
 use model::arrival::Trace;
+use model::identity::RunId;
 use model::places::{AllowedHost, Places};
 use model::target::{Secrets, Target};
 use plugins::PluginError;
@@ -28,6 +29,8 @@ pub struct Parts {
     pub secrets: Secrets,
     /// The arrival times of requests, if a file or the dataset sets them; else nothing.
     pub trace: Trace,
+    /// The identity of the run, which ids are made of; known once it begins.
+    pub run_id: RunId,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
 }

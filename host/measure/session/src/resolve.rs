@@ -42,6 +42,7 @@ pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 use crate::draft::{Draft, DraftTarget};
 use crate::parts::Parts;
 use model::file::PlannedFile;
+use model::identity::RunId;
 use model::plugin::Kind;
 use model::redact;
 use model::target::Target;
@@ -293,6 +294,7 @@ impl<'s> Resolution<'s> {
                 hosts,
                 secrets,
                 trace,
+                run_id: RunId::default(),
                 prompts: None,
             },
             scorers,
