@@ -5,6 +5,7 @@
 mod again;
 mod ahead;
 mod alone;
+mod collector;
 mod credentials;
 mod defaults;
 pub mod extent;
@@ -230,6 +231,7 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
             request = self.options(backend);
         }
+        let collector = self.collector();
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
 
@@ -277,6 +279,7 @@ impl<'s> Resolution<'s> {
             timeouts: timeouts(scenario),
             control: controls(scenario),
             device_metrics: device_metrics(scenario),
+            otlp: collector.as_ref().map(|to| to.target.to_string()),
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
@@ -295,6 +298,7 @@ impl<'s> Resolution<'s> {
                 secrets,
                 trace,
                 run_id: RunId::default(),
+                collector,
                 prompts: None,
             },
             scorers,

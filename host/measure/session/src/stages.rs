@@ -292,6 +292,7 @@ impl Loaded {
         let mut kept = folder.end(&status);
         let client = live.client.get().map(|client| Client {
             plugin_overruns: overruns(&run.log),
+            spans: live.spans.get().cloned(),
             ..client.clone()
         });
         let server = live.server.get().cloned();

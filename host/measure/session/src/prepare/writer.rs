@@ -71,7 +71,12 @@ impl Writer {
             // Requests that can be written say nothing about replies that cannot be read.
             failures: failures.with_own_count(),
             prompts: parts.prompts.clone(),
-            identities: Identities::new(parts.run_id, &plan.request.ids, taken, false),
+            identities: Identities::new(
+                parts.run_id,
+                &plan.request.ids,
+                taken,
+                parts.collector.is_some(),
+            ),
             forces_length: None,
         })
     }
