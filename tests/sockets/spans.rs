@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use mock::Truth;
 use model::client::Spans;
 use model::exchange::{Exchange, Outcome};
 use result::finding::{Id, Severity};
@@ -48,7 +49,8 @@ struct Ran {
     exchanges: Vec<Exchange>,
     summary: Summary,
     taken: Vec<Taken>,
-    mock: Mock,
+    /// What the engine did with each request.
+    served: Vec<Truth>,
     _folder: TempDir,
 }
 
@@ -92,7 +94,7 @@ fn run_with_collector(mode: &str, engine: &[&str], flags: &[&str]) -> Option<Ran
         exchanges: exchanges(folder.path()),
         summary: serde_json::from_str(&shown).unwrap(),
         taken,
-        mock,
+        served: mock.end(),
         _folder: folder,
     })
 }
@@ -189,9 +191,8 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
     assert!(failed > 20, "{failed}");
     // The server's own spans would have ours as their parents.
     let exchanges = ran.exchanges.len();
-    let served = ran.mock.end();
-    assert_eq!(served.len(), exchanges);
-    for truth in &served {
+    assert_eq!(ran.served.len(), exchanges);
+    for truth in &ran.served {
         let context: Vec<&str> = truth.ids["traceparent"].split('-').collect();
         assert_eq!(by_id[context[2]]["traceId"], context[1]);
     }
