@@ -70,7 +70,7 @@ fn each_conversation_stays_on_one_server_whose_log_joins_the_records() {
             "agent",
             "--set",
             agents,
-            "--num-sessions",
+            "--sessions",
             "24",
             "--session-header",
             "X-Session-ID",

@@ -224,7 +224,7 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
 #[test]
 fn a_session_is_the_parent_of_its_requests() {
     let agents = "dataset.config={ sub-agents = { count = 2, tool-calls = 1 }, tool-calls = 3 }";
-    let line = "--dataset-name agent --num-sessions 5 --concurrency 2 --warmup-requests 0";
+    let line = "--dataset-name agent --sessions 5 --concurrency 2 --warmup-requests 0";
     let flags: Vec<&str> = words(line).chain(["--set", agents]).collect();
     let Some(ran) = run_with_collector("take", &["--ttft", "1ms", "--itl", "0ms"], &flags) else {
         return;
@@ -294,7 +294,7 @@ fn a_collector_that_is_not_there_is_a_note() {
     );
     for (url, told) in [
         ("ftp://host", "`report.otlp`"),
-        ("http://me:secret@host", "credentials"),
+        ("http://me:secret@host", "a user name or password"),
     ] {
         let mut command = runner();
         command

@@ -100,10 +100,12 @@ impl Seen {
         }
     }
 
-    /// When the last of it happened.
+    /// When it ended, or the last of it happened if it was given up.
     pub(crate) fn end(&self) -> Nanos {
-        let seen = [self.sent, self.written, self.first_byte, self.ended];
-        let last = seen.into_iter().flatten().max();
-        last.map_or(self.due, |last| last.max(self.due))
+        let seen = [self.sent, self.written, self.first_byte];
+        let last = || seen.into_iter().flatten().max();
+        self.ended
+            .or_else(last)
+            .map_or(self.due, |last| last.max(self.due))
     }
 }

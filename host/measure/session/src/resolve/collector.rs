@@ -19,7 +19,9 @@ impl Resolution<'_> {
             Ok(target) => target,
             Err(error) => {
                 let what = match &error {
-                    TargetError::Credentials => error.to_string(),
+                    TargetError::Credentials => {
+                        "`report.otlp`: the URL contains a user name or password".to_owned()
+                    }
                     _ => format!("`report.otlp`: {error}"),
                 };
                 let problem = Problem::new(what).at(said.place.clone(), "this");
