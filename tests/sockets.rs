@@ -6,6 +6,8 @@ mod coming_and_going;
 mod faults;
 mod grpc;
 mod hostile;
+mod identity;
+mod spans;
 mod speech;
 mod steps;
 mod tls;

@@ -204,6 +204,7 @@ fn open_exchange() -> Open {
         target: 0,
         released: None,
         forces_length: false,
+        ids: None,
     });
     prepared.due(Nanos(500), None).open()
 }

@@ -82,6 +82,8 @@ fn each_exchange_is_what_the_server_logged() {
         assert_eq!(served.parameters["max_tokens"], 8);
         assert_eq!(served.parameters["ignore_eos"], true);
         assert!(!served.metadata.contains_key("authorization"));
+        let ids = exchange.ids.as_ref().unwrap();
+        assert_eq!(served.metadata.get("x-request-id"), ids.request.as_ref());
         let (wanted, reason) = match served.fault.as_deref() {
             None => (None, None),
             Some("refused") => (Some(Class::InBandError), Some(Reason::Overloaded)),

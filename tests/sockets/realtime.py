@@ -64,6 +64,7 @@ class Server:
     async def converse(self, connection):
         number = connection.number
         line = {"number": number, "fault": fault_of(number), "deltas": [], "arrivals": []}
+        line["id"] = connection.request.headers.get("x-request-id")
         digest = hashlib.sha256(b"GET\0" + connection.path.encode() + b"\0")
         samples = 0
         print("open", flush=True)

@@ -143,6 +143,10 @@ fn compared(
         assert_eq!(exchange.status, *told.last().unwrap(), "{id}");
         assert_eq!(exchange.sent, exchange.steps[0].sent, "{id}");
         assert_eq!(exchange.ended, exchange.steps.last().unwrap().ended, "{id}");
+        // Each request carries the ids of the exchange, wherever it goes.
+        let own = exchange.ids.as_ref().unwrap().request.as_ref();
+        let carried = |one: &Served| one.headers.get("x-request-id") == own;
+        assert!(served.iter().all(carried), "{id}");
         for pair in exchange.steps.windows(2) {
             assert!(pair[0].ended <= pair[1].sent, "{id}: {pair:?}");
         }

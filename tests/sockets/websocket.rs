@@ -34,6 +34,9 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 struct Served {
     number: u64,
     fault: Option<String>,
+    /// The id that the handshake carried.
+    #[serde(default)]
+    id: Option<String>,
     #[serde(default)]
     digest: String,
     #[serde(default)]
@@ -189,6 +192,12 @@ fn each_exchange_is_what_the_server_logged() {
         let about = format!("{}: {:?}", served.number, exchange.outcome);
         assert_eq!((&*served.model, served.samples), ("m", 1_000), "{about}");
         assert_eq!(exchange.status, Some(101), "{about}");
+        let ids = exchange.ids.as_ref().unwrap();
+        assert_eq!(
+            (&served.id, served.id.is_some()),
+            (&ids.request, true),
+            "{about}"
+        );
         // The session, the beginning, four pieces and the end.
         assert_eq!(served.arrivals.len(), 7, "{about}");
         let (wanted, reason) = match served.fault.as_deref().map(recorded) {

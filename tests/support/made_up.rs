@@ -197,6 +197,7 @@ impl MadeUp {
             timings: None,
             speculation: None,
             audio_duration: None,
+            ids: None,
             outcome: if failed {
                 Outcome::Incomplete {
                     class: Class::Truncated,

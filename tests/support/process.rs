@@ -96,6 +96,7 @@ fn cleaned(mut command: Command) -> Command {
         if name.starts_with("RUNNER_")
             || name.starts_with("HF_")
             || name.starts_with("AWS_")
+            || name.starts_with("OTEL_")
             || name.ends_with("_API_KEY")
             || name == "NO_COLOR"
         {

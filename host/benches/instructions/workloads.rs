@@ -18,8 +18,9 @@ use load::transport::poller::Poller;
 use load::transport::{Connect, Connection, Opened, Request, Sink, Stamped, Wire};
 use model::clock::Clock;
 use model::connection::Version;
-use model::exchange::{Event, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
+use model::exchange::{Event, Exchange, Kind, Open, Outcome, Phase, Prepared, Reply, Usage};
 use model::frame::{Framer, Frames, Framing};
+use model::identity::{Identities, Member, RequestIds, RunId};
 use model::units::Nanos;
 use plugins::backend::Fold;
 use result::summary::{Run, RunFacts};
@@ -54,7 +55,7 @@ const SUMMARISED: u64 = 1000;
 const BATCH: u64 = 32;
 
 /// Every workload. Units are whole replies.
-pub const ALL: [Workload; 7] = [
+pub const ALL: [Workload; 9] = [
     Workload {
         name: "http1",
         unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
@@ -81,6 +82,16 @@ pub const ALL: [Workload; 7] = [
         units: 20 * EVENTS,
     },
     Workload {
+        name: "ids",
+        unit: "making the ids of a request and their header fields, for each of its 128 events",
+        units: 400 * EVENTS,
+    },
+    Workload {
+        name: "spans",
+        unit: "making a span and metrics of an exchange, for each of its 128 events",
+        units: 400 * EVENTS,
+    },
+    Workload {
         name: "record",
         unit: "recording an event, in exchanges of 128",
         units: 400 * EVENTS,
@@ -100,6 +111,8 @@ pub fn work(name: &str, units: u64, artifacts: &Path) -> Result<()> {
         "decode-1" => decode(units, 1, artifacts),
         "decode-32" => decode(units, BATCH, artifacts),
         "take" => take(units / EVENTS, artifacts),
+        "ids" => ids(units / EVENTS),
+        "spans" => spans(units / EVENTS),
         "record" => record(units / EVENTS),
         "summarize" => summarize(units / EVENTS),
         unknown => bail!("`{unknown}` is no workload"),
@@ -192,6 +205,7 @@ fn open() -> Result<Box<Open>> {
         target: 0,
         released: None,
         forces_length: false,
+        ids: None,
     });
     Ok(Box::new(Open {
         sent: Some(Nanos(1_000_100_000)),
@@ -273,8 +287,72 @@ fn summarize(exchanges: u64) -> Result<()> {
     Ok(())
 }
 
+/// The ids that requests have by default, and as here also those of traces.
+fn identities(has_traces: bool) -> Identities {
+    let ids = RequestIds {
+        request: vec!["x-request-id".to_owned()],
+        ..RequestIds::default()
+    };
+    let run = RunId::new(*b"0123456789abcdef");
+    Identities::new(run, &ids, std::iter::empty(), has_traces)
+}
+
+fn member(index: u64) -> Member<'static> {
+    Member {
+        phase: Phase::Measure,
+        index,
+        root: index,
+        session: None,
+        parent: None,
+        beginning: None,
+    }
+}
+
+fn ids(requests: u64) -> Result<()> {
+    let identities = identities(false);
+    for index in 0..requests {
+        let mut ids = identities.of(&member(index));
+        if identities.fields(&mut ids, |_| false).len() != 1 {
+            bail!("{ids:?} are not sent");
+        }
+    }
+    Ok(())
+}
+
+fn spans(requests: u64) -> Result<()> {
+    let identities = identities(true);
+    let mut exchange = answered()?;
+    let mut tracer = otlp::Tracer::new(otlp::About::default());
+    for index in 0..requests {
+        exchange.index = index;
+        exchange.ids = identities.of(&member(index));
+        if !tracer.add(&otlp::Seen::of(&exchange)) {
+            bail!("request {index} has no span");
+        }
+        if tracer.waiting() >= 512 || index + 1 == requests {
+            tracer.traces(512);
+        }
+    }
+    Ok(())
+}
+
 fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
     let recorder = Recorder::create(folder)?;
+    let mut exchange = answered()?;
+    let identities = identities(false);
+    let (sender, receiver) = crossbeam_channel::unbounded();
+    for index in 0..exchanges {
+        exchange.index = index;
+        exchange.ids = identities.of(&member(index));
+        sender.send(exchange.clone())?;
+    }
+    drop(sender);
+    recorder.run(&receiver, |_| {})?;
+    Ok(())
+}
+
+/// An exchange whose reply was read.
+fn answered() -> Result<Box<Exchange>> {
     let mut reply = Reply {
         usage: Some(Usage {
             output_tokens: Some(EVENTS as u32),
@@ -292,15 +370,7 @@ fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
         });
         reply.output.push_str(" token");
     }
-    let mut exchange = Box::new(open()?.finish(reply, Outcome::Ok));
-    let (sender, receiver) = crossbeam_channel::unbounded();
-    for index in 0..exchanges {
-        exchange.index = index;
-        sender.send(exchange.clone())?;
-    }
-    drop(sender);
-    recorder.run(&receiver, |_| {})?;
-    Ok(())
+    Ok(Box::new(open()?.finish(reply, Outcome::Ok)))
 }
 
 /// A server that has sent everything: each read gives the next piece.

@@ -143,6 +143,7 @@ fn job(key: u64) -> Box<Job> {
         target: 0,
         released: None,
         forces_length: false,
+        ids: None,
     };
     Box::new(Job {
         key,

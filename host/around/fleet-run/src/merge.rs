@@ -181,6 +181,7 @@ impl Run {
             // Rank 0 reads the devices for all.
             digest(&Plan {
                 device_metrics: None,
+                otlp: None,
                 ..plan.clone()
             })
         };

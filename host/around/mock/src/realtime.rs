@@ -75,6 +75,7 @@ where
     let received = Instant::now();
     engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), PATH.into(), received);
+    record.carried(request.headers());
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
     tokio::time::sleep_until(received + mishaps.slow_headers).await;
     if let Some(reset) = mishaps.hang_up {

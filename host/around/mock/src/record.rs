@@ -1,6 +1,7 @@
 //! The record of a request while the engine answers it: fills its truth, and counts.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use super::answer::Finish;
 use super::engine::{Engine, Keeps};
-use super::truth::{Batched, End, Sent, Truth, Written, lock};
+use super::truth::{Batched, End, Sent, Truth, Written, ids, lock};
 
 /// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ impl Record {
             chunks: Vec::new(),
             ended: None,
             end: End::Abandoned,
+            ids: BTreeMap::new(),
             asked: None,
             written: Vec::new(),
         };
@@ -56,6 +58,11 @@ impl Record {
 
     pub fn number(&self) -> u64 {
         self.truth.number
+    }
+
+    /// Keeps the ids among the request's header fields.
+    pub fn carried(&mut self, headers: &hyper::HeaderMap) {
+        self.truth.ids = ids(headers);
     }
 
     /// Keeps the request's body, if the engine keeps what it reads.

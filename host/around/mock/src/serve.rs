@@ -291,6 +291,7 @@ async fn answer(
     let received = Instant::now();
     engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
+    record.carried(&parts.headers);
     record.asked(&body);
     let mishaps = Mishaps::of(&engine.script.faults, record.number());
     if mishaps.goodbye {

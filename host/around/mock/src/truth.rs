@@ -41,6 +41,10 @@ pub struct Truth {
     pub ended: Option<Nanos>,
     /// The way it ended.
     pub end: End,
+    /// The ids that the request carried: header fields whose names say that they identify it, its
+    /// session or its trace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ids: BTreeMap<String, String>,
     /// The request's body; absent unless the engine keeps what it reads and writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
@@ -103,6 +107,27 @@ pub enum End {
     Broken,
     /// The client went away first.
     Abandoned,
+}
+
+/// Words in the names of header fields that hold ids.
+const ID_WORDS: [&str; 6] = [
+    "request-id",
+    "correlation-id",
+    "session",
+    "routing-key",
+    "traceparent",
+    "trace-id",
+];
+
+/// The ids among the header fields of a request.
+pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
+    let is_id = |name: &str| ID_WORDS.iter().any(|word| name.contains(word));
+    let ids = headers.iter().filter(|(name, _)| is_id(name.as_str()));
+    ids.map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        (name.as_str().to_owned(), value.into_owned())
+    })
+    .collect()
 }
 
 impl Truth {

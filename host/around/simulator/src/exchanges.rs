@@ -87,6 +87,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         timings: None,
         speculation: None,
         audio_duration: None,
+        ids: None,
         outcome: Outcome::Ok,
     }
 }

@@ -99,6 +99,8 @@ model::words! {
         ClockStep = "clock-step",
         /// Replies were decoded long after they were read.
         DecodeBehind = "decode-behind",
+        /// A collector of traces did not take all spans.
+        SpansLost = "spans-lost",
         /// Replies were not read for a time, because decoding or recording was behind.
         HeldBack = "held-back",
         /// Sessions began late, because those under way took all the memory that they may take.

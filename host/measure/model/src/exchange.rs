@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::Ids;
 use crate::units::Nanos;
 
 mod outcome;
@@ -122,6 +123,10 @@ pub struct Exchange {
     /// not tell its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
+    /// The ids that it carried, so that a server's log can be joined with it; absent if it carried
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids: Option<Box<Ids>>,
     /// The outcome.
     pub outcome: Outcome,
 }
@@ -163,6 +168,7 @@ impl Exchange {
             + size_of_val(&*self.order)
             + size_of_val(&*self.steps)
             + self.speculation.as_ref().map_or(0, Speculation::memory)
+            + self.ids.as_ref().map_or(0, |ids| ids.memory())
     }
 }
 

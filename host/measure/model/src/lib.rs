@@ -30,6 +30,7 @@ pub mod file;
 pub mod frame;
 pub mod glob;
 mod hex;
+pub mod identity;
 mod nearest;
 pub mod number;
 pub mod places;

@@ -105,6 +105,11 @@ impl Target {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// True if it is this machine by its name alone, whatever a resolver says: `localhost`, or a
     /// loopback address in its usual notation.
     pub fn is_loopback(&self) -> bool {

@@ -33,6 +33,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
     load::values(&scenario.load, &mut problems);
 
     request::values(&scenario.request, &mut problems);
+    request::ids(&scenario.request.ids, &mut problems);
     limits::values(scenario, &mut problems);
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     for (metric, most) in scenario.goodput.iter() {

@@ -53,7 +53,7 @@ pub use keys::keys;
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
 pub use report::{Goodput, Report, Thresholds};
-pub use request::RequestOptions;
+pub use request::{Ids, RequestOptions};
 pub use scenario::Scenario;
 pub use schema::check_config;
 pub use target::{Connection, Headers, Target, Timeouts, Tokenizer};

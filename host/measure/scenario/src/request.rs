@@ -1,11 +1,15 @@
 //! `[request]` as written: options for every request.
 
-use crate::comparability::{Fate::Must, Kind};
+use crate::comparability::{
+    Fate::{Must, Silent},
+    Kind,
+};
 use crate::field::Maybe;
 use crate::key::{heading::REQUESTS, plan};
 use crate::table::table;
 use model::adapter::Assignment;
 use model::duration::Span;
+use model::identity::{Form, Routing};
 use model::session::{AfterFailure, History};
 use model::temperature::Temperature;
 use reader::{ConfigTable, Located};
@@ -93,5 +97,57 @@ table! {
             .flag("extra-body", "JSON", REQUESTS)
             .alias("extra-request-body")
             .theirs(&["extra-request-body", "extra-args"]);
+        /// The ids that requests carry as header fields.
+        ids: Ids;
+    }
+}
+
+table! {
+    /// `[request.ids]`: the ids that requests carry, so that a server's log can be joined with
+    /// records, and routers keep a session on one server.
+    pub struct Ids {
+        /// Header fields for the id of each request; `off` for none.
+        ///
+        /// Those that you give with `headers` in [target] go before any id.
+        request: Maybe<Vec<Located<String>>> = vec![Located::flag("default", "x-request-id".to_owned())]
+            => plan("request.ids.request", Silent)
+            .flag("request-id-header", "NAME", REQUESTS)
+            .delimiter(',');
+        /// Header fields for the id of the session, such as X-Session-ID.
+        ///
+        /// The requests of a conversation have one id; a request that belongs to none has one of its
+        /// own.
+        session: Maybe<Vec<Located<String>>> => plan("request.ids.session", Silent)
+            .flag("session-header", "NAME", REQUESTS)
+            .delimiter(',')
+            .otherwise("none");
+        /// Header fields for the id of the session that began this one, such as
+        /// X-Dynamo-Parent-Session-ID.
+        ///
+        /// Only the requests of a sub-agent carry it.
+        parent: Maybe<Vec<Located<String>>> => plan("request.ids.parent", Silent)
+            .flag("parent-session-header", "NAME", REQUESTS)
+            .delimiter(',')
+            .otherwise("none");
+        /// Header fields for a key that a router sends to one server, such as X-SMG-Routing-Key.
+        routing_key: Maybe<Vec<Located<String>>> => plan("request.ids.routing-key", Silent)
+            .flag("routing-key-header", "NAME", REQUESTS)
+            .delimiter(',')
+            .otherwise("none");
+        /// Requests that have a routing key in common.
+        routing_by: Maybe<Routing> = Routing::default() => plan("request.ids.routing-by", Silent)
+            .flag("routing-by", "WHAT", REQUESTS);
+        /// Text that ids begin with, before the request's number; up to 64 letters, digits and -_.:/
+        prefix: Maybe<String> => plan("request.ids.prefix", Silent)
+            .flag("request-id-prefix", "TEXT", REQUESTS)
+            .otherwise("another random one in each run")
+            .theirs(&["request-id-prefix"]);
+        /// Form of ids.
+        form: Maybe<Form> = Form::default() => plan("request.ids.form", Silent)
+            .flag("request-id-form", "FORM", REQUESTS);
+        /// Send a trace context (`traceparent` of the W3C), by which servers add their spans to a
+        /// request's trace.
+        traceparent: Maybe<bool> = false
+            => plan("request.ids.traceparent", Silent).switch("traceparent", REQUESTS);
     }
 }

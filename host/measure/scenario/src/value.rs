@@ -12,6 +12,7 @@ use model::adapter::Assignment;
 use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
+use model::identity::{Form, Routing};
 use model::session::{AfterFailure, Cache, History, Users};
 use model::temperature::Temperature;
 use model::words::{self, Word};
@@ -305,7 +306,9 @@ words!(
     Assignment,
     AfterFailure,
     Cache,
+    Form,
     History,
+    Routing,
     Users,
     Reuse,
     Shape,

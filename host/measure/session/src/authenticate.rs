@@ -10,6 +10,7 @@ use model::access::{Access, region_of};
 use model::clock::Date;
 use model::connection::Version;
 use model::hex;
+use model::identity::Field;
 use model::target::{Secrets, Target};
 use plugins::backend;
 
@@ -45,14 +46,15 @@ impl Outgoing {
     }
 }
 
-/// Adds the host's own headers, and the user's, to what the backend wrote.
+/// Adds the host's own headers, and the user's, to what the backend wrote, and these ids where nothing
+/// else has their names. Ids are not signed, because a proxy may write others.
 ///
 /// # Errors
 /// If something in it is not allowed in HTTP.
 pub(crate) fn http_request(
     target: &Target,
     version: Version,
-    secrets: &Secrets,
+    (secrets, ids): (&Secrets, &[Field]),
     path: &str,
     encoded: backend::Request,
 ) -> Result<Outgoing, String> {
@@ -101,6 +103,9 @@ pub(crate) fn http_request(
             let what = (&*encoded.method, path);
             unsigned = Some(Box::new(Unsigned::new(with, region, what, signed, &digest)));
         }
+    }
+    for (name, value) in ids {
+        headers.entry(name).or_insert_with(|| value.clone());
     }
     let at = (target.scheme(), &*authority);
     let request = Request::new(version, at, &encoded.method, path, headers, body)

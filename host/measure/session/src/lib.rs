@@ -46,6 +46,7 @@ pub mod reuse;
 pub mod run;
 pub mod sessions;
 mod sizes;
+mod spans;
 pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;

@@ -35,6 +35,7 @@ use totals::Totals;
 use load::pace::Signal;
 use load::vitals::{Vitals, Watched};
 use model::arrival::Trace;
+use model::client::Spans;
 use model::clock::Clock;
 use model::exchange::Exchange;
 use model::timings::Timings;
@@ -59,6 +60,8 @@ pub struct Live {
     pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
+    /// The spans that went to a collector, once everything is on record; absent if none was to get any.
+    pub spans: OnceLock<Spans>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
     /// The devices; none in virtual time, and where none is sampled.

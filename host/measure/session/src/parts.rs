@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use load::thread_group::Panicked;
 use model::arrival::Trace;
+use model::identity::RunId;
 use model::places::{AllowedHost, Places};
 use model::target::{Secrets, Target};
 use plugins::PluginError;
@@ -28,8 +29,21 @@ pub struct Parts {
     pub secrets: Secrets,
     /// The arrival times of requests, if a file or the dataset sets them; else nothing.
     pub trace: Trace,
+    /// The identity of the run, which ids are made of; known once it begins.
+    pub run_id: RunId,
+    /// The collector that gets spans; absent if none does.
+    pub collector: Option<Collector>,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
+}
+
+/// A collector of traces.
+#[derive(Clone)]
+pub struct Collector {
+    /// Its address.
+    pub target: Target,
+    /// Header fields that it asks for; values are secret.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Parts {

@@ -17,6 +17,16 @@ pub struct ComposedSample {
     pub history: Option<History>,
     /// Instant at which the first of its dependencies released it.
     pub released: Option<Nanos>,
+    /// Its place in its session; absent if it depends on nothing.
+    pub lineage: Option<Lineage>,
+}
+
+/// The place of a request in its session.
+pub struct Lineage {
+    /// The number of the request that begins the session.
+    pub root: u64,
+    /// The name of the conversation that began its conversation, if one did.
+    pub parent: Option<String>,
 }
 
 impl ComposedSample {
@@ -28,12 +38,20 @@ impl ComposedSample {
             parents: Vec::new(),
             history: None,
             released: None,
+            lineage: None,
         }
     }
 
     pub(crate) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
         ComposedSample {
             parents: parents.collect(),
+            ..self
+        }
+    }
+
+    pub(crate) fn lineage(self, lineage: Lineage) -> Self {
+        ComposedSample {
+            lineage: Some(lineage),
             ..self
         }
     }
@@ -53,6 +71,8 @@ pub struct PendingRequest {
     pub composed: ComposedSample,
     /// Number of requests that depend on it, if it depends on none.
     pub descendants: u32,
+    /// A number for the beginning of its prompt, where routing keys are made of it.
+    pub beginning: Option<u64>,
 }
 
 impl PendingRequest {
@@ -63,6 +83,7 @@ impl PendingRequest {
             phase,
             composed: ComposedSample::alone(sample),
             descendants: 0,
+            beginning: None,
         }
     }
 
@@ -73,6 +94,7 @@ impl PendingRequest {
             phase: Phase::Measure,
             composed,
             descendants: 0,
+            beginning: None,
         }
     }
 }

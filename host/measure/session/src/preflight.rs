@@ -183,8 +183,8 @@ pub async fn probe<C: Connect>(
         cause,
     };
     let below = target.path(&path);
-    let request =
-        http_request(target, connect.version(), secrets, &below, question).map_err(no_answer)?;
+    let request = http_request(target, connect.version(), (secrets, &[]), &below, question)
+        .map_err(no_answer)?;
     let answer = question::answer(&mut connection, request.ready(date)).await;
     let (head, body) = answer.map_err(no_answer)?;
     let status = head.status;

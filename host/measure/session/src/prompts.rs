@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use load::transport::Request;
+use model::identity::{self, ROUTING_CHARS, ROUTING_TOKENS};
 use plugins::backend::{Message, Part, Prompt, Sample};
 use plugins::chat;
 use tokenizer::Tokenizer;
@@ -52,6 +53,34 @@ impl Form {
             }
             Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => None,
         }
+    }
+}
+
+/// A number for the beginning of a prompt: prompts that begin alike have the same. `None` for what
+/// begins with neither text nor tokens.
+pub fn beginning(prompt: &Prompt) -> Option<u64> {
+    let of_text = |text: &str| {
+        let chars = text.chars().take(ROUTING_CHARS).map(char::len_utf8);
+        let bytes = text.bytes().take(chars.sum());
+        identity::beginning(bytes)
+    };
+    match prompt {
+        Prompt::Text(text) => Some(of_text(text)),
+        Prompt::Tokens(tokens) => {
+            let tokens = tokens.iter().take(ROUTING_TOKENS);
+            Some(identity::beginning(
+                tokens.flat_map(|token| token.to_le_bytes()),
+            ))
+        }
+        Prompt::Messages(messages) => {
+            let parts = messages.iter().flat_map(|message| &message.parts);
+            let mut texts = parts.filter_map(|part| match part {
+                Part::Text(text) => Some(of_text(text)),
+                _ => None,
+            });
+            texts.next()
+        }
+        Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => None,
     }
 }
 

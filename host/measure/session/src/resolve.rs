@@ -5,6 +5,7 @@
 mod again;
 mod ahead;
 mod alone;
+mod collector;
 mod credentials;
 mod defaults;
 pub mod extent;
@@ -42,6 +43,7 @@ pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 use crate::draft::{Draft, DraftTarget};
 use crate::parts::Parts;
 use model::file::PlannedFile;
+use model::identity::RunId;
 use model::plugin::Kind;
 use model::redact;
 use model::target::Target;
@@ -229,6 +231,7 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
             request = self.options(backend);
         }
+        let collector = self.collector();
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
 
@@ -276,6 +279,7 @@ impl<'s> Resolution<'s> {
             timeouts: timeouts(scenario),
             control: controls(scenario),
             device_metrics: device_metrics(scenario),
+            otlp: collector.as_ref().map(|to| to.target.to_string()),
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
@@ -293,6 +297,8 @@ impl<'s> Resolution<'s> {
                 hosts,
                 secrets,
                 trace,
+                run_id: RunId::default(),
+                collector,
                 prompts: None,
             },
             scorers,

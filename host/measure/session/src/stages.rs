@@ -30,12 +30,14 @@ use crate::telemetry::{self, Recorded};
 
 mod elsewhere;
 mod ended;
+mod identity;
 mod stated;
 
 pub use elsewhere::{Devices, Elsewhere, Part};
 pub use ended::{BeginError, NotMeasured};
 
 use ended::unbegun;
+use identity::identity;
 use stated::{altered, overruns};
 
 /// The folder in which a run is kept, and the facts that it records before the first request.
@@ -147,6 +149,7 @@ impl Checked {
         record: Record,
         executor: E,
     ) -> Result<Begun<E>, BeginError> {
+        self.parts.run_id = identity(&self.plan, &record.started, executor.is_in_real_time());
         if self.plan.load.salted {
             let started = record.started.to_string();
             self.plan.load.salt = Some(salt(self.plan.load.seed, &started, &self.tokenizer));
@@ -289,6 +292,7 @@ impl Loaded {
         let mut kept = folder.end(&status);
         let client = live.client.get().map(|client| Client {
             plugin_overruns: overruns(&run.log),
+            spans: live.spans.get().cloned(),
             ..client.clone()
         });
         let server = live.server.get().cloned();

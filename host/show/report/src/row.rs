@@ -235,7 +235,7 @@ fn before() -> [Column; 12] {
 }
 
 /// The columns after the metrics.
-fn after() -> [Column; 16] {
+fn after() -> [Column; 22] {
     [
         column(
             "good",
@@ -336,6 +336,43 @@ fn after() -> [Column; 16] {
                 (!parents.is_empty()).then_some(Value::Requests(parents))
             },
         ),
+        column(
+            "request-id",
+            Kind::Text,
+            "its id, as it carried it: a server's log may have it",
+            |row| row.exchange.ids.as_ref()?.request.as_deref().map(text),
+        ),
+        column(
+            "session-id",
+            Kind::Text,
+            "the id of its session, as it carried it",
+            |row| row.exchange.ids.as_ref()?.session.as_deref().map(text),
+        ),
+        column(
+            "parent-session-id",
+            Kind::Text,
+            "the id of the session that began its session, as it carried it",
+            |row| row.exchange.ids.as_ref()?.parent.as_deref().map(text),
+        ),
+        column(
+            "routing-key",
+            Kind::Text,
+            "the key for routers that it carried",
+            |row| row.exchange.ids.as_ref()?.routing_key.as_deref().map(text),
+        ),
+        column(
+            "trace-id",
+            Kind::Text,
+            "the trace that it belongs to, if it carried one or spans were sent",
+            |row| {
+                let id = row.exchange.ids.as_ref()?.trace?;
+                Some(Value::Text(Cow::Owned(id.to_string())))
+            },
+        ),
+        column("span-id", Kind::Text, "its span in the trace", |row| {
+            let id = row.exchange.ids.as_ref()?.span?;
+            Some(Value::Text(Cow::Owned(id.to_string())))
+        }),
         column(
             "reason",
             Kind::Text,

@@ -367,6 +367,7 @@ fn watched() -> Client {
         ("decode-0", thread(0.2, None)),
     ];
     Client {
+        spans: None,
         plugin_overruns: Default::default(),
         sessions: None,
         watched_s: 12.5,

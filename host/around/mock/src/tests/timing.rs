@@ -1,5 +1,7 @@
 //! Timing of replies.
 
+use std::collections::BTreeMap;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -51,6 +53,7 @@ async fn every_token_comes_when_it_is_due() {
             chunks: sent,
             ended: Some(Nanos(200_000_000)),
             end: End::Whole,
+            ids: BTreeMap::new(),
             asked: None,
             written: Vec::new(),
         }

@@ -63,6 +63,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     load::short_run,
     load::long_drain,
     client::buffered_replies,
+    client::spans_lost,
     rules::objective_unknown,
     rules::few_samples,
     rules::few_loads,

@@ -100,6 +100,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         timings: None,
         speculation: None,
         audio_duration: None,
+        ids: None,
         outcome: Outcome::Ok,
     }
 }

@@ -4,6 +4,7 @@
 use crate::transport::Request;
 use crate::transport::websocket::Message;
 use model::frame::Framing;
+use model::identity::Field;
 use model::units::Nanos;
 
 /// How an exchange goes on after its first request.
@@ -22,6 +23,8 @@ pub struct First {
     pub accepted: Vec<u16>,
     /// The context that goes along with the head of its reply.
     pub context: Vec<u8>,
+    /// Header fields that each further request carries too, unless it has one of the name.
+    pub fields: Vec<Field>,
 }
 
 /// The kind of an exchange that has a way back from decoding to reading.

@@ -134,7 +134,11 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 .say(pool, exchange, saying, session, (key, reply), trail)
                 .await;
         };
-        let First { accepted, context } = *first;
+        let First {
+            accepted,
+            context,
+            fields,
+        } = *first;
         (saying.accepted, saying.context, saying.is_step) = (accepted, context, true);
         let mut demands = reply.demands(place, Kind::Steps);
         exchange.steps.push(exchange::Step::default());
@@ -163,7 +167,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             });
             trail.next();
             saying = Saying {
-                request: (step.request)(),
+                request: (step.request)().with_missing(&fields),
                 place: step.place,
                 framing: step.framing,
                 accepted: step.accepted,

@@ -77,6 +77,17 @@ impl Request {
         }
     }
 
+    /// The same with those of these header fields that it has none of.
+    #[must_use]
+    pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
+        let missing = fields.iter().filter(|(name, _)| !self.has(name));
+        let missing: Vec<_> = missing.cloned().collect();
+        match missing.is_empty() {
+            true => self,
+            false => self.with(&missing),
+        }
+    }
+
     /// The same with further header fields, of which it has none yet: those that depend on when it
     /// is sent.
     #[must_use]
@@ -173,6 +184,17 @@ mod tests {
         let expected = expected.replace("\r\n\r\n", "\r\ndate: now\r\n\r\n");
         assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
         assert_eq!(&body[..], b"{}");
+        let field = |name, value| (name, HeaderValue::from_static(value));
+        let more = [
+            field(hyper::header::DATE, "later"),
+            field(hyper::header::FROM, "me"),
+        ];
+        let request = (Request::Http1 { head, body }).with_missing(&more);
+        let Request::Http1 { head, .. } = request.with_missing(&more) else {
+            panic!("it is of the same version")
+        };
+        let expected = expected.replace("\r\n\r\n", "\r\nfrom: me\r\n\r\n");
+        assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
         for (method, path) in [("GE T", "/"), ("GET", "/a b")] {
             let none = Bytes::new();
             let refused = Request::new(Version::Http1, at, method, path, HeaderMap::new(), none);

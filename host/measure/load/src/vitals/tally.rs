@@ -176,6 +176,7 @@ impl Tally {
             clock_step_ms: self.clock_step.map(|step| Nanos(step).as_millis_f64()),
             backlog: None,
             sessions: None,
+            spans: None,
             machine: (before.cores.zip(after.cores))
                 .and_then(|(before, after)| machine(&before, &after)),
         }

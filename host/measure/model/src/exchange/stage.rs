@@ -6,6 +6,7 @@
 
 use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts};
 use super::{ServerTimings, Speculation, Step, Usage, Vectors};
+use crate::identity::Ids;
 use crate::units::Nanos;
 
 /// A request that is written and not yet due.
@@ -25,6 +26,8 @@ pub struct Prepared {
     /// True if the request forces the length of its answer, which is then the number of output
     /// tokens that it asks for.
     pub forces_length: bool,
+    /// The ids that it carries; absent if it carries none.
+    pub ids: Option<Box<Ids>>,
 }
 
 /// A request whose time has come.
@@ -147,6 +150,7 @@ impl Open {
             target,
             released,
             forces_length: _,
+            ids,
         } = *prepared;
         let Reply {
             events,
@@ -197,6 +201,7 @@ impl Open {
             timings,
             speculation,
             audio_duration,
+            ids,
             outcome,
         }
     }
@@ -216,6 +221,7 @@ mod tests {
             target: 1,
             released: None,
             forces_length: false,
+            ids: None,
         })
     }
 

@@ -1,9 +1,12 @@
 //! Checks what makes sense in `[request]`.
 
-use super::{unless, wrong};
+use http::header::HeaderName;
+
+use super::{HOST_HEADERS, unless, wrong};
 use crate::field::Value;
-use crate::request::RequestOptions;
+use crate::request::{Ids, RequestOptions};
 use crate::scenario::Scenario;
+use model::identity::{Form, OFF, RequestIds};
 use model::temperature::Temperature;
 use reader::Problem;
 use reader::{Located, Place};
@@ -92,6 +95,86 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         }
     }
 }
+
+/// Names of header fields and prefixes that requests cannot carry.
+pub(super) fn ids(ids: &Ids, problems: &mut Vec<Problem>) {
+    let mut seen: Vec<(&str, &Place)> = Vec::new();
+    let lists = [
+        ("request.ids.request", &ids.request),
+        ("request.ids.session", &ids.session),
+        ("request.ids.parent", &ids.parent),
+        ("request.ids.routing-key", &ids.routing_key),
+    ];
+    for (key, list) in lists {
+        for Located { value, place } in list.iter().flat_map(|list| &list.value) {
+            if value == OFF {
+                continue;
+            }
+            let name = HeaderName::from_bytes(value.as_bytes());
+            let owned = |name: &HeaderName| {
+                HOST_HEADERS.contains(&name.as_str()) || OF_IDS.contains(&name.as_str())
+            };
+            let before = seen
+                .iter()
+                .find(|(other, _)| other.eq_ignore_ascii_case(value));
+            let problem = match (name, before) {
+                (Err(_), _) => Problem::new(format!(
+                    "`{key}`: {value:?} is not a valid header name"
+                ))
+                .at(place.clone(), "not possible")
+                .help("give the name of a header field, such as X-Session-ID, or `off` for none"),
+                (Ok(name), _) if owned(&name) => Problem::new(format!(
+                    "`{key}`: the runner sets the header `{name}` itself"
+                ))
+                .at(place.clone(), "not possible"),
+                (Ok(name), Some((_, other))) => {
+                    Problem::new(format!("`{key}`: the header `{name}` has an id already"))
+                        .at(place.clone(), "again")
+                        .at((*other).clone(), "here first")
+                        .help("give each id a header of its own")
+                }
+                (Ok(_), None) => {
+                    seen.push((value, place));
+                    continue;
+                }
+            };
+            problems.push(problem);
+        }
+    }
+    if let Some(prefix) = &ids.prefix
+        && !RequestIds::is_prefix(&prefix.value)
+    {
+        let expected = "1 to 64 letters, digits and -_.:/, such as \"bench-\"";
+        let found = format!("{:?}", prefix.value);
+        problems.push(wrong("request.ids.prefix", &prefix.place, expected, found));
+    }
+    if let (Some(prefix), Some(form)) = (&ids.prefix, &ids.form)
+        && form.value == Form::Uuid
+    {
+        problems.push(
+            Problem::new("`request.ids.prefix` contradicts `form` = \"uuid\"")
+                .at(prefix.place.clone(), "this")
+                .at(form.place.clone(), "conflicts with this")
+                .help("a UUID has no prefix: leave one of the two out"),
+        );
+    }
+}
+
+/// Header fields that no id can be sent in, beside those that frame a request: keys, the media types
+/// of bodies, and what has a key of its own.
+const OF_IDS: [&str; 11] = [
+    "authorization",
+    "accept",
+    "accept-encoding",
+    "content-type",
+    "content-encoding",
+    "cookie",
+    "expect",
+    "te",
+    "traceparent",
+    "tracestate",
+    "upgrade",
+];
 
 /// Pairs of keys that cannot both be set.
 pub(super) fn contradictions(scenario: &Scenario, problems: &mut Vec<Problem>) {

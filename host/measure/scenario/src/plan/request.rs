@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use model::adapter::Assignment;
+use model::identity::RequestIds;
 use model::random::mix;
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
@@ -71,6 +72,9 @@ pub struct RequestOptions {
     /// Fields added to every request's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_body: Option<serde_json::Value>,
+    /// The ids that requests carry; none in plans that do not say.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub ids: RequestIds,
     /// Options that the scenario states and the backend ignores, by their keys, such as
     /// `request.top-k`: no request has what is above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -71,7 +71,7 @@ fn made(
     http_request(
         &target,
         version,
-        &secrets(access),
+        (&secrets(access), &[]),
         "/v1/x",
         encoded(headers),
     )

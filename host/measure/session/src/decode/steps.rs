@@ -86,7 +86,7 @@ impl Routes {
         } else {
             &self.nothing
         };
-        let request = http_request(origin, self.version, secrets, &path, request);
+        let request = http_request(origin, self.version, (secrets, &[]), &path, request);
         let request = request.map_err(refused)?;
         Ok(demand::Step {
             request: Box::new(move || request.ready(date)),

@@ -69,7 +69,7 @@ async fn ask<C: Connect>(
         return Ok(Ok(()));
     };
     let below = target.path(&question.path);
-    let answered = match http_request(target, connect.version(), secrets, &below, question) {
+    let answered = match http_request(target, connect.version(), (secrets, &[]), &below, question) {
         Ok(request) => question::answer(&mut connection, request.ready(date)).await,
         Err(cause) => Err(cause),
     };

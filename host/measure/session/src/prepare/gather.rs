@@ -122,7 +122,7 @@ impl Whole {
         let root = graph.compose(0)?;
         let item = writer.write(PendingRequest {
             descendants,
-            ..PendingRequest::alone(graph.index(0), Phase::Measure, root.sample)
+            ..PendingRequest::of_session(graph.index(0), root)
         });
         Ok(Some(item.within(Entry::Root(Box::new(graph)))))
     }

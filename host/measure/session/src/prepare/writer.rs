@@ -15,12 +15,14 @@ use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;
 use crate::reuse::SentPrompts;
+use http::header::HeaderName;
 use load::drive::demand::{Course, First};
 use load::transport::websocket::Message;
 use model::connection::Version;
 use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
+use model::identity::{Identities, Member};
 use model::target::{Secrets, Target};
 use model::units::Nanos;
 use plugins::PluginError;
@@ -44,6 +46,7 @@ pub struct Writer {
     secrets: Secrets,
     failures: FailureLimit,
     prompts: Option<Arc<SentPrompts>>,
+    identities: Identities,
     /// True if requests force the length of answers; unknown before the first is written.
     forces_length: Option<bool>,
 }
@@ -56,6 +59,7 @@ impl Writer {
     pub fn open(plan: &Plan, parts: &Parts, failures: &FailureLimit) -> Result<Self, PluginError> {
         let mut settings = settings(plan);
         let masked = MaskedSecrets::mask(&mut settings.extra_body);
+        let taken = parts.secrets.headers.iter().map(|(name, _)| name.as_str());
         Ok(Writer {
             plan: plan.clone(),
             dialect: parts.backend.open()?,
@@ -67,6 +71,12 @@ impl Writer {
             // Requests that can be written say nothing about replies that cannot be read.
             failures: failures.with_own_count(),
             prompts: parts.prompts.clone(),
+            identities: Identities::new(
+                parts.run_id,
+                &plan.request.ids,
+                taken,
+                parts.collector.is_some(),
+            ),
             forces_length: None,
         })
     }
@@ -83,11 +93,20 @@ impl Writer {
     fn prepared(&self, pending: &PendingRequest) -> Box<Prepared> {
         let sample = &pending.composed.sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
+        let lineage = pending.composed.lineage.as_ref();
         Box::new(Prepared {
             index: pending.index,
             phase: pending.phase,
             released: pending.composed.released,
             forces_length: false,
+            ids: self.identities.of(&Member {
+                phase: pending.phase,
+                index: pending.index,
+                root: lineage.map_or(pending.index, |lineage| lineage.root),
+                session,
+                parent: lineage.and_then(|lineage| lineage.parent.as_deref()),
+                beginning: pending.beginning,
+            }),
             sample: SampleFacts {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
@@ -133,6 +152,9 @@ impl Writer {
 
     /// Gives a sample what the plan adds to it.
     pub(crate) fn complete(&self, pending: &mut PendingRequest) {
+        if self.identities.routes_by_prefix() {
+            pending.beginning = prompts::beginning(&pending.composed.sample.prompt);
+        }
         // What the user says explicitly goes before what the dataset would ask for.
         if let Some(tokens) = self.settings.output_tokens {
             pending.composed.sample.output_tokens = Some(tokens);
@@ -258,6 +280,7 @@ impl Writer {
                 let first = First {
                     accepted: step.accepted,
                     context: step.context,
+                    fields: Vec::new(),
                 };
                 let course = Course::Steps(Box::new(first));
                 (step.request, Some(step.framing.into()), course)
@@ -297,7 +320,15 @@ impl Writer {
                 restore(&self.masked, &mut outgoing.message);
             }
         }
-        let request = http_request(target, self.version, &self.secrets, &path, encoded);
+        let has = |name: &HeaderName| {
+            let mut names = encoded.headers.iter().map(|(name, _)| name);
+            names.any(|other| other.eq_ignore_ascii_case(name.as_str()))
+        };
+        let ids = self.identities.fields(&mut prepared.ids, has);
+        let request = http_request(target, self.version, (&self.secrets, &ids), &path, encoded);
+        if let Course::Steps(first) = &mut course {
+            first.fields = ids;
+        }
         let request = request.map_err(|what| broken(self, what))?;
         Ok(Written {
             request,

@@ -97,7 +97,7 @@ impl<C: Connect> Asker<'_, C> {
         let hidden = |cause: String| fit(&secrets.redact(&cause));
         let path = target.path(&request.path);
         let version = self.connect.version();
-        let request = http_request(target, version, secrets, &path, request)
+        let request = http_request(target, version, (secrets, &[]), &path, request)
             .map_err(|cause| Silence::Unanswered(hidden(cause)))?;
         let opened = question::open(self.connect, 0, self.clock, timeouts.connect).await;
         let mut connection = opened.map_err(|cause| Silence::Unreachable(hidden(cause)))?;

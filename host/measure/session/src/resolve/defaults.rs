@@ -8,6 +8,7 @@ use model::arrival::{self, Spread, Think, Trace, length_for};
 use model::connection::Timeouts;
 use model::duration::Span;
 use model::file::PlannedFile;
+use model::identity::{OFF, RequestIds};
 use model::plugin::Limits;
 use model::session::Cache;
 use model::units::Nanos;
@@ -199,8 +200,33 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
             after: after.value.0.into(),
         }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
+        ids: request_ids(&request.ids),
         // Known once the backend was asked.
         ignored: Vec::new(),
+    }
+}
+
+/// The ids that requests carry.
+fn request_ids(said: &scenario::Ids) -> RequestIds {
+    // Names of fields are the same in either case, and plans that say the same are.
+    let names = |names: &[Located<String>]| -> Vec<String> {
+        let names = names.iter().map(|name| name.value.to_ascii_lowercase());
+        names.filter(|name| name != OFF).collect()
+    };
+    let listed = |said: &Option<Located<Vec<Located<String>>>>| {
+        said.as_ref()
+            .map(|said| names(&said.value))
+            .unwrap_or_default()
+    };
+    RequestIds {
+        request: names(&said.request()),
+        session: listed(&said.session),
+        parent: listed(&said.parent),
+        routing_key: listed(&said.routing_key),
+        routing_by: said.routing_by(),
+        prefix: said.prefix.as_ref().map(|said| said.value.clone()),
+        form: said.form(),
+        traceparent: said.traceparent(),
     }
 }
 

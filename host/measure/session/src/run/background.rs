@@ -11,14 +11,17 @@ use crate::decode::inbox::Inboxes;
 use crate::decode::steps::Routes;
 use crate::decode::threads::threads as decode_threads;
 use crate::finished::Finished;
+use crate::live::Live;
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Writer};
 use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
+use crate::spans;
 use load::backlog::{BOUND, Backlog};
 use load::pace::Announcer;
 use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
+use model::client::Spans;
 use model::clock::Clock;
 use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
@@ -42,6 +45,9 @@ pub(super) struct Background {
     continuers: Vec<GroupThread<()>>,
     decoders: Vec<GroupThread<()>>,
     recorder: GroupThread<Result<(), RecordError>>,
+    /// Sends spans, if a collector gets some.
+    spans: Option<GroupThread<Spans>>,
+    live: Arc<Live>,
     failures: FailureLimit,
 }
 
@@ -60,15 +66,20 @@ impl Background {
         let recorder = Recorder::create(folder)?;
         let backlog = Backlog::new(clock, BOUND);
         let (finished, waiting) = Finished::new(&backlog);
+        let (group, signal) = (&control.group, &control.signal);
+        let spans = spans::start((plan, parts), clock, (group, signal), folder)?;
+        let (outlet, spans) = spans.unzip();
         let seen = {
             let live = Arc::clone(&control.live);
             move |exchange: &Exchange| {
                 trip("record");
                 live.count(exchange);
+                if let Some(outlet) = &outlet {
+                    outlet.offer(exchange);
+                }
             }
         };
         let signal = control.signal.clone();
-        let group = &control.group;
         let live = Arc::clone(&control.live);
         let recorder = group.start("record", vitals, move || {
             yield_to_others();
@@ -123,6 +134,8 @@ impl Background {
             continuers,
             decoders,
             recorder,
+            spans,
+            live: Arc::clone(&control.live),
             failures,
         })
     }
@@ -138,7 +151,11 @@ impl Background {
             continuer.join();
         }
         drop(self.finished);
-        self.recorder.join().unwrap_or(Ok(()))?;
+        let recorded = self.recorder.join().unwrap_or(Ok(()));
+        if let Some(spans) = self.spans.and_then(GroupThread::join) {
+            let _ = self.live.spans.set(spans);
+        }
+        recorded?;
         match self.failures.abort_reason() {
             Some(reason) => Err(reason),
             None => Ok(()),

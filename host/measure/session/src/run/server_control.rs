@@ -151,7 +151,7 @@ impl<'r> ServerControl<'r> {
         let secrets = &self.parts.secrets;
         let below = to.path(&question.path);
         let version = phases.plan.connection.http;
-        let request = match http_request(to, version, secrets, &below, question) {
+        let request = match http_request(to, version, (secrets, &[]), &below, question) {
             Ok(request) => request.ready(date),
             Err(cause) => return Ok(Err(cause)),
         };

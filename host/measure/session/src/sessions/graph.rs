@@ -9,7 +9,7 @@ use crate::sizes::prompt_bytes;
 use super::history::{
     Conversation, ReplyContent, call_ids, first_messages, keep_calls, result_count,
 };
-use crate::pending::ComposedSample;
+use crate::pending::{ComposedSample, Lineage};
 use model::session::{AfterFailure, History};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Sample};
@@ -44,6 +44,9 @@ struct Node {
     parents: Vec<usize>,
     /// The position of the request whose conversation it continues.
     continues: Option<usize>,
+    /// The position of a request of the conversation that began its conversation, if it is a turn of
+    /// one that another began, as an agent does with a sub-agent's.
+    begun_by: Option<usize>,
     /// Number of dependencies that have not reached the required point.
     waits_for: usize,
     /// The latest of the instants at which dependencies released it.
@@ -103,6 +106,7 @@ impl Graph {
         }
         let mut positions: HashMap<String, usize> = HashMap::new();
         let mut nodes: Vec<Node> = Vec::with_capacity(samples.len());
+        let mut conversations: HashMap<String, Option<usize>> = HashMap::new();
         for (position, (index, sample)) in samples.into_iter().enumerate() {
             let mut parents = Vec::new();
             for dependency in &sample.after {
@@ -160,12 +164,22 @@ impl Graph {
                 }
                 nodes[parent].needed += 1;
             }
+            let begun_by = sample.turn.as_ref().and_then(|turn| {
+                let begun_by = conversations.get(&turn.session).copied();
+                begun_by.unwrap_or_else(|| {
+                    // The first turn depends on the conversation that it comes from.
+                    let parent = parents.first().copied();
+                    conversations.insert(turn.session.clone(), parent);
+                    parent
+                })
+            });
             positions.insert(sample.id.clone(), position);
             nodes.push(Node {
                 index,
                 waits_for: parents.len(),
                 parents,
                 continues,
+                begun_by,
                 sample,
                 due: Nanos::ZERO,
                 released: None,
@@ -341,6 +355,16 @@ impl Graph {
         }));
     }
 
+    /// The place of a request in the session.
+    fn lineage(&self, node: usize) -> Lineage {
+        let begun_by = self.nodes[node].begun_by;
+        let turn = begun_by.and_then(|other| self.nodes[other].sample.turn.as_ref());
+        Lineage {
+            root: self.nodes[0].index,
+            parent: turn.map(|turn| turn.session.clone()),
+        }
+    }
+
     /// The sample of a request whose time has come, with its history in front.
     ///
     /// # Errors
@@ -380,7 +404,8 @@ impl Graph {
                     .iter()
                     .map(|parent| self.nodes[*parent].index),
             )
-            .released(self.nodes[node].released);
+            .released(self.nodes[node].released)
+            .lineage(self.lineage(node));
         let done = &mut self.nodes[node];
         if is_needed {
             done.messages = own;
@@ -410,6 +435,7 @@ impl Graph {
                     .map(|parent| self.nodes[*parent].index),
             )
             .released(self.nodes[node].released)
+            .lineage(self.lineage(node))
     }
 }
 

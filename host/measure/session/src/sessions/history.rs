@@ -96,6 +96,7 @@ impl ComposedSample {
                 recorded: before.recorded,
             }),
             released: None,
+            lineage: None,
         }
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'s
 }
 
 /// All of them.
-pub(super) const ROWS: [Row; 82] = [
+pub(super) const ROWS: [Row; 80] = [
     refused("multi", RATES),
     refused("request-rate-range", RATES),
     refused("profile", PROFILE),
@@ -82,10 +82,6 @@ pub(super) const ROWS: [Row; 82] = [
     refused(
         "print-requests",
         "`runner plan --show N` shows the first N prompts, and the run's folder holds a record of every request",
-    ),
-    refused(
-        "request-id-prefix",
-        "request ids cannot be set; tag all requests with `--header 'x-tag: VALUE'`",
     ),
     refused(
         "logprobs",
@@ -198,10 +194,6 @@ pub(super) const ROWS: [Row; 82] = [
     refused(
         "random-mm-num-mm-items-range-ratio",
         "make the number a distribution: `--set 'dataset.config.images={ distribution = \"uniform\", min = 1, max = 3 }'`",
-    ),
-    refused(
-        "gsp-send-routing-key",
-        "headers are the same for all requests (--header); a router cannot be given a key for each prefix",
     ),
     refused(
         "mooncake-num-rounds",

@@ -16,6 +16,10 @@ const ANY: &[&str] = &[];
 
 const VLLM_PREFIXES: Pairs = &[("dataset.config.algorithm", "\"vllm\"")];
 const VLLM_TRACE: Pairs = &[("dataset.config.format", "\"vllm-timed\"")];
+const ROUTED_BY_PREFIX: Pairs = &[
+    ("request.ids.routing-key", "\"x-smg-routing-key\""),
+    ("request.ids.routing-by", "\"prefix\""),
+];
 const IN_ORDER: Pairs = &[("dataset.config.shuffle", "false")];
 
 const fn row(
@@ -56,7 +60,7 @@ const fn anyway(long: &'static str, takes: Takes, why: &'static str) -> Row {
 }
 
 /// All of them. One that needs another stands after it.
-pub(super) const ROWS: [Row; 58] = [
+pub(super) const ROWS: [Row; 59] = [
     row(
         "disable-warmup",
         Nothing,
@@ -231,6 +235,12 @@ pub(super) const ROWS: [Row; 58] = [
             groups,
             "`uniform` holds without `dataset.config.zipf`, `zipf` needs `--gsp-zipf-alpha`",
         ),
+    ),
+    row(
+        "gsp-send-routing-key",
+        Nothing,
+        SHARED,
+        Means::Fixed(ROUTED_BY_PREFIX),
     ),
     anyway(
         "gsp-fast-prepare",

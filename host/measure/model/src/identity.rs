@@ -1,0 +1,538 @@
+//! The identity of requests: the ids that a request carries as header fields, so that a server's log
+//! and a router's decisions can be joined with the records of a run.
+//!
+//! This module owns what an id is made of and how it is spelled. Every id is a function of the run's
+//! own random identity, of the phase, and of numbers that the plan gives to requests and sessions. So
+//! ids need neither a clock nor state: they are made when a request is written, ahead of need. The
+//! processes of a fleet have different identities, so their ids do not collide. It leaves to
+//! `session` when a request is written, and whose header fields go before these.
+
+use std::fmt::{self, Write};
+
+use http::header::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Phase;
+use crate::random::mix;
+
+crate::words! {
+    /// The way in which ids are spelled.
+    pub enum Form {
+        /// The prefix and a number, as in `bench-17`.
+        Numbered = "numbered",
+        /// A UUID, for servers that take nothing else.
+        Uuid = "uuid",
+    }
+    default Numbered
+}
+
+crate::words! {
+    /// The requests that have a routing key in common.
+    pub enum Routing {
+        /// Those of a session.
+        Session = "session",
+        /// Those whose prompts begin alike, in their first 64 characters or 16 tokens.
+        Prefix = "prefix",
+    }
+    default Session
+}
+
+/// Characters at the beginning of a prompt that decide a routing key.
+pub const ROUTING_CHARS: usize = 64;
+/// Tokens at the beginning of a prompt that decide a routing key.
+pub const ROUTING_TOKENS: usize = 16;
+/// The longest prefix of ids, in bytes.
+pub const LONGEST_PREFIX: usize = 64;
+/// The word of scenarios for no header field.
+pub const OFF: &str = "off";
+/// The header that trace contexts are sent in (W3C Trace Context).
+pub const TRACEPARENT: &str = "traceparent";
+
+/// The ids that requests carry: the names of the header fields of each, and how ids are spelled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RequestIds {
+    /// Header fields with the request's id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub request: Vec<String>,
+    /// Header fields with the id of its session: of its conversation, or its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session: Vec<String>,
+    /// Header fields with the id of the session that began its session, if there is one: an agent's,
+    /// of the requests of a sub-agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parent: Vec<String>,
+    /// Header fields with a key for routers, which send requests with the same key to the same
+    /// server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routing_key: Vec<String>,
+    /// The requests that have a routing key in common.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub routing_by: Routing,
+    /// The text that ids begin with; absent if it is a random one for each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The way in which ids are spelled.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub form: Form,
+    /// True if requests carry a trace context, `traceparent` of the W3C.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub traceparent: bool,
+}
+
+/// The identity of a run, or of a process of a fleet: random bits that no other has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunId {
+    high: u64,
+    low: u64,
+}
+
+/// The ids of a request, as it carried them. What it did not carry is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Ids {
+    /// The request's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// That of its session: of its conversation, or its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// That of the session that began its session, such as an agent's of a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The key for routers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing_key: Option<String>,
+    /// The trace that it belongs to, also if only this program's own span has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceId>,
+    /// Its span in the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<SpanId>,
+}
+
+/// The id of a trace: 32 hexadecimal digits, not all of them zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TraceId(u128);
+
+/// The id of a span: 16 hexadecimal digits, not all of them zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpanId(u64);
+
+/// The place of a request in its run, from which its ids follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'s> {
+    /// The part of the run.
+    pub phase: Phase,
+    /// Its number in the phase.
+    pub index: u64,
+    /// The number of the request that depends on no other and that it depends on, directly or
+    /// through others; its own if it depends on none.
+    pub root: u64,
+    /// The name of its conversation, if it is a turn of one.
+    pub session: Option<&'s str>,
+    /// The name of the conversation that began its conversation, if one did.
+    pub parent: Option<&'s str>,
+    /// The beginning of its prompt, where routing keys are made of it.
+    pub beginning: Option<u64>,
+}
+
+/// What an id is of. The numbers keep the ids of one apart from those of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Request = 0x72_65_71,
+    Session = 0x73_65_73,
+    Key = 0x6b_65_79,
+    Trace = 0x74_72_61,
+    Span = 0x73_70_61,
+}
+
+/// The fields that one id is sent in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Request,
+    Session,
+    Parent,
+    RoutingKey,
+    Trace,
+}
+
+/// Makes the ids of a run's requests.
+#[derive(Clone, Debug)]
+pub struct Identities {
+    run: RunId,
+    /// The text that ids begin with.
+    prefix: String,
+    form: Form,
+    routing_by: Routing,
+    fields: Vec<(HeaderName, Which)>,
+    has_traces: bool,
+}
+
+/// A field of a request's head.
+pub type Field = (HeaderName, HeaderValue);
+
+impl RunId {
+    /// Of these random bytes.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(bytes);
+        RunId {
+            high: (number >> 64) as u64,
+            low: number as u64,
+        }
+    }
+
+    /// 64 bits for this number of this kind.
+    fn bits(self, of: Of, phase: Phase, number: u64) -> u64 {
+        let phase = u64::from(phase == Phase::Warmup);
+        let kind = mix(self.low ^ (of as u64) << 1 ^ phase);
+        mix(kind.wrapping_add(number) ^ self.high)
+    }
+
+    /// 128 bits for this number of this kind.
+    fn wide(self, of: Of, phase: Phase, number: u64) -> u128 {
+        let high = self.bits(of, phase, number);
+        let low = mix(high ^ self.low ^ number);
+        u128::from(high) << 64 | u128::from(low)
+    }
+}
+
+impl TraceId {
+    /// The trace of the requests that depend on this one.
+    fn of(run: RunId, member: &Member<'_>) -> Self {
+        TraceId(run.wide(Of::Trace, member.phase, member.root).max(1))
+    }
+
+    /// Its bytes, the most significant first.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The span of its session, which those of its requests lie in.
+    pub fn session(self) -> SpanId {
+        let (high, low) = ((self.0 >> 64) as u64, self.0 as u64);
+        SpanId(mix(high ^ mix(low)).max(1))
+    }
+}
+
+impl SpanId {
+    /// The span of this request.
+    fn of(run: RunId, member: &Member<'_>) -> Self {
+        SpanId(run.bits(Of::Span, member.phase, member.index).max(1))
+    }
+
+    /// The span of a part of what this is the span of.
+    #[must_use]
+    pub fn part(self, number: u64) -> SpanId {
+        SpanId(mix(self.0.wrapping_add(number)).max(1))
+    }
+
+    /// Its bytes, the most significant first.
+    pub fn bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Forms of an id in JSON: its digits.
+macro_rules! digits {
+    ($Id:ident, $Number:ident, $digits:literal, $pattern:literal) => {
+        impl Serialize for $Id {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $Id {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::Error;
+                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                let is_id = text.len() == $digits
+                    && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+                let number = $Number::from_str_radix(&text, 16).ok().filter(|_| is_id);
+                number.filter(|number| *number > 0).map($Id).ok_or_else(|| {
+                    Error::custom(concat!("expected ", $digits, " hexadecimal digits, not all zero"))
+                })
+            }
+        }
+
+        impl JsonSchema for $Id {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($Id).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern })
+            }
+        }
+    };
+}
+
+digits!(TraceId, u128, 32, "^[0-9a-f]{32}$");
+digits!(SpanId, u64, 16, "^[0-9a-f]{16}$");
+
+impl RequestIds {
+    /// Whether a text can be the prefix of ids: up to 64 letters, digits and `-_.:/`.
+    pub fn is_prefix(text: &str) -> bool {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/".contains(&b);
+        !text.is_empty() && text.len() <= LONGEST_PREFIX && text.bytes().all(fits)
+    }
+
+    /// The names of the header fields of every id.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let lists = [
+            &self.request,
+            &self.session,
+            &self.parent,
+            &self.routing_key,
+        ];
+        lists.into_iter().flatten().map(String::as_str)
+    }
+}
+
+impl Identities {
+    /// For a run. Fields of these names are the user's own and go before ids; `has_traces` says that
+    /// requests belong to traces although they may carry no trace context.
+    pub fn new<'n>(
+        run: RunId,
+        ids: &RequestIds,
+        taken: impl Iterator<Item = &'n str> + Clone,
+        has_traces: bool,
+    ) -> Self {
+        let named = [
+            (&ids.request, Which::Request),
+            (&ids.session, Which::Session),
+            (&ids.parent, Which::Parent),
+            (&ids.routing_key, Which::RoutingKey),
+        ];
+        let named = named
+            .into_iter()
+            .flat_map(|(names, which)| names.iter().map(move |name| (name.as_str(), which)));
+        let trace = ids.traceparent.then_some((TRACEPARENT, Which::Trace));
+        let free = named.chain(trace).filter(|(name, _)| {
+            let mut taken = taken.clone();
+            !taken.any(|other| other.eq_ignore_ascii_case(name))
+        });
+        // A plan from elsewhere may name what is no header; scenarios were checked.
+        let fields: Vec<_> = free
+            .filter_map(|(name, which)| Some((HeaderName::try_from(name).ok()?, which)))
+            .collect();
+        Identities {
+            run,
+            prefix: match &ids.prefix {
+                Some(prefix) => prefix.clone(),
+                None => format!("{:016x}-", mix(run.high ^ mix(run.low))),
+            },
+            form: ids.form,
+            routing_by: ids.routing_by,
+            has_traces: has_traces || fields.iter().any(|(_, which)| *which == Which::Trace),
+            fields,
+        }
+    }
+
+    /// True if routing keys are made of the beginnings of prompts.
+    pub fn routes_by_prefix(&self) -> bool {
+        self.routing_by == Routing::Prefix && self.sends(Which::RoutingKey)
+    }
+
+    fn sends(&self, id: Which) -> bool {
+        self.fields.iter().any(|(_, which)| *which == id)
+    }
+
+    /// The ids of a request; nothing if it has none.
+    pub fn of(&self, member: &Member<'_>) -> Option<Box<Ids>> {
+        if self.fields.is_empty() && !self.has_traces {
+            return None;
+        }
+        let mut ids = Box::<Ids>::default();
+        for (_, which) in &self.fields {
+            match which {
+                Which::Request if ids.request.is_none() => {
+                    ids.request = Some(self.request(member));
+                }
+                Which::Session if ids.session.is_none() => {
+                    ids.session = Some(self.session(member));
+                }
+                Which::Parent if ids.parent.is_none() => {
+                    let named = |name| self.text(Of::Session, member.phase, named(name), true);
+                    ids.parent = member.parent.map(named);
+                }
+                Which::RoutingKey if ids.routing_key.is_none() => {
+                    ids.routing_key = Some(match self.routing_by {
+                        Routing::Session => self.session(member),
+                        // A key of its own where the prompt has no beginning that could be shared.
+                        Routing::Prefix => match member.beginning {
+                            Some(beginning) => self.text(Of::Key, Phase::Measure, beginning, true),
+                            None => self.session(member),
+                        },
+                    });
+                }
+                _ => {}
+            }
+        }
+        if self.has_traces {
+            ids.trace = Some(TraceId::of(self.run, member));
+            ids.span = Some(SpanId::of(self.run, member));
+        }
+        (*ids != Ids::default()).then_some(ids)
+    }
+
+    fn request(&self, member: &Member<'_>) -> String {
+        self.text(Of::Request, member.phase, member.index, false)
+    }
+
+    fn session(&self, member: &Member<'_>) -> String {
+        match member.session {
+            Some(name) => self.text(Of::Session, member.phase, named(name), true),
+            None => self.text(Of::Session, member.phase, member.root, false),
+        }
+    }
+
+    /// An id; `hashed` if the number is one of all 64-bit numbers, and not counted from 0.
+    fn text(&self, of: Of, phase: Phase, number: u64, hashed: bool) -> String {
+        if self.form == Form::Uuid {
+            return uuid(self.run.wide(of, phase, number ^ u64::from(hashed) << 63));
+        }
+        // Room for the longest number.
+        let mut text = String::with_capacity(self.prefix.len() + 22);
+        text.push_str(&self.prefix);
+        if phase == Phase::Warmup {
+            text.push('w');
+        }
+        match of {
+            Of::Session => text.push('s'),
+            Of::Key => text.push('k'),
+            Of::Request | Of::Trace | Of::Span => {}
+        }
+        let _ = match hashed {
+            true => write!(text, "{number:016x}"),
+            false => write!(text, "{number}"),
+        };
+        text
+    }
+
+    /// The header fields of ids. A field that the request has already (`has`) goes before the id,
+    /// which is then left out of what is recorded as well, if no other field has it.
+    pub fn fields(
+        &self,
+        ids: &mut Option<Box<Ids>>,
+        has: impl Fn(&HeaderName) -> bool,
+    ) -> Vec<Field> {
+        let Some(own) = ids else {
+            return Vec::new();
+        };
+        let mut fields = Vec::with_capacity(self.fields.len());
+        let mut left_out = Vec::new();
+        for (name, which) in &self.fields {
+            let value = match which {
+                Which::Request => own.request.as_deref(),
+                Which::Session => own.session.as_deref(),
+                Which::Parent => own.parent.as_deref(),
+                Which::RoutingKey => own.routing_key.as_deref(),
+                Which::Trace => None,
+            };
+            let value = match (which, own.trace, own.span) {
+                (Which::Trace, Some(trace), Some(span)) => {
+                    HeaderValue::try_from(traceparent(trace, span))
+                }
+                _ => match value {
+                    Some(value) => HeaderValue::try_from(value),
+                    None => continue,
+                },
+            };
+            if has(name) {
+                left_out.push(*which);
+                continue;
+            }
+            if let Ok(mut value) = value {
+                // No secret, but of this request alone: nothing for the tables of HTTP/2.
+                value.set_sensitive(true);
+                fields.push((name.clone(), value));
+            }
+        }
+        for which in left_out {
+            let is_sent = |(name, of): &(HeaderName, Which)| {
+                *of == which && fields.iter().any(|(sent, _)| sent == name)
+            };
+            if self.fields.iter().any(is_sent) {
+                continue;
+            }
+            match which {
+                Which::Request => own.request = None,
+                Which::Session => own.session = None,
+                Which::Parent => own.parent = None,
+                Which::RoutingKey => own.routing_key = None,
+                Which::Trace => {}
+            }
+        }
+        if **own == Ids::default() {
+            *ids = None;
+        }
+        fields
+    }
+}
+
+impl Ids {
+    /// The memory of its texts, in bytes.
+    pub fn memory(&self) -> usize {
+        let texts = [
+            &self.request,
+            &self.session,
+            &self.parent,
+            &self.routing_key,
+        ];
+        let texts = texts.into_iter().flatten().map(String::len);
+        size_of::<Ids>() + texts.sum::<usize>()
+    }
+}
+
+/// A number for the beginning of a prompt, of all 64-bit numbers.
+pub fn beginning(bytes: impl Iterator<Item = u8>) -> u64 {
+    /// The parameters of FNV-1a for 64 bits (RFC 9923).
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let hash = bytes.fold(OFFSET, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    });
+    mix(hash)
+}
+
+/// The number of a conversation, of all 64-bit numbers. Names themselves may be long, private, or
+/// no text that a header could have.
+fn named(name: &str) -> u64 {
+    beginning(name.bytes())
+}
+
+/// A UUID of random bits (RFC 9562, version 4).
+fn uuid(bits: u128) -> String {
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let part = |from: u32, digits: u32| bits >> from & ((1 << (4 * digits)) - 1);
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        part(96, 8),
+        part(80, 4),
+        part(64, 4),
+        part(48, 4),
+        part(0, 12)
+    )
+}
+
+/// A trace context that is sampled (W3C Trace Context, 3.2).
+fn traceparent(trace: TraceId, span: SpanId) -> String {
+    format!("00-{trace}-{span}-01")
+}
+
+#[cfg(test)]
+mod tests;
