@@ -118,7 +118,7 @@ fn waited(exchange: &Exchange, connection: &Connection, sent: Nanos) -> Nanos {
     ready.min(sent).since(connection.begun.max(could))
 }
 
-/// Nanoseconds that can be subtracted from; 292 years fit.
+/// Nanoseconds that sums and differences of a few of have a sign; those of 73 years fit.
 fn signed(time: Nanos) -> i64 {
     i64::try_from(time.0).unwrap_or(i64::MAX / 4)
 }
