@@ -236,9 +236,9 @@ fn parts_of_the_first_token_are_bars_from_end_to_end() {
         chart.rows.labels,
         [
             "mean of 57 requests",
-            "around P50, mean of 8 requests",
-            "around P90, mean of 9 requests",
-            "around P99, mean of 2 requests"
+            "around P50, mean of 17",
+            "around P90, mean of 13",
+            "around P99, mean of 4"
         ]
     );
     let marks = &chart.panels[0].marks;

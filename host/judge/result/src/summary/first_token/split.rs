@@ -64,7 +64,7 @@ impl Split {
         split.put(Part::Client, before.since(connection));
         split.put(Part::Connection, connection);
         let ttft = first.since(sent);
-        split.whole = before + ttft;
+        split.whole = Nanos(before.0.saturating_add(ttft.0));
 
         let [_, queue, prefill] = told;
         for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
@@ -118,9 +118,12 @@ fn waited(exchange: &Exchange, connection: &Connection, sent: Nanos) -> Nanos {
     ready.min(sent).since(connection.begun.max(could))
 }
 
-/// Nanoseconds that sums and differences of a few of have a sign; those of 73 years fit.
+/// The longest time that is told apart from longer ones, 36 years: so sums and differences of a few
+/// have their sign.
+const LONGEST: u64 = 1 << 60;
+
 fn signed(time: Nanos) -> i64 {
-    i64::try_from(time.0).unwrap_or(i64::MAX / 4)
+    i64::try_from(time.0.min(LONGEST)).unwrap_or_default()
 }
 
 #[cfg(test)]
