@@ -8,21 +8,21 @@ use result::summary::FirstToken;
 
 /// Adds the section with those charts, if any run has parts of it.
 pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
-    let split = |run: &Shown| run.reported.summary.first_token.clone();
-    if !runs.iter().any(|run| split(run).is_some()) {
+    let told: Vec<(&Shown, &FirstToken)> = runs
+        .iter()
+        .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
+        .collect();
+    if told.is_empty() {
         return;
     }
     page.section("parts", Some("Parts"), "Where the time to first token goes");
     page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill are the server's own timings. What the server does not tell is the network's and its front end's, or is called unexplained where that cannot be told either.");
     charts.into_iter().for_each(|chart| page.chart(chart));
-    for run in runs {
-        let Some(split) = split(run) else {
-            continue;
-        };
+    for (run, split) in told {
         if runs.len() > 1 {
             page.heading(3, run.label.as_str());
         }
-        page.table(table(&split));
+        page.table(table(split));
         page.remark(format!("Requests: {}.", split.counted(count)));
         if let Some(words) = split.contradiction(count) {
             page.remark(words);
