@@ -13,7 +13,7 @@ use result::summary::first_token::{Part, Parts, UNEXPLAINED};
 const ROW: f64 = 40.0;
 
 /// Pixels of a bar's height.
-const BAR: f64 = 14.0;
+const BAR: f64 = 10.0;
 
 /// A chart for each run whose server tells the parts.
 pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
