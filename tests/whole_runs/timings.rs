@@ -4,6 +4,7 @@
 use mock::Truth;
 use model::exchange::Exchange;
 use model::units::Nanos;
+use result::summary::first_token::{Part, Split};
 
 use super::base;
 use crate::support::trial::{Ran, Trial};
@@ -137,6 +138,82 @@ async fn figures_are_those_of_the_engines_log() {
     }
 }
 
+/// How long a request was on this side before it was sent, in milliseconds, as the engine's log of
+/// arrivals says: they are due a tenth of a second apart, and the first is sent at once.
+fn held(truths: &[Truth], place: usize) -> f64 {
+    let since_first = truths[place].received.since(truths[0].received);
+    since_first.as_millis_f64() - 100.0 * place as f64
+}
+
+/// Every part of the time from due to first token is within a millisecond of what the engine did,
+/// and together they are all of it.
+#[tokio::test(start_paused = true)]
+async fn parts_of_the_first_token_are_those_of_the_engines_log() {
+    for (about, trial, known) in engines() {
+        let ran = trial.with("load.max-in-flight = 2").run().await;
+        let about = format!("{about}\n{}", ran.text);
+        assert_eq!(ran.failures(), [], "{about}");
+        let tells_queue = known.contains(&"server-queue");
+        let mut longest = 0.0_f64;
+        let mut means = [0.0; Part::ALL.len()];
+        for (place, (exchange, truth)) in ran.measured().zip(&ran.truths).enumerate() {
+            let row = report::row::Row::of(&ran.facts, exchange);
+            let split = Split::of(&row.reading).expect("the engine tells its timings");
+            let [queue, prefill, ttft, _] = logged(truth, true);
+            let client = held(&ran.truths, place);
+            longest = longest.max(client);
+            let is_close = |part: Option<f64>, known: f64| {
+                assert!(
+                    part.is_some_and(|part| (part - known).abs() <= 1.0),
+                    "request {place}: {part:?} is not {known}; {split:?}; {about}"
+                );
+            };
+            let part = |part: Part| split.part(part).map(Nanos::as_millis_f64);
+            is_close(Some(split.whole.as_millis_f64()), client + ttft);
+            is_close(part(Part::Client), client);
+            is_close(part(Part::Connection), 0.0);
+            is_close(part(Part::Prefill), prefill);
+            // Nothing lies between client and engine here.
+            for between in [Part::Network, Part::FrontEnd, Part::NetworkAndFrontEnd] {
+                is_close(Some(part(between).unwrap_or(0.0)), 0.0);
+            }
+            let unexplained = split.unexplained as f64 / 1e6;
+            match tells_queue {
+                true => {
+                    is_close(part(Part::Queue), queue);
+                    is_close(Some(unexplained), 0.0);
+                }
+                false => {
+                    assert_eq!(part(Part::Queue), None, "{about}");
+                    is_close(Some(unexplained), queue);
+                }
+            }
+            let parts = Part::ALL.map(|part| split.part(part).unwrap_or_default());
+            let sum: u64 = parts.iter().map(|part| part.0).sum();
+            assert_eq!(sum as i64 + split.unexplained, split.whole.0 as i64);
+            for (mean, part) in means.iter_mut().zip(parts) {
+                *mean += part.as_millis_f64() / 5.0;
+            }
+        }
+        assert!(
+            longest > 200.0,
+            "the cap held some back: {longest}; {about}"
+        );
+
+        let told = ran.summary.first_token.as_ref().unwrap();
+        assert_eq!((told.requests, told.without_timings), (5, 0), "{about}");
+        for (part, mean) in Part::ALL.into_iter().zip(means) {
+            let figure = told.mean.part(part).unwrap_or(0.0);
+            assert!((figure - mean).abs() < 1e-6, "{part:?} {figure} {mean}");
+        }
+        let due = ran.metric("ttft-from-due").mean;
+        assert!((told.mean.whole_ms - due).abs() < 1e-6, "{due} {about}");
+        let shares = told.mean.shares();
+        assert!(ran.text.contains(&shares), "{shares} {about}");
+        assert_eq!(shares.contains("unexplained"), !tells_queue, "{about}");
+    }
+}
+
 /// Five answers of three steps each: one accepted nothing, two accepted two tokens.
 #[tokio::test(start_paused = true)]
 async fn steps_of_speculative_decoding_are_summed() {
@@ -187,7 +264,13 @@ async fn what_no_server_says_is_not_shown() {
     }
     let json = serde_json::to_string(&ran.summary).unwrap();
     let records = serde_json::to_string(&ran.exchanges).unwrap();
-    for word in ["server-queue", "speculation", "acceptance", "timings"] {
+    for word in [
+        "server-queue",
+        "first-token\":",
+        "speculation",
+        "acceptance",
+        "timings",
+    ] {
         assert!(
             !json.contains(word) && !records.contains(word),
             "{word}: {json}"

@@ -38,6 +38,7 @@ mod distribution;
 mod expected;
 mod facts;
 mod failing;
+pub mod first_token;
 pub mod fleet;
 mod flights;
 pub(crate) mod gather;
@@ -53,6 +54,7 @@ mod scores;
 pub mod server;
 pub(crate) mod sessions;
 mod sound;
+mod speculation;
 mod steady;
 mod survey;
 pub mod telemetry;
@@ -77,10 +79,11 @@ pub use devices::Devices;
 pub use distribution::{Basis, Distribution};
 pub use facts::{Damage, Loop, NOT_SENT, Price, Run, RunFacts, Tokenizer, Used};
 pub use failing::{Amount, WithFailures};
+pub use first_token::FirstToken;
 pub use fleet::Fleet;
 pub use goodput::{Attainment, Goodput};
 pub use groups::{Group, Groups};
-pub use kinds::{Drafts, Reported, Speculation};
+pub use kinds::{Drafts, Reported};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use model::client::Client;
@@ -89,6 +92,7 @@ pub use requests::{Failures, Requests};
 pub use scores::{By, Example, Score, ScoredGroup};
 pub use server::Server;
 pub use sessions::{Histories, Session, Sessions};
+pub use speculation::{Quarter, Speculation, TpotByAcceptance};
 pub use steady::{SteadyState, Window};
 pub use survey::Survey;
 pub use telemetry::Cost;
@@ -122,6 +126,10 @@ pub struct Summary {
     pub arrivals: Option<Arrivals>,
     /// The number of requests in flight.
     pub concurrency: Concurrency,
+    /// Where the time to first token went, by this client's clock and the server's own timings;
+    /// absent if no reply states such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token: Option<FirstToken>,
     /// Requests that depend on each other; absent if none does, and no request is a turn of a
     /// conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -75,7 +75,7 @@ impl Counting {
 
 /// The value with so many of its leading bits and zeros after them, and the number of values that
 /// have the same.
-pub(crate) fn leading(value: u64, bits: u32) -> (u64, u64) {
+pub fn leading(value: u64, bits: u32) -> (u64, u64) {
     let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (value >> dropped << dropped, 1 << dropped)
 }

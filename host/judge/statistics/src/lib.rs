@@ -16,6 +16,7 @@
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
 //! | two sides | [`binary`], [`decomposed`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
+//! | pairs of values | [`correlation`] |
 //! | curves | [`corner`], [`crossing`] |
 //!
 //! **Order.** Statistics of a run's samples do not depend on their order, to the last bit: sums are
@@ -36,6 +37,7 @@ pub mod bounds;
 pub mod cells;
 pub mod clusters;
 pub mod corner;
+pub mod correlation;
 pub mod course;
 pub mod covariance;
 pub mod crossing;

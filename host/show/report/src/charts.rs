@@ -6,6 +6,7 @@
 mod course;
 pub mod curve;
 mod distribution;
+mod first_token;
 pub mod forest;
 mod scatter;
 mod shown;
@@ -29,6 +30,8 @@ pub struct Charts {
     pub distributions: Vec<Chart>,
     /// The course over time.
     pub course: Vec<Chart>,
+    /// The parts of the time to first token.
+    pub first_token: Vec<Chart>,
     /// Requests in full.
     pub requests: Vec<Chart>,
     /// Charts of the time to first token over what it depends on.
@@ -46,6 +49,7 @@ impl Charts {
         Charts {
             distributions: drawn(distribution::charts(runs)),
             course: drawn(course::chart(runs).into_iter().collect()),
+            first_token: drawn(first_token::charts(runs)),
             requests: drawn(waterfall::charts(runs)),
             dependence: drawn(scatter::charts(runs)),
         }
@@ -54,6 +58,7 @@ impl Charts {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Chart> {
         let of_load = self.distributions.iter().chain(&self.course);
+        let of_load = of_load.chain(&self.first_token);
         of_load.chain(&self.requests).chain(&self.dependence)
     }
 }

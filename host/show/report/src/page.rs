@@ -6,6 +6,7 @@
 
 mod beside;
 pub(crate) mod figures;
+mod first_token;
 mod parts;
 pub(crate) mod plan;
 mod run;
@@ -38,7 +39,10 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
             page.remark("Intervals are 95 % confidence intervals of the average of many runs: of runs with other requests of this kind, and of repeats of these requests. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that.");
         }
     }
-    charts(&mut page, Charts::of(runs));
+    let mut drawn = Charts::of(runs);
+    let parts = std::mem::take(&mut drawn.first_token);
+    charts(&mut page, drawn);
+    first_token::section(&mut page, runs, parts);
     let grouped = figures::grouped(runs);
     if !grouped.is_empty() {
         page.section("groups", "Groups", "By turn, class and adapter");

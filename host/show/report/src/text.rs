@@ -14,12 +14,14 @@
 mod block;
 mod confidence;
 mod devices;
+mod first_token;
 mod outcomes;
 mod padded;
 mod scores;
 mod sessions;
 pub mod sglang;
 mod short;
+mod speculation;
 mod steady;
 pub mod vllm;
 
@@ -54,9 +56,11 @@ pub fn text(summary: &Summary) -> String {
     ] {
         block.distribution(summary, name, label, MS);
     }
+    first_token::split(&mut block, summary);
     goodput(&mut block, summary);
     sessions::sessions(&mut block, summary);
     sessions::groups(&mut block, summary);
+    speculation::groups(&mut block, summary);
     steady::state(&mut block, summary);
     confidence::all(&mut block, summary);
     tokens(&mut block, summary);
@@ -233,9 +237,7 @@ fn tokens(block: &mut Block, summary: &Summary) {
         drafts.map(|drafts| drafts.words(count)),
     );
     if let Some(steps) = &tokens.speculation {
-        block.figure("Acceptance length (tok/step):", steps.acceptance_length);
-        block.line("Steps by accepted tokens:", steps.words(count));
-        block.line("Steps that accepted at position:", steps.positions());
+        speculation::lines(block, steps);
     }
     for (label, kind) in [
         ("Image tokens, of the input:", tokens.input_image),

@@ -256,7 +256,7 @@ impl Reading<'_> {
 
     /// The mean number of tokens that a step of speculative decoding gave: those that it accepted,
     /// and the one that the model adds itself.
-    pub(super) fn acceptance_length(&self) -> Option<f64> {
+    pub(crate) fn acceptance_length(&self) -> Option<f64> {
         let steps = self.exchange.speculation.as_ref()?.steps;
         let accepted = accepted_drafts(self.exchange)?;
         (steps > 0).then(|| 1.0 + accepted as f64 / f64::from(steps))

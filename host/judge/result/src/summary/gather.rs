@@ -6,6 +6,7 @@ use super::backlog::Waiting;
 use super::expected::Expected;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
+use super::first_token;
 use super::goodput::Judged;
 use super::lives::Lives;
 use super::load::Load;
@@ -57,6 +58,7 @@ pub(crate) struct Gather<'a> {
     /// Sessions; only of a run that has any.
     sessions: Option<sessions::Gather>,
     histories: Histories,
+    first_token: first_token::Gather,
     groups: groups::Gather,
     scores: scores::Gather<'a>,
     /// Samples of each metric of the catalogue, and those of the headline metrics by block of the
@@ -83,6 +85,7 @@ impl<'a> Gather<'a> {
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
+            first_token: first_token::Gather::default(),
             groups: groups::Gather::default(),
             scores: scores::Gather::new(facts),
             spreads: CATALOGUE
@@ -114,6 +117,7 @@ impl<'a> Gather<'a> {
             sessions.add(exchange);
         }
         self.histories.add(exchange);
+        self.first_token.add(&reading);
         self.groups.add(&reading);
         self.scores.add(exchange);
         match exchange.is_ok() {
@@ -364,6 +368,7 @@ impl<'a> Gather<'a> {
             throughput,
             arrivals: self.surveyed.arrivals,
             concurrency,
+            first_token: self.first_token.finish(),
             groups: self.groups.finish(&run.percentiles),
             sessions,
             histories: Some(self.histories).filter(|histories| histories.requests > 0),

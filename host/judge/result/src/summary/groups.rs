@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
+use super::speculation::{Speculation, Steps};
 use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use statistics::Spread;
@@ -54,6 +55,9 @@ pub struct Group {
     /// that report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_share: Option<f64>,
+    /// The steps of speculative decoding of the answered ones; absent if the server reports none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speculation: Option<Speculation>,
     /// TTFT, TPOT and E2E latency of the answered ones, by name.
     pub metrics: BTreeMap<String, Distribution>,
 }
@@ -164,6 +168,7 @@ struct Sums {
     output: (u64, u64),
     /// Tokens found in the cache, and all tokens of the prompts of which that is known.
     cached: (u64, u64),
+    steps: Steps,
     spreads: Vec<(&'static Metric, Spread)>,
 }
 
@@ -175,6 +180,7 @@ impl Default for Sums {
             input: (0, 0),
             output: (0, 0),
             cached: (0, 0),
+            steps: Steps::default(),
             spreads: (METRICS.iter())
                 .filter_map(|name| metric::by_name(name))
                 .map(|metric| (metric, spread(metric)))
@@ -194,6 +200,7 @@ impl Merge for Sums {
         ] {
             *sum = (sum.0 + more.0, sum.1 + more.1);
         }
+        self.steps.merge(other.steps);
         for ((_, spread), (_, more)) in self.spreads.iter_mut().zip(other.spreads) {
             spread.merge(more);
         }
@@ -219,6 +226,7 @@ impl Sums {
             self.cached.0 += u64::from(cached);
             self.cached.1 += u64::from(input);
         }
+        self.steps.add(reading.exchange);
         for (metric, spread) in &mut self.spreads {
             take(metric, reading, spread, None);
         }
@@ -238,6 +246,7 @@ impl Sums {
             input_tokens: ratio(self.input),
             output_tokens: ratio(self.output),
             cached_share: ratio(self.cached),
+            speculation: self.steps.finish(),
             metrics: metrics.collect(),
         }
     }

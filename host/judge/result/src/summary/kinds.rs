@@ -1,13 +1,12 @@
-//! Token counts of a kind that only some servers report: what speculative decoding did, and what of
-//! prompts and answers is no text. A kind has figures only if an answer reports it, and zero is a
-//! report.
+//! Token counts of a kind that only some servers report: the drafts of speculative decoding, and
+//! what of prompts and answers is no text. A kind has figures only if an answer reports it, and zero
+//! is a report. `speculation` has what the steps of speculative decoding did.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tokens::Tokens;
-use crate::metric::definition::accepted_drafts;
-use model::exchange::{Exchange, Usage};
+use model::exchange::Usage;
 
 /// A kind of tokens, over the answers that report how many of theirs are of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,32 +38,9 @@ pub struct Drafts {
     pub acceptance: Option<f64>,
 }
 
-/// The steps of speculative decoding.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Speculation {
-    /// Number of steps in which the model verified proposed tokens.
-    pub steps: u64,
-    /// The number of answers that report their steps.
-    pub answers: u64,
-    /// Tokens per step: 1 + accepted tokens / steps, over the answers that report both; absent if
-    /// there was no step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acceptance_length: Option<f64>,
-    /// Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
-    /// none does.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps_by_accepted: Vec<u64>,
-}
-
 /// The kinds of the answers seen so far.
 #[derive(Default)]
 pub(super) struct Kinds {
-    speculation: Speculation,
-    /// Accepted tokens and steps, of the answers that report both.
-    accepted_in_steps: u64,
-    steps: u64,
-
     proposed: Part,
     accepted: Part,
     /// Accepted and proposed tokens, of the answers that report both.
@@ -130,31 +106,6 @@ impl Kinds {
         self.output_audio.add(usage.output_audio_tokens, whole);
     }
 
-    /// Adds the steps of speculative decoding that an answer was made in.
-    pub(super) fn add_steps(&mut self, exchange: &Exchange) {
-        let Some(told) = &exchange.speculation else {
-            return;
-        };
-        let all = &mut self.speculation;
-        all.answers += 1;
-        all.steps += u64::from(told.steps);
-        if all.steps_by_accepted.len() < told.steps_by_accepted.len() {
-            all.steps_by_accepted
-                .resize(told.steps_by_accepted.len(), 0);
-        }
-        for (sum, more) in all
-            .steps_by_accepted
-            .iter_mut()
-            .zip(&told.steps_by_accepted)
-        {
-            *sum += u64::from(*more);
-        }
-        if let Some(accepted) = accepted_drafts(exchange) {
-            self.accepted_in_steps = self.accepted_in_steps.saturating_add(accepted);
-            self.steps += u64::from(told.steps);
-        }
-    }
-
     /// Enters the figures.
     pub(super) fn finish(self, tokens: &mut Tokens) {
         let proposed = self.proposed.reported().map(|proposed| proposed.total);
@@ -168,11 +119,6 @@ impl Kinds {
         tokens.input_video = self.video.reported();
         tokens.input_audio = self.audio.reported();
         tokens.output_audio = self.output_audio.reported();
-        let length = || 1.0 + self.accepted_in_steps as f64 / self.steps as f64;
-        tokens.speculation = (self.speculation.answers > 0).then(|| Speculation {
-            acceptance_length: (self.steps > 0).then(length),
-            ..self.speculation
-        });
     }
 }
 
@@ -203,43 +149,6 @@ impl Drafts {
             words += &format!(" ({:.1} %)", acceptance * 100.0);
         }
         words
-    }
-}
-
-/// The most entries of a list of steps that are written in words.
-const SHOWN: usize = 16;
-
-impl Speculation {
-    /// Writes how many steps accepted how many tokens, such as `0: 12 (24.0 %), 1: 38 (76.0 %)`;
-    /// `count` writes a number. Absent if no answer reports it.
-    pub fn words(&self, count: impl Fn(u64) -> String) -> Option<String> {
-        let steps = &self.steps_by_accepted;
-        let all: u64 = steps.iter().sum();
-        let entry = |tokens: &str, steps: u64| {
-            let percent = steps as f64 / all as f64 * 100.0;
-            format!("{tokens}: {} ({percent:.1} %)", count(steps))
-        };
-        let shown = steps.iter().take(SHOWN).enumerate();
-        let shown = shown.map(|(tokens, steps)| entry(&tokens.to_string(), *steps));
-        let rest = steps.get(SHOWN..).filter(|rest| !rest.is_empty());
-        let rest = rest.map(|rest| entry("more", rest.iter().sum()));
-        let words: Vec<String> = shown.chain(rest).collect();
-        (all > 0).then(|| words.join(", "))
-    }
-
-    /// Writes the share of the steps that accepted the token at each position, such as `1: 76.0 %,
-    /// 2: 30.0 %`: a step accepts a token only if it accepts all before it. Absent if no answer
-    /// reports it.
-    pub fn positions(&self) -> Option<String> {
-        let steps = &self.steps_by_accepted;
-        let all: u64 = steps.iter().sum();
-        let positions = (1..steps.len()).take(SHOWN).map(|position| {
-            let accepted: u64 = steps[position..].iter().sum();
-            let percent = accepted as f64 / all as f64 * 100.0;
-            format!("{position}: {percent:.1} %")
-        });
-        let words: Vec<String> = positions.collect();
-        (all > 0 && !words.is_empty()).then(|| words.join(", "))
     }
 }
 
@@ -326,89 +235,6 @@ mod tests {
         assert_eq!(tokens.input_video, None);
         assert_eq!(tokens.input_audio, reported(0, 1, Some(0.0)));
         assert_eq!(tokens.output_audio, reported(12, 1, Some(0.4)));
-    }
-
-    /// The length is of the steps of all answers together, not the mean over answers; an answer that
-    /// does not say what its steps accepted counts for the steps alone.
-    #[test]
-    fn steps_are_summed() {
-        use model::exchange::Speculation as Told;
-        let told = [
-            (
-                Told {
-                    steps: 3,
-                    steps_by_accepted: vec![1, 1, 1],
-                },
-                None,
-            ),
-            (
-                Told {
-                    steps: 1,
-                    steps_by_accepted: vec![0, 1],
-                },
-                Some(9),
-            ),
-            (
-                Told {
-                    steps: 4,
-                    steps_by_accepted: vec![],
-                },
-                Some(2),
-            ),
-            (
-                Told {
-                    steps: 5,
-                    steps_by_accepted: vec![],
-                },
-                None,
-            ),
-        ];
-        let mut run: Vec<Exchange> = (0..told.len() as u64 + 1)
-            .map(|index| {
-                reply(
-                    index,
-                    1000 + index * 100,
-                    &[(1050 + index * 100, Kind::Text, None, 4)],
-                )
-            })
-            .collect();
-        for (exchange, (steps, accepted)) in run.iter_mut().zip(told) {
-            exchange.speculation = Some(steps);
-            exchange.usage = accepted.map(|accepted| Usage {
-                accepted_draft_tokens: Some(accepted),
-                ..Usage::default()
-            });
-        }
-        let summary = Summary::of(&facts(), &run);
-        let steps = summary.tokens.speculation.clone().unwrap();
-        assert_eq!((steps.steps, steps.answers), (13, 4));
-        assert_eq!(steps.steps_by_accepted, [1, 2, 1]);
-        // 3 + 1 + 2 tokens of 8 steps.
-        assert_eq!(steps.acceptance_length, Some(1.75));
-        let lengths = summary.metric("acceptance-length").unwrap();
-        assert_eq!((lengths.count, lengths.mean), (3, (2.0 + 2.0 + 1.5) / 3.0));
-        let count = |n: u64| n.to_string();
-        let words = "0: 1 (25.0 %), 1: 2 (50.0 %), 2: 1 (25.0 %)";
-        assert_eq!(steps.words(count).as_deref(), Some(words));
-        assert_eq!(steps.positions().as_deref(), Some("1: 75.0 %, 2: 25.0 %"));
-
-        let long = Speculation {
-            steps_by_accepted: vec![1; 20],
-            ..Speculation::default()
-        };
-        let words = long.words(count).unwrap();
-        assert!(
-            words.ends_with("15: 1 (5.0 %), more: 4 (20.0 %)"),
-            "{words}"
-        );
-        for nothing in [vec![], vec![0, 0]] {
-            let nothing = Speculation {
-                steps_by_accepted: nothing,
-                ..Speculation::default()
-            };
-            assert_eq!((nothing.words(count), nothing.positions()), (None, None));
-        }
-        assert_eq!(tokens(&[Usage::default()]).speculation, None);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::kinds::{Drafts, Kinds, Reported, Speculation};
+use super::kinds::{Drafts, Kinds, Reported};
 use super::reasoning::Reasoning;
+use super::speculation::{Paces, Speculation, Steps};
 use crate::metric::count::is_text;
 use crate::metric::{Count, Reading, Source};
 
@@ -129,6 +130,8 @@ pub(super) struct TokenSums {
     reasoning: Partial,
     shown: Reasoning,
     kinds: Kinds,
+    steps: Steps,
+    paces: Paces,
     /// Output tokens of the exchanges that have pieces and a known count.
     of_pieces: u64,
     /// Their pieces.
@@ -191,7 +194,8 @@ impl TokenSums {
         self.retokenized.add(retokenized);
         self.reasoning.add(said.reasoning_tokens);
         self.kinds.add_output(&said);
-        self.kinds.add_steps(exchange);
+        self.steps.add(exchange);
+        self.paces.add(reading);
         self.shown.add(reading, reasoning);
         if let (Some(output), 1..) = (output, reading.pieces) {
             self.of_pieces += u64::from(output.tokens);
@@ -258,6 +262,9 @@ impl TokenSums {
             ..self.tokens
         };
         self.kinds.finish(&mut tokens);
+        let tpot = self.paces.finish();
+        let steps = self.steps.finish();
+        tokens.speculation = steps.map(|steps| Speculation { tpot, ..steps });
         tokens
     }
 }

@@ -841,6 +841,10 @@ class Speculation:
     """Number of steps that accepted 0, 1, 2, … tokens, over the answers that report it; empty if
     none does.
     """
+    tpot: TpotByAcceptance | None
+    """How TPOT goes with the acceptance length, over the answers that have both; absent if fewer
+    than two have, and of groups.
+    """
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Speculation:
@@ -850,6 +854,58 @@ class Speculation:
             answers=value["answers"],
             acceptance_length=value.get("acceptance-length"),
             steps_by_accepted=list(value.get("steps-by-accepted", [])),
+            tpot=optional(TpotByAcceptance.from_json, value.get("tpot")),
+        )
+
+
+@dataclass(frozen=True)
+class TpotByAcceptance:
+    """How the time per output token of an answer goes with its acceptance length."""
+
+    answers: int
+    """The number of answers."""
+    rank_correlation: float | None
+    """Spearman's rank correlation of the two, from -1, where the answers with longer steps are the
+    faster ones throughout, to 1; absent if one of the two does not vary. A correlation is no
+    cause: a load that varies moves TPOT too.
+    """
+    quarters: list[Quarter]
+    """The answers in quarters by their acceptance length, in ascending order. Answers of the same
+    length are in the same quarter, so quarters may differ in size, and one without answers is
+    left out.
+    """
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TpotByAcceptance:
+        """Reads it from parsed JSON."""
+        return cls(
+            answers=value["answers"],
+            rank_correlation=value.get("rank-correlation"),
+            quarters=[Quarter.from_json(item) for item in value["quarters"]],
+        )
+
+
+@dataclass(frozen=True)
+class Quarter:
+    """Answers of a similar acceptance length."""
+
+    answers: int
+    """The number of answers."""
+    from_: float
+    """The shortest acceptance length, in tokens per step, to a thousandth."""
+    to: float
+    """The longest."""
+    tpot_ms: float
+    """The mean of their TPOT, in milliseconds."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Quarter:
+        """Reads it from parsed JSON."""
+        return cls(
+            answers=value["answers"],
+            from_=value["from"],
+            to=value["to"],
+            tpot_ms=value["tpot-ms"],
         )
 
 
@@ -1123,6 +1179,117 @@ class Backlog:
 
 
 @dataclass(frozen=True)
+class FirstToken:
+    """The parts of the time from due to first token, of the answered requests whose server reports
+    timings of it.
+    """
+
+    requests: int
+    """The number of requests whose time is split."""
+    without_timings: int
+    """Answered requests with a first token whose replies state no timings of it. They are left out.
+    """
+    without_first_token: int
+    """Answered requests whose replies came whole or have no token. They are left out."""
+    unanswered: int
+    """Requests that were not answered in full. They are left out, as they are of `ttft`."""
+    contradicted: int
+    """Requests whose server states more time than this client saw pass; the excess is negative
+    among what is unexplained.
+    """
+    mean: Parts
+    """The means over the requests."""
+    around: list[Around]
+    """The means over the requests around percentiles of the time from due to first token."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> FirstToken:
+        """Reads it from parsed JSON."""
+        return cls(
+            requests=value["requests"],
+            without_timings=value["without-timings"],
+            without_first_token=value["without-first-token"],
+            unanswered=value["unanswered"],
+            contradicted=value["contradicted"],
+            mean=Parts.from_json(value["mean"]),
+            around=[Around.from_json(item) for item in value["around"]],
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Means of the parts, in milliseconds. They and what is unexplained add up to the whole. A part
+    is absent if no request tells it; a request that does not counts as zero, with its time among
+    what is unexplained.
+    """
+
+    whole_ms: float
+    """From due to first token."""
+    client_ms: float
+    """From due to sent, without the wait for a connection."""
+    connection_ms: float
+    """The wait for a connection to open, after the request could have been sent."""
+    network_ms: float | None
+    """TTFT - the server's own time to first token, where the server reports it by itself."""
+    front_end_ms: float | None
+    """The server's own time to first token - its queue - its prefill."""
+    network_and_front_end_ms: float | None
+    """TTFT - the server's queue - its prefill, where the server reports these two alone."""
+    queue_ms: float | None
+    """The server's own queue."""
+    prefill_ms: float | None
+    """The server's own prefill."""
+    unexplained_ms: float
+    """What no part explains: time that the server's timings leave open. Negative if they are longer
+    than what they are parts of.
+    """
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Parts:
+        """Reads it from parsed JSON."""
+        return cls(
+            whole_ms=value["whole-ms"],
+            client_ms=value["client-ms"],
+            connection_ms=value["connection-ms"],
+            network_ms=value.get("network-ms"),
+            front_end_ms=value.get("front-end-ms"),
+            network_and_front_end_ms=value.get("network-and-front-end-ms"),
+            queue_ms=value.get("queue-ms"),
+            prefill_ms=value.get("prefill-ms"),
+            unexplained_ms=value["unexplained-ms"],
+        )
+
+
+@dataclass(frozen=True)
+class Around:
+    """The requests around a percentile."""
+
+    percentile: float
+    """The percentile."""
+    from_: float
+    """The percentile at which they begin."""
+    to: float
+    """The percentile at which they end."""
+    requests: int
+    """The number of these requests: those whose rank is within the two, and those whose whole time
+    cannot be told from theirs.
+    """
+    mean: Parts
+    """Their means."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Around:
+        """Reads it from parsed JSON."""
+        return cls(
+            percentile=value["percentile"],
+            from_=value["from"],
+            to=value["to"],
+            requests=value["requests"],
+            mean=Parts.from_json(value["mean"]),
+        )
+
+
+@dataclass(frozen=True)
 class Sessions:
     """Requests that depend on each other."""
 
@@ -1231,6 +1398,8 @@ class Group:
     """Share of the prompts' tokens that the server found in its prefix cache, over the answers that
     report it.
     """
+    speculation: Speculation | None
+    """The steps of speculative decoding of the answered ones; absent if the server reports none."""
     metrics: dict[str, Distribution]
     """TTFT, TPOT and E2E latency of the answered ones, by name."""
 
@@ -1244,6 +1413,7 @@ class Group:
             input_tokens=value.get("input-tokens"),
             output_tokens=value.get("output-tokens"),
             cached_share=value.get("cached-share"),
+            speculation=optional(Speculation.from_json, value.get("speculation")),
             metrics={key: Distribution.from_json(item) for key, item in value["metrics"].items()},
         )
 
@@ -2461,6 +2631,10 @@ class Summary:
     """The evenness with which requests were due and sent; absent if the plan offers no rate."""
     concurrency: Concurrency
     """The number of requests in flight."""
+    first_token: FirstToken | None
+    """Where the time to first token went, by this client's clock and the server's own timings;
+    absent if no reply states such.
+    """
     sessions: Sessions | None
     """Requests that depend on each other; absent if none does, and no request is a turn of a
     conversation.
@@ -2519,6 +2693,7 @@ class Summary:
             throughput=Throughput.from_json(value["throughput"]),
             arrivals=optional(Arrivals.from_json, value.get("arrivals")),
             concurrency=Concurrency.from_json(value["concurrency"]),
+            first_token=optional(FirstToken.from_json, value.get("first-token")),
             sessions=optional(Sessions.from_json, value.get("sessions")),
             histories=optional(Histories.from_json, value.get("histories")),
             groups=optional(Groups.from_json, value.get("groups")),

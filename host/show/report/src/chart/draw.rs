@@ -531,5 +531,5 @@ pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
 
 /// Height in pixels of a phase's bar in a row of 10: waiting is thin, work is thick.
 pub(crate) fn thickness(phase: usize) -> f64 {
-    [2.0, 4.0, 4.0, 5.0, 8.0][phase % palette::PHASES]
+    [2.0, 4.0, 4.0, 5.0, 8.0, 4.0, 4.0, 2.0, 6.0][phase % palette::PHASES]
 }

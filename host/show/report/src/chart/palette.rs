@@ -20,7 +20,7 @@ pub enum Theme {
 type Colour = (&'static str, &'static str, &'static str);
 
 /// Every colour that a page uses.
-pub(crate) const COLOURS: [Colour; 29] = [
+pub(crate) const COLOURS: [Colour; 33] = [
     ("ground", "#f6f7f9", "#0e1116"),
     ("card", "#ffffff", "#161b22"),
     ("raised", "#eef1f4", "#222933"),
@@ -48,6 +48,10 @@ pub(crate) const COLOURS: [Colour; 29] = [
     ("p2", "#806200", "#e3c04a"),
     ("p3", "#d07a2d", "#f3a867"),
     ("p4", "#0b67b2", "#58b0f2"),
+    ("p5", "#0f7f86", "#4fc4cb"),
+    ("p6", "#565d66", "#b4bcc6"),
+    ("p7", "#6f4bb2", "#b79bec"),
+    ("p8", "#4d7a1f", "#9ccc5a"),
     ("failed", "#b3161d", "#ff8a80"),
     ("focus", "#0b5cad", "#ffd866"),
 ];
@@ -56,7 +60,7 @@ pub(crate) const COLOURS: [Colour; 29] = [
 pub(crate) const SERIES: usize = 6;
 
 /// The number of phases of a request with a colour of their own.
-pub(crate) const PHASES: usize = 5;
+pub(crate) const PHASES: usize = 9;
 
 /// Dashes of lines, one after the other: the first is drawn through.
 const DASHES: [&str; SERIES] = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2 5 2"];

@@ -204,3 +204,98 @@ fn power_that_was_sampled_throughout_has_a_panel() {
     assert_eq!(column.cells[0].as_ref().unwrap().text, "200 W");
     assert_eq!(course(3).panels.len(), chart.panels.len() - 1);
 }
+
+/// A server that queues each for 60 ms and prefills for 30 ms, of the 100 ms and more until a first
+/// token.
+fn timed() -> Vec<Exchange> {
+    let mut run = exchanges(60, 0);
+    for exchange in &mut run {
+        exchange.timings = Some(model::exchange::ServerTimings {
+            queue: Some(Nanos(60_000_000)),
+            prefill: Some(Nanos(30_000_000)),
+            ..Default::default()
+        });
+    }
+    run
+}
+
+fn keys(chart: &Chart) -> Vec<&str> {
+    chart.keys.iter().map(|key| key.label.as_str()).collect()
+}
+
+#[test]
+fn parts_of_the_first_token_are_bars_from_end_to_end() {
+    let charts = charts(&timed());
+    let chart = named(&charts, "first-token");
+    assert_eq!(
+        keys(chart),
+        ["client", "network and front end", "queue", "prefill"],
+        "no connection was waited for"
+    );
+    assert_eq!(
+        chart.rows.labels,
+        [
+            "mean of 57 requests",
+            "around P50, mean of 17",
+            "around P90, mean of 13",
+            "around P99, mean of 4"
+        ]
+    );
+    let marks = &chart.panels[0].marks;
+    for row in 0..4 {
+        let mut end = 0.0;
+        for mark in marks {
+            let point = mark
+                .points
+                .iter()
+                .find(|point| point.y == Some(f64::from(row)));
+            // A client that sent at once has no bar.
+            if let Some(point) = point {
+                assert_eq!(point.x, end, "row {row}");
+                end = point.to;
+            }
+        }
+        let [queue, prefill] = [2, 3].map(|mark: usize| {
+            let point = marks[mark].points[row as usize];
+            point.to - point.x
+        });
+        assert!((queue - 60.0).abs() < 1e-9 && (prefill - 30.0).abs() < 1e-9);
+        assert!(end >= 100.0 && end <= chart.x.high, "{end}");
+    }
+    assert!(chart.seen.contains("queue"), "{}", chart.seen);
+}
+
+#[test]
+fn phases_until_the_first_token_are_the_servers_where_it_tells_them() {
+    let mut run = timed();
+    let all = charts(&run);
+    let waterfall = named(&all, "waterfall");
+    assert_eq!(
+        keys(waterfall),
+        [
+            "held back by the cap",
+            "network and front end",
+            "queue of the server",
+            "prefill",
+            "decoding",
+            "failed"
+        ]
+    );
+    // A server that states more than there was does not draw over the decoding.
+    for exchange in &mut run {
+        let timings = exchange.timings.as_mut().unwrap();
+        timings.prefill = Some(Nanos(5_000_000_000));
+    }
+    let all = charts(&run);
+    let phases = named(&all, "phases");
+    let ends = |label: &str| {
+        let key = keys(phases).iter().position(|key| *key == label).unwrap();
+        let marks = &phases.panels[0].marks;
+        let mark = marks.iter().find(|mark| mark.key == key).unwrap();
+        mark.points.clone()
+    };
+    let decoding = ends("decoding");
+    for (prefill, decoding) in ends("prefill").iter().zip(&decoding) {
+        assert!(prefill.to <= decoding.x + 1e-9, "{prefill:?} {decoding:?}");
+    }
+}

@@ -7,6 +7,8 @@ use crate::chart::{
 };
 use crate::view::Request;
 use model::number::count;
+use model::units::Nanos;
+use result::summary::first_token::Part;
 
 /// Pixels of a row.
 const ROW: f64 = 9.0;
@@ -14,13 +16,20 @@ const ROW: f64 = 9.0;
 /// A phase that is always shorter than this share of the axis cannot be seen.
 const SEEN: f64 = 0.002;
 
-/// The phases of a request, in their order.
-const PHASES: [&str; 5] = [
-    "held back by the cap",
-    "send lag",
-    "wait for a connection",
-    "until the first token",
-    "decoding",
+/// The phases of a request in their order, each with the number of its tone. Those between sending
+/// and first token are known if the server tells them; what it does not tell is the phase until the
+/// first token.
+const PHASES: [(&str, usize); 10] = [
+    ("held back by the cap", 0),
+    ("send lag", 1),
+    ("wait for a connection", 2),
+    ("network", 5),
+    ("front end", 6),
+    ("network and front end", 5),
+    ("until the first token", 3),
+    ("queue of the server", 7),
+    ("prefill", 8),
+    ("decoding", 4),
 ];
 
 /// The kind of a waterfall.
@@ -75,8 +84,12 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     each.collect()
 }
 
-/// The phases of a request in milliseconds since it was due: where each begins and ends.
-fn phases(request: &Request) -> [Option<(f64, f64)>; 5] {
+/// Where a phase begins and ends, in milliseconds since the request was due; absent if it has no
+/// length.
+type Spanned = Option<(f64, f64)>;
+
+/// The phases of a request.
+fn phases(request: &Request) -> [Spanned; PHASES.len()] {
     let span = |from: f64, to: f64| (to > from).then_some((from, to));
     let queue = request.queue_ms.unwrap_or(0.0);
     let since_due = |at: f64| ((at - request.due_s) * 1000.0).max(0.0);
@@ -85,13 +98,54 @@ fn phases(request: &Request) -> [Option<(f64, f64)>; 5] {
     let connection = request.connection_ms.unwrap_or(0.0).min(lag);
     let first = sent.zip(request.ttft_ms).map(|(sent, ttft)| sent + ttft);
     let ended = request.ended_s.map(since_due);
+    let [network, front_end, both, until, server, prefill] =
+        until_first(request, sent, first, ended);
     [
         span(0.0, queue),
         sent.and_then(|_| span(queue, queue + lag - connection)),
         sent.and_then(|_| span(queue + lag - connection, queue + lag)),
-        sent.and_then(|sent| span(sent, first.or(ended)?)),
+        network,
+        front_end,
+        both,
+        until,
+        server,
+        prefill,
         first.and_then(|first| span(first, ended?)),
     ]
+}
+
+/// The phases from sending to the first token, or to the end if there is none. The server's own
+/// timings are lengths: where they lie, and that what it does not tell comes before its queue, is
+/// assumed. What does not fit is cut off.
+fn until_first(
+    request: &Request,
+    sent: Option<f64>,
+    first: Option<f64>,
+    ended: Option<f64>,
+) -> [Spanned; 6] {
+    let mut phases = [None; 6];
+    let Some((sent, end)) = sent.zip(first.or(ended)) else {
+        return phases;
+    };
+    let Some(split) = request.split.filter(|_| first.is_some()) else {
+        phases[3] = (end > sent).then_some((sent, end));
+        return phases;
+    };
+    let part = |part: Part| split.part(part).map_or(0.0, Nanos::as_millis_f64);
+    let mut from = sent;
+    for (phase, length) in phases.iter_mut().zip([
+        part(Part::Network),
+        part(Part::FrontEnd),
+        part(Part::NetworkAndFrontEnd),
+        split.unexplained.max(0) as f64 / 1e6,
+        part(Part::Queue),
+        part(Part::Prefill),
+    ]) {
+        let to = (from + length).min(end);
+        *phase = (to > from).then_some((from, to));
+        from = to;
+    }
+    phases
 }
 
 fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
@@ -112,8 +166,8 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
     };
     let mut keys = Vec::new();
     let mut marks = Vec::new();
-    for (phase, label) in PHASES.into_iter().enumerate() {
-        let spans: Vec<Option<(f64, f64)>> = requests
+    for (phase, (label, tone)) in PHASES.into_iter().enumerate() {
+        let spans: Vec<Spanned> = requests
             .iter()
             .map(|request| phases(request)[phase])
             .collect();
@@ -141,7 +195,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         });
         marks.push(Mark {
             key: keys.len(),
-            shape: Shape::Spans(phase_height(phase)),
+            shape: Shape::Spans(phase_height(tone)),
             points: points.collect(),
             column: Some(Column {
                 head: label.to_owned(),
@@ -150,7 +204,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         });
         keys.push(Key {
             label: label.to_owned(),
-            tone: Tone::Phase(phase),
+            tone: Tone::Phase(tone),
         });
     }
     let over = |request: &Request| {

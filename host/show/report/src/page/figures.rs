@@ -320,6 +320,7 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
             }
             tables.push((titled(title, run, runs.len()), table));
         }
+        tables.extend(accepted(run, runs.len()));
         tables.extend(scored(run, runs.len()));
     }
     for (_, table) in &mut tables {
@@ -327,6 +328,52 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
     }
     tables.retain(|(_, table)| !table.rows.is_empty());
     tables
+}
+
+/// Tables of the steps of speculative decoding by turn, class and adapter.
+fn accepted(run: &Shown, runs: usize) -> [(String, Table); 3] {
+    let groups = &run.reported.summary.groups;
+    let kinds = [
+        (
+            "Acceptance of drafts by turn of the conversation, from 0",
+            "Turn",
+            &groups.by_turn,
+        ),
+        (
+            "Acceptance of drafts by class of sample",
+            "Class",
+            &groups.by_class,
+        ),
+        (
+            "Acceptance of drafts by adapter",
+            "Adapter",
+            &groups.by_adapter,
+        ),
+    ];
+    kinds.map(|(title, head, groups)| {
+        let mut table = Table::new([
+            head,
+            "Answers",
+            "Steps",
+            "Tokens per step",
+            "Steps that accepted at position",
+        ]);
+        for group in groups {
+            let Some(steps) = &group.speculation else {
+                continue;
+            };
+            let length = steps.acceptance_length;
+            let others = || "all others".to_owned();
+            table.row([
+                group.name.clone().unwrap_or_else(others),
+                count(steps.answers),
+                count(steps.steps),
+                length.map_or(String::new(), |length| significant(length, 4)),
+                steps.positions().unwrap_or_default(),
+            ]);
+        }
+        (titled(title, run, runs), table)
+    })
 }
 
 /// Tables of scores by turn and class.

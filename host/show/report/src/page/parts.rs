@@ -224,6 +224,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
     };
     let kind = |kind: Option<Reported>| kind.map(|kind| kind.words(count));
     let steps = tokens.speculation.as_ref();
+    let tpot = steps.and_then(|steps| steps.tpot.as_ref());
     let tokenizer = summary.run.tokenizer.as_ref();
     let tokenizer = tokenizer.map(|tokenizer| match tokenizer.remark() {
         Some(remark) => format!("{}, {remark}", tokenizer.name),
@@ -268,6 +269,15 @@ fn tokens(summary: &Summary) -> Option<Part> {
             (
                 "Steps that accepted at position",
                 steps.and_then(|steps| steps.positions()),
+            ),
+            (
+                "TPOT by acceptance length, answers in brackets",
+                tpot.map(|tpot| tpot.words(count)),
+            ),
+            (
+                "Rank correlation of TPOT and acceptance length",
+                tpot.and_then(|tpot| tpot.rank_correlation)
+                    .map(|correlation| fixed(correlation, 2)),
             ),
             ("Image tokens, of the input", kind(tokens.input_image)),
             ("Video tokens, of the input", kind(tokens.input_video)),

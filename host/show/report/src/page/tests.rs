@@ -268,3 +268,27 @@ fn ten_thousand_requests_fit() {
     let text = page_of(&three);
     assert!(text.len() < 3_000_000, "{} bytes", text.len());
 }
+
+#[test]
+fn the_parts_of_the_first_token_have_a_section() {
+    let mut exchanges = exchanges(60, 0);
+    let title = "Where the time to first token goes";
+    assert!(!page_of(&[run_of("one", &exchanges)]).contains(title));
+    for exchange in &mut exchanges {
+        exchange.timings = Some(model::exchange::ServerTimings {
+            queue: Some(model::units::Nanos(60_000_000)),
+            first_token: Some(model::units::Nanos(500_000_000)),
+            ..Default::default()
+        });
+    }
+    let page = page_of(&[run_of("one", &exchanges)]);
+    for words in [
+        title,
+        "Around P99 (4 requests, ms)",
+        "Requests: 57, not 3 unanswered.",
+        "Of 57 of them the server states more time than passed",
+        ">unexplained<",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}

@@ -6,7 +6,7 @@ use result::metric;
 use result::summary::Summary;
 
 use super::block::{Block, MS};
-use super::{closed_loop, devices, metrics_not_measured, outcomes, scores};
+use super::{closed_loop, devices, first_token, metrics_not_measured, outcomes, scores};
 
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
@@ -39,6 +39,7 @@ pub fn short(summary: &Summary) -> String {
     let scores = fitting(drawn(|block| scores::headline(block, summary)), &mut room);
     let power = fitting(
         drawn(|block| {
+            first_token::shares(block, summary);
             super::sound(block, summary);
             devices::headline(block, summary);
             devices::cost(block, summary);

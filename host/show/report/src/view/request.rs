@@ -4,6 +4,7 @@ use super::one;
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 use result::metric::{self, Reading};
+use result::summary::first_token::Split;
 
 /// A request and its phases. Instants are seconds since the start of the measurement, spans
 /// milliseconds.
@@ -23,6 +24,8 @@ pub struct Request {
     pub sent_s: Option<f64>,
     /// The time from sent to its first token.
     pub ttft_ms: Option<f64>,
+    /// The parts of the time to its first token; absent if its server does not tell them.
+    pub split: Option<Split>,
     /// The end of its reply, well or badly.
     pub ended_s: Option<f64>,
     /// The time from sent to the last event.
@@ -48,6 +51,7 @@ impl Request {
             connection_ms: one(metric::CONNECTION_WAIT, reading),
             sent_s: exchange.sent.map(second),
             ttft_ms: one(metric::TTFT, reading),
+            split: Split::of(reading),
             ended_s: exchange.ended.map(second),
             e2e_ms: one(metric::E2E, reading),
             input_tokens: reading.input_tokens.map(|count| count.tokens),

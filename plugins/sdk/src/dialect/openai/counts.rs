@@ -2,8 +2,9 @@
 //!
 //! OpenAI itself counts cached, audio and reasoning tokens, and how much of a prediction that came
 //! with the request was right. SGLang puts what speculative decoding did under the names of such
-//! predictions, and counts images and videos beside audio. vLLM has a table by modality, and says
-//! in `metrics` beside `usage` how long the request took and what speculative decoding did.
+//! predictions, and counts images and videos beside audio; in `sglext` it has the steps of it, if a
+//! request asks. vLLM has a table by modality, and says in `metrics` beside `usage` how long the
+//! request took and what speculative decoding did.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -125,5 +126,36 @@ impl Metrics<'_> {
         let steps = readable(drafts.acceptance_histogram).unwrap_or_default();
         let speculation = Speculation::meaning(readable(drafts.num_spec_steps), steps);
         timings.meaning().into_iter().chain(speculation)
+    }
+}
+
+/// SGLang's facts about a request beside the API's own, if the request asks for them with
+/// `return_spec_tokens_details`. A list of them, of several answers, is left out.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Sglext<'a>(#[serde(borrow)] &'a RawValue);
+
+#[derive(Default, Deserialize)]
+struct SglextFields<'a> {
+    #[serde(borrow)]
+    spec_tokens_details: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct SpecTokens<'a> {
+    #[serde(borrow)]
+    spec_verify_ct: Option<&'a RawValue>,
+    #[serde(borrow)]
+    spec_correct_drafts_histogram: Option<&'a RawValue>,
+}
+
+impl Sglext<'_> {
+    /// The event of the steps of speculative decoding, if they are there and there were any.
+    pub(super) fn speculation(self) -> Option<Meaning> {
+        let fields: SglextFields<'_> = readable(Some(self.0))?;
+        let told: SpecTokens<'_> = readable(fields.spec_tokens_details)?;
+        let steps = readable(told.spec_verify_ct).filter(|steps| *steps > 0)?;
+        let accepted = readable(told.spec_correct_drafts_histogram);
+        Speculation::meaning(Some(steps), accepted.unwrap_or_default())
     }
 }

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::counts::{Counts, Metrics};
+use super::counts::{Counts, Metrics, Sglext};
 use super::pattern::{Of, Pattern};
 use super::pooling::pooled;
 use crate::dialect::generate::Length;
@@ -47,6 +47,8 @@ struct Chunk<'a> {
     usage: Option<Counts>,
     #[serde(borrow)]
     metrics: Option<Metrics<'a>>,
+    #[serde(borrow)]
+    sglext: Option<Sglext<'a>>,
     /// An error of SGLang and LMDeploy may be at the top level, without `error` around it.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -200,6 +202,7 @@ impl Reply {
             events.extend(usage.map(Meaning::Usage));
             events.extend(further.into_iter().flatten());
         }
+        events.extend(chunk.sglext.and_then(Sglext::speculation));
         events.extend(finishes.into_iter().map(finished));
     }
 

@@ -3,7 +3,7 @@
 //! A stream ends with `response.completed`, `response.incomplete` or `response.failed`; without one
 //! of them it was cut off, whatever else comes. Each text comes several times: in deltas, again in
 //! the `done` events of its part and item, and in the last event. Only the deltas count, or the
-//! last event if the server sent none.
+//! last event if the server sent none. vLLM's own facts about the request are in the last event too.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::dialect::explain;
 use crate::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
 
+use super::super::counts::Metrics;
 use super::super::{failure, not_a_chunk, parse, pooled};
 
 /// The state that decoding keeps of a reply from one frame to the next.
@@ -42,7 +43,7 @@ struct Event<'a> {
 
 /// A reply as a whole.
 #[derive(Deserialize)]
-struct Response {
+struct Response<'a> {
     id: Option<String>,
     status: Option<String>,
     error: Option<Value>,
@@ -50,6 +51,8 @@ struct Response {
     #[serde(default)]
     output: Vec<Value>,
     usage: Option<Counts>,
+    #[serde(borrow)]
+    metrics: Option<Metrics<'a>>,
     store: Option<bool>,
 }
 
@@ -235,14 +238,18 @@ impl Reply {
     /// Reads a reply as a whole: how it ended, and its output if that did not come before.
     fn finish(
         &mut self,
-        response: Response,
+        response: Response<'_>,
         store: bool,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         if !self.begun {
             output(response.output, events)?;
         }
-        events.extend(response.usage.and_then(Counts::usage).map(Meaning::Usage));
+        let mut usage = response.usage.and_then(Counts::usage);
+        let metrics = response.metrics;
+        let further = metrics.map(|metrics| metrics.read(usage.as_mut()));
+        events.extend(usage.map(Meaning::Usage));
+        events.extend(further.into_iter().flatten());
         let status = response.status.unwrap_or_else(|| "completed".to_owned());
         let error = response.error.filter(|error| !error.is_null());
         if error.is_some() || matches!(status.as_str(), "failed" | "cancelled") {

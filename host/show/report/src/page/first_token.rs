@@ -1,0 +1,72 @@
+//! The section of a page on where the time to first token goes.
+
+use crate::chart::Chart;
+use crate::charts::Shown;
+use crate::document::{Document, Fit, Table};
+use model::number::{count, fixed, percent};
+use result::summary::FirstToken;
+
+/// Adds the section with those charts, if any run has parts of it.
+pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
+    let told: Vec<(&Shown, &FirstToken)> = runs
+        .iter()
+        .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
+        .collect();
+    if told.is_empty() {
+        return;
+    }
+    page.section("parts", Some("Parts"), "Where the time to first token goes");
+    page.remark("From due to first token. The client's part and the wait for a connection are by this client's clock, the queue and the prefill are the server's own timings. What the server does not tell is the network's and its front end's, or is called unexplained where that cannot be told either.");
+    charts.into_iter().for_each(|chart| page.chart(chart));
+    for (run, split) in told {
+        if runs.len() > 1 {
+            page.heading(3, run.label.as_str());
+        }
+        page.table(table(split));
+        page.remark(format!("Requests: {}.", split.counted(count)));
+        if let Some(words) = split.contradiction(count) {
+            page.remark(words);
+        }
+    }
+}
+
+/// A row for each part: its mean, its share, and its means around percentiles.
+fn table(split: &FirstToken) -> Table {
+    let mut head = vec![
+        "Part".to_owned(),
+        "Mean (ms)".to_owned(),
+        "Share".to_owned(),
+    ];
+    head.extend(split.around.iter().map(|around| {
+        let requests = count(around.requests);
+        format!("Around P{} ({requests} requests, ms)", around.percentile)
+    }));
+    let mut table = Table::new(head);
+    table.fit = Fit::Scrolled;
+    let mean = &split.mean;
+    for (name, ms) in mean.named() {
+        let mut row = vec![
+            name.to_owned(),
+            fixed(ms, 2),
+            mean.share(ms).map(percent).unwrap_or_default(),
+        ];
+        row.extend(split.around.iter().map(|around| {
+            let ms = around.mean.by_name(name);
+            ms.map_or(String::new(), |ms| fixed(ms, 2))
+        }));
+        table.row(row);
+    }
+    let mut whole = vec![
+        "from due to first token".to_owned(),
+        fixed(mean.whole_ms, 2),
+        mean.share(mean.whole_ms).map(percent).unwrap_or_default(),
+    ];
+    whole.extend(
+        split
+            .around
+            .iter()
+            .map(|around| fixed(around.mean.whole_ms, 2)),
+    );
+    table.row(whole);
+    table
+}

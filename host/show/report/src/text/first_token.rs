@@ -1,0 +1,143 @@
+//! Where the time to first token goes: a line with the shares of its parts, and a table of them by
+//! percentile.
+
+use std::fmt::Write;
+
+use super::block::Block;
+use result::summary::Summary;
+use result::summary::first_token::{FirstToken, Parts};
+
+/// The width of the names of the parts.
+const NAME: usize = 22;
+
+/// The last row of the table.
+const WHOLE: &str = "TTFT from due";
+
+/// The shares of the parts in one line.
+pub(super) fn shares(block: &mut Block, summary: &Summary) {
+    let split = summary.first_token.as_ref();
+    let shares = split.map(|split| split.mean.shares());
+    let shares = shares.filter(|shares| !shares.is_empty());
+    block.line("Parts of TTFT from due:", shares);
+}
+
+/// The shares, the number of requests, and the table.
+pub(super) fn split(block: &mut Block, summary: &Summary) {
+    let Some(split) = &summary.first_token else {
+        return;
+    };
+    block.section("Where TTFT Goes");
+    let count = |requests: u64| requests.to_string();
+    block.line("Requests with parts of TTFT:", Some(split.counted(count)));
+    shares(block, summary);
+    table(block, split);
+    block.prose(
+        "Means in ms; around a percentile, those of the requests with such a TTFT from due.",
+    );
+    if let Some(words) = split.contradiction(count) {
+        block.prose(&words);
+    }
+}
+
+fn table(block: &mut Block, split: &FirstToken) {
+    let mut head = format!("{:<NAME$} {:>10} {:>8}", "Part", "All", "Share");
+    for around in &split.around {
+        let _ = write!(head, " {:>10}", format!("P{}", around.percentile));
+    }
+    block.prose(&head);
+    let mean = &split.mean;
+    let mut row = |name: &str, ms: f64, of: &dyn Fn(&Parts) -> Option<f64>| {
+        let share = mean.share(ms);
+        let share = share.map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
+        let mut row = format!("{name:<NAME$} {ms:>10.2} {share:>8}");
+        for around in &split.around {
+            let ms = of(&around.mean).map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+            let _ = write!(row, " {ms:>10}");
+        }
+        block.prose(&row);
+    };
+    for (name, ms) in mean.named() {
+        row(name, ms, &|parts| parts.by_name(name));
+    }
+    row(WHOLE, mean.whole_ms, &|parts| Some(parts.whole_ms));
+    let mut requests = format!("{:<NAME$} {:>10} {:>8}", "Requests", split.requests, "");
+    for around in &split.around {
+        let _ = write!(requests, " {:>10}", around.requests);
+    }
+    block.prose(&requests);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchanges::{facts, ms, reply};
+    use crate::text::{short, text};
+    use model::exchange::{Exchange, Kind, ServerTimings};
+    use result::summary::Summary;
+
+    /// A hundred requests, sent 1 ms after they were due, with a first token after 80 ms: 60 queued,
+    /// 15 prefilled.
+    fn run() -> Vec<Exchange> {
+        let exchange = |index: u64| {
+            let sent = 1000 + index * 100;
+            let mut exchange = reply(index, sent, &[(sent + 79, Kind::Text, None, 1)]);
+            exchange.due = ms(sent - 1);
+            exchange.timings = Some(ServerTimings {
+                queue: Some(ms(60)),
+                prefill: Some(ms(15)),
+                ..ServerTimings::default()
+            });
+            exchange
+        };
+        (0..100).map(exchange).collect()
+    }
+
+    #[test]
+    fn parts_are_a_line_and_a_table() {
+        let mut run = run();
+        run[7].timings = None;
+        let summary = Summary::of(&facts(), &run);
+        let drawn = text(&summary);
+        let shares = "Parts of TTFT from due:                  client 1.2 %, connection 0.0 %, \
+                      network and front end 5.0 %, queue 75.0 %, prefill 18.8 %\n";
+        let table = "\
+Requests with parts of TTFT:             99, not 1 without timings of it
+SHARESPart                          All    Share        P50        P90        P99
+client                       1.00     1.2%       1.00       1.00       1.00
+connection                   0.00     0.0%       0.00       0.00       0.00
+network and front end        4.00     5.0%       4.00       4.00       4.00
+queue                       60.00    75.0%      60.00      60.00      60.00
+prefill                     15.00    18.8%      15.00      15.00      15.00
+TTFT from due               80.00   100.0%      80.00      80.00      80.00
+Requests                       99                  99         99         99
+Means in ms; around a percentile, those of the requests with such a TTFT from due.
+"
+        .replace("SHARES", shares);
+        assert!(drawn.contains("-----------------Where TTFT Goes------------------\n"));
+        assert!(drawn.contains(&table), "{drawn}");
+        assert!(short(&summary).contains(shares), "{}", short(&summary));
+    }
+
+    #[test]
+    fn without_timings_there_is_nothing() {
+        let mut run = run();
+        run.iter_mut().for_each(|exchange| exchange.timings = None);
+        let summary = Summary::of(&facts(), &run);
+        assert!(!text(&summary).contains("Where TTFT Goes"));
+        assert!(!short(&summary).contains("Parts of TTFT"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let mut run = run();
+        let timings = run[3].timings.as_mut().unwrap();
+        timings.prefill = Some(ms(1000));
+        let drawn = text(&Summary::of(&facts(), &run));
+        let said = "Of 1 of them the server states more time than passed between sending and first \
+                    token; the excess is negative.";
+        assert!(drawn.contains(said), "{drawn}");
+        assert!(
+            drawn.contains("unexplained                 -9.81"),
+            "{drawn}"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! What speculative decoding did: its lines among the token counts, and a table of its steps by
+//! turn, class and adapter.
+
+use super::block::Block;
+use result::summary::{Group, Speculation, Summary};
+
+/// The most characters of a name that a table shows.
+const NAME: usize = 24;
+
+/// The lines among the token counts.
+pub(super) fn lines(block: &mut Block, steps: &Speculation) {
+    let count = |steps: u64| steps.to_string();
+    block.figure("Acceptance length (tok/step):", steps.acceptance_length);
+    block.line("Steps by accepted tokens:", steps.words(count));
+    block.line("Steps that accepted at position:", steps.positions());
+    if let Some(tpot) = &steps.tpot {
+        block.line("TPOT by acceptance length:", Some(tpot.words(count)));
+        let correlation = tpot.rank_correlation;
+        block.figure("Rank correlation of the two:", correlation);
+    }
+}
+
+/// A table for each kind of group whose answers report their steps.
+pub(super) fn groups(block: &mut Block, summary: &Summary) {
+    let groups = &summary.groups;
+    for (title, head, others, groups) in [
+        ("Acceptance by Turn", "Turn", "later", &groups.by_turn),
+        (
+            "Acceptance by Class",
+            "Class",
+            "all others",
+            &groups.by_class,
+        ),
+        (
+            "Acceptance by Adapter",
+            "Adapter",
+            "all others",
+            &groups.by_adapter,
+        ),
+    ] {
+        let steps: Vec<(String, &Speculation)> = groups
+            .iter()
+            .filter_map(|group| Some((name(group, others), group.speculation.as_ref()?)))
+            .collect();
+        let names = steps.iter().map(|(name, _)| name.chars().count());
+        let width = names.max().unwrap_or(0).max(head.len());
+        block.section(title);
+        for (place, (name, steps)) in steps.iter().enumerate() {
+            if place == 0 {
+                block.prose(&format!(
+                    "{head:<width$} {:>8} {:>10} {:>8}  Steps that accepted at position",
+                    "Answers", "Steps", "Tok/step"
+                ));
+            }
+            let length = steps.acceptance_length;
+            let length = length.map_or("-".to_owned(), |length| format!("{length:.2}"));
+            let positions = steps.positions().unwrap_or_else(|| "-".to_owned());
+            block.prose(&format!(
+                "{name:<width$} {:>8} {:>10} {length:>8}  {positions}",
+                steps.answers, steps.steps
+            ));
+        }
+    }
+}
+
+fn name(group: &Group, others: &str) -> String {
+    let name = group.name.as_deref().unwrap_or(others);
+    name.chars().take(NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchanges::{facts, output_usage, reply};
+    use crate::text::text;
+    use model::exchange::{Exchange, Kind, Speculation};
+    use result::summary::Summary;
+
+    fn answer(index: u64, class: &str, steps_by_accepted: &[u32], gap: u64) -> Exchange {
+        let sent = 1000 + index * 1000;
+        let events = [
+            (sent + 50, Kind::Text, None, 4),
+            (sent + 50 + gap * 10, Kind::End, None, 0),
+        ];
+        let mut exchange = reply(index, sent, &events);
+        exchange.sample.class = Some(class.to_owned());
+        exchange.usage = output_usage(11);
+        exchange.speculation = Some(Speculation {
+            steps: steps_by_accepted.iter().sum(),
+            steps_by_accepted: steps_by_accepted.to_vec(),
+        });
+        exchange
+    }
+
+    #[test]
+    fn classes_have_their_acceptance_and_tpot_goes_with_it() {
+        let run = [
+            answer(0, "code", &[1, 1, 2], 10),
+            answer(1, "prose", &[3, 1, 0], 20),
+        ];
+        let drawn = text(&Summary::of(&facts(), &run));
+        for lines in [
+            "TPOT by acceptance length:               1.25 to 1.25 tok/step: 20.00 ms (1), \
+             2.25 to 2.25 tok/step: 10.00 ms (1)\n\
+             Rank correlation of the two:             -1.00\n",
+            "---------------Acceptance by Class----------------\n\
+             Class  Answers      Steps Tok/step  Steps that accepted at position\n\
+             code         1          4     2.25  1: 75.0 %, 2: 50.0 %\n\
+             prose        1          4     1.25  1: 25.0 %, 2: 0.0 %\n",
+        ] {
+            assert!(drawn.contains(lines), "{lines}\n{drawn}");
+        }
+        assert!(!drawn.contains("Acceptance by Turn"));
+    }
+}
