@@ -87,6 +87,8 @@ pub struct Queue {
     pub url: String,
     /// Share of the time in which requests waited.
     pub queued: f64,
+    /// Pages on which requests waited.
+    pub pages: u64,
     /// The most that waited on a page.
     pub max_waiting: f64,
     /// The most that ran on a page while others waited; absent if none did.
@@ -104,7 +106,7 @@ pub struct Queue {
 const FLAT: f64 = 0.95;
 
 impl Recording {
-    /// The figures over an interval; `None` if no page was read within it.
+    /// The figures over an interval; `None` if no page was asked for within it.
     pub fn figures(&self, over: (Nanos, Nanos)) -> Option<ServerSeries> {
         let (from, to) = over;
         let length = to.since(from).as_secs_f64();
@@ -112,9 +114,6 @@ impl Recording {
         let pages: usize = (self.pages.values())
             .map(|pages| pages.iter().filter(within).count())
             .sum();
-        if pages == 0 || length <= 0.0 {
-            return None;
-        }
         let covered = (0..self.targets.len() as u32).map(|target| {
             let pages = self.pages_of(target);
             let ends = pages.first().zip(pages.last());
@@ -124,6 +123,9 @@ impl Recording {
             ends.as_secs_f64() / length
         });
         let failed: u64 = self.failed.values().map(|failed| failed.count).sum();
+        if length <= 0.0 || (pages == 0 && failed == 0) {
+            return None;
+        }
         let figures = Name::ALL.iter().filter_map(|name| {
             let (curve, metrics) = curve(self, *name)?;
             let figure = figure(&curve, over);
@@ -206,6 +208,7 @@ impl Recording {
         (known > 0.0).then(|| Queue {
             url: self.targets[target as usize].clone(),
             queued: all / known,
+            pages: queued.len() as u64,
             max_waiting,
             ceiling,
             at_ceiling: flat,

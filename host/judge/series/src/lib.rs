@@ -12,6 +12,7 @@
 pub mod course;
 pub mod entry;
 pub mod figures;
+mod levels;
 pub mod names;
 pub mod page;
 mod pieces;
@@ -23,6 +24,7 @@ mod tests;
 pub use course::{Course, Line};
 pub use entry::{Encoder, Entry, Failed, Head, Sample, Series};
 pub use figures::{Figure, Queue, ServerSeries};
+pub use levels::{Levels, levels};
 pub use names::Name;
 pub use page::Kind;
 pub use recording::Recording;

@@ -237,7 +237,7 @@ fn what_waits_while_no_more_run_is_a_queue_at_a_ceiling() {
     };
     // Three pages of a second each of four seconds.
     assert_eq!(queue.queued, 0.75);
-    assert_eq!(queue.max_waiting, 9.0);
+    assert_eq!((queue.pages, queue.max_waiting), (3, 9.0));
     assert_eq!(queue.ceiling, Some(8.0));
     assert_eq!(queue.at_ceiling, Some(2.0 / 3.0));
     assert_eq!(queue.kv_usage, Some(0.25));
