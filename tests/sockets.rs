@@ -6,6 +6,7 @@ mod coming_and_going;
 mod faults;
 mod grpc;
 mod hostile;
+mod series;
 mod speech;
 mod steps;
 mod tls;
