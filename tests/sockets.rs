@@ -7,6 +7,7 @@ mod faults;
 mod grpc;
 mod hostile;
 mod identity;
+mod series;
 mod spans;
 mod speech;
 mod steps;

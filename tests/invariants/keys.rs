@@ -56,6 +56,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "request.cancel-share" | "request.cancel-after" => (&cancelled, None),
         "run.device-metrics" => (&watched, Some("http://127.0.0.1:1/metrics".into())),
         "run.device-interval" | "run.devices" => (&watched, None),
+        "report.server-series" => (&[], Some("7s".into())),
         "cost.currency" => (&["cost.per-hour=2"], None),
         "goodput.METRIC" => (&[], Some("goodput.ttft=7".into())),
         "thresholds.FIGURE" => (&[], Some("thresholds.ttft.p99=<= 7ms".into())),

@@ -13,6 +13,7 @@ mod input;
 mod load;
 pub(crate) mod raise;
 mod rules;
+mod series;
 mod server;
 mod tokens;
 mod vitals;
@@ -138,6 +139,12 @@ model::words! {
         CacheNotReported = "cache-not-reported",
         /// The server put requests back that it had begun.
         Preempted = "preempted",
+        /// Requests waited in the server's queue.
+        ServerQueue = "server-queue",
+        /// The server's limit on running requests made others wait.
+        AdmissionThrottled = "admission-throttled",
+        /// The server's series have gaps.
+        ServerGaps = "server-gaps",
         /// Heat or the power supply kept a device's clock down.
         DeviceThrottled = "device-throttled",
         /// The limit on a device's power kept its clock down.

@@ -71,6 +71,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use ::series::ServerSeries;
 pub use backlog::Backlog;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
@@ -159,6 +160,9 @@ pub struct Summary {
     /// The server's own metrics; absent if they were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// The server's own series over the measurement; absent if its metrics page was not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_series: Option<ServerSeries>,
     /// The activity and power of the devices during the measurement; absent if they were not
     /// sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

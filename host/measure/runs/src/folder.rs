@@ -22,7 +22,7 @@ use crate::assessment::Assessment;
 use crate::environment::Environment;
 use crate::record::{self, Ended, RecordError, Written};
 use crate::repeat::Repeat;
-use crate::telemetry;
+use crate::{series, telemetry};
 pub use kept::without_secrets;
 use model::clean;
 use model::exchange::{Exchange, Phase};
@@ -198,7 +198,15 @@ impl RunFolder {
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
         if !begun.iter().any(|name| self.0.join(name).exists()) {
-            for name in [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE] {
+            let files = [
+                PLAN,
+                ENVIRONMENT,
+                REPEAT,
+                STATUS,
+                telemetry::FILE,
+                series::FILE,
+            ];
+            for name in files {
                 let _ = std::fs::remove_file(self.0.join(name));
             }
             // Fails, as it should, where anything else lies there.
@@ -418,6 +426,7 @@ impl RunFolder {
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
             devices: telemetry::read(&self.0)?,
+            series: series::read(&self.0)?,
             dataset: self.read_if_there(DATASET)?,
             cache: self.read_if_there(CACHE)?,
             ..facts

@@ -19,12 +19,14 @@ pub mod environment;
     reason = "makes the folder above all runs, which people share"
 )]
 pub mod folder;
+mod growing;
 pub mod judged;
 pub mod outlook;
 pub mod probe;
 #[allow(clippy::disallowed_methods, reason = "flushes by the wall")]
 pub mod record;
 pub mod repeat;
+pub mod series;
 pub mod telemetry;
 
 /// Exchanges for tests, as those of `result` have them.

@@ -6,33 +6,18 @@
 //! 36,000 samples, or fewer of many devices, the interval between two of them is doubled, and again
 //! after half as many. `devices` owns what an entry is.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use devices::{Entry, Recording};
 
+use crate::growing::{self, Growing};
 use crate::record::RecordError;
-use crate::record::lines::Lines;
-use model::private;
-use model::units::Nanos;
 
 /// The file's name in a run's folder.
 pub const FILE: &str = "devices.jsonl.zst";
-/// The most time of samples that may be lost with the process.
-const FLUSH: Nanos = Nanos(1_000_000_000);
-/// A light compression: it must not compete with the run for the processor.
-const LEVEL: i32 = 1;
-/// After so many lines in a row that are no entries, the rest of a file is not read.
-const MOST_UNREADABLE: u32 = 1_000;
 
 /// Writes the entries of one run.
-pub struct Log {
-    path: PathBuf,
-    out: zstd::stream::write::Encoder<'static, File>,
-    flushed: Nanos,
-    failed: Option<io::Error>,
-}
+pub struct Log(Growing);
 
 impl Log {
     /// Begins the file in a run's folder.
@@ -40,47 +25,17 @@ impl Log {
     /// # Errors
     /// If it cannot be made.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
-        let path = folder.join(FILE);
-        let out = private::options()
-            .create_new(true)
-            .open(&path)
-            .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL));
-        match out {
-            Ok(out) => Ok(Log {
-                path,
-                out,
-                flushed: Nanos::ZERO,
-                failed: None,
-            }),
-            Err(cause) => Err(RecordError::Write { path, cause }),
-        }
+        Growing::create(folder, FILE).map(Log)
     }
 
     /// Adds an entry. After an error, as of a full disk, nothing more is written.
     pub fn write(&mut self, entry: &Entry) {
-        if self.failed.is_none()
-            && let Err(error) = self.add(entry)
-        {
-            self.failed = Some(error);
-        }
-    }
-
-    fn add(&mut self, entry: &Entry) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, entry)?;
-        self.out.write_all(b"\n")?;
-        let is_due = match entry {
-            Entry::Sample(sample) if sample.at_ns.since(self.flushed) < FLUSH => false,
-            Entry::Sample(sample) => {
-                self.flushed = sample.at_ns;
-                true
-            }
+        let at = match entry {
+            Entry::Sample(sample) => Some(sample.at_ns),
             // Few, and worth keeping.
-            Entry::Head(_) | Entry::Failed(_) => true,
+            Entry::Head(_) | Entry::Failed(_) => None,
         };
-        match is_due {
-            true => self.out.flush(),
-            false => Ok(()),
-        }
+        self.0.write(entry, at);
     }
 
     /// Ends the file.
@@ -88,12 +43,7 @@ impl Log {
     /// # Errors
     /// The first error of writing. What was written before it stays readable.
     pub fn finish(self) -> Result<(), RecordError> {
-        let closed = self.out.finish().and_then(|file| file.sync_all());
-        let ended = self.failed.map_or(closed, Err);
-        ended.map_err(|cause| RecordError::Write {
-            path: self.path,
-            cause,
-        })
+        self.0.finish()
     }
 }
 
@@ -102,28 +52,9 @@ impl Log {
 /// # Errors
 /// If the file is there but cannot be opened.
 pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
-    let path = folder.join(FILE);
-    let mut lines = match Lines::at(&path) {
-        Ok(lines) => lines,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(RecordError::Read { path, cause }),
-    };
     let mut recording = Recording::default();
-    let (mut entries, mut unreadable) = (0u64, 0);
-    // A run that was killed ends within a line.
-    while let Ok(Some(line)) = lines.next_line() {
-        match serde_json::from_slice::<Entry>(line) {
-            Ok(entry) => {
-                recording.enter(entry);
-                (entries, unreadable) = (entries + 1, 0);
-            }
-            Err(_) => unreadable += 1,
-        }
-        if unreadable >= MOST_UNREADABLE {
-            break;
-        }
-    }
-    Ok((entries > 0).then_some(recording))
+    let entries = growing::read(folder, FILE, |entry| recording.enter(entry))?;
+    Ok(entries.filter(|entries| *entries > 0).map(|_| recording))
 }
 
 #[cfg(test)]

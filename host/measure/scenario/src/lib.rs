@@ -52,7 +52,7 @@ pub use key::{Flag, Key, heading};
 pub use keys::keys;
 pub use load::{Arrival, Load, Ramp, Stage, Trace};
 pub use plugin::{Backend, Dataset, Sandbox, Scorer};
-pub use report::{Goodput, Report, Thresholds};
+pub use report::{Goodput, Report, ServerSeries, Thresholds};
 pub use request::{Ids, RequestOptions};
 pub use scenario::Scenario;
 pub use schema::check_config;

@@ -300,6 +300,10 @@ pub struct Controls {
     /// True if they report their metrics, before and after the measurement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_metrics: bool,
+    /// The time between two readings of their metrics pages while the run goes on, in nanoseconds;
+    /// absent if they are not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_series: Option<Nanos>,
     /// True if the repeated parts of prompts are counted. No target is asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cache_report: bool,

@@ -1,15 +1,17 @@
 //! `[report]`, `[goodput]` and `[thresholds]`: what is reported, and what the run is held against.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Deref;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::comparability::Fate::Silent;
-use crate::field::{Entry, Field, Maybe, Value as _, below};
+use crate::field::{self, Entry, Field, Maybe, Value as _, below};
 use crate::key::{Key, heading::RESULT, plan};
 use crate::table::table;
+use model::duration::{self, Span};
 use reader::{Config, ConfigTable, ConfigValue, Located, Reader, toml_text};
 use result::limit::LimitError;
 use result::metric;
@@ -34,6 +36,14 @@ table! {
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);
+        /// Time from one reading of the server's metrics page to the next, from 100ms to 1m, or none.
+        ///
+        /// Every series of the page is kept with its labels. A server without such a page fails no
+        /// run.
+        server_series: Maybe<ServerSeries>
+            => plan("control.server-series", Silent)
+                .flag("server-series", "TIME", RESULT)
+                .otherwise("1s with `report.server-metrics`, else none");
         /// Compare the prompt tokens that the server found in its prefix cache with those that
         /// repeat within the run.
         ///
@@ -55,6 +65,64 @@ table! {
         otlp: Maybe<String> => plan("otlp", Silent)
             .flag("otlp", "URL", RESULT)
             .otherwise("none");
+    }
+}
+
+/// The shortest and the longest time between two readings of a metrics page: it costs a server a
+/// few milliseconds to write one.
+const READINGS: std::ops::RangeInclusive<std::time::Duration> =
+    std::time::Duration::from_millis(100)..=std::time::Duration::from_secs(60);
+
+/// How often a server's metrics page is read while the run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerSeries {
+    /// Never.
+    None,
+    /// At this interval.
+    Every(Span),
+}
+
+impl ServerSeries {
+    /// The interval where the scenario asks for the server's metrics and does not say.
+    pub const USUAL: Span = Span(std::time::Duration::from_secs(1));
+}
+
+impl fmt::Display for ServerSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerSeries::None => f.write_str("none"),
+            ServerSeries::Every(span) => f.write_str(&duration::format(span.0)),
+        }
+    }
+}
+
+impl Serialize for ServerSeries {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl field::Value for ServerSeries {
+    fn expected() -> String {
+        "\"none\", or a duration from 100ms to 1m".to_owned()
+    }
+
+    fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Maybe<Self> {
+        t.parsed(key, &Self::expected(), Self::parse)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(ServerSeries::None);
+        }
+        let span = <Span as field::Value>::parse(text).ok();
+        span.filter(|span| READINGS.contains(&span.0))
+            .map(ServerSeries::Every)
+            .ok_or_else(|| format!("expected {}", Self::expected()))
+    }
+
+    fn toml(&self) -> String {
+        toml_text::string(&self.to_string())
     }
 }
 

@@ -44,6 +44,7 @@ pub mod prompts;
 pub mod resolve;
 pub mod reuse;
 pub mod run;
+pub mod series;
 pub mod sessions;
 mod sizes;
 mod spans;

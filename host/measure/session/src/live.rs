@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use history::History;
 pub use snapshot::{Counts, Latency, Phase, Snapshot, Stopped};
 
+use crate::series::ServerPages;
 use crate::sessions::Sessions;
 use crate::telemetry::Telemetry;
 use due::DueCount;
@@ -66,6 +67,8 @@ pub struct Live {
     pub server: OnceLock<Server>,
     /// The devices; none in virtual time, and where none is sampled.
     pub telemetry: Telemetry,
+    /// The server's metrics pages; none in virtual time, and where none is read.
+    pub pages: ServerPages,
     /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
     /// The recorder's report, once it has written everything.
@@ -232,6 +235,7 @@ impl Live {
         };
         Snapshot {
             devices: self.telemetry.latest(),
+            server: self.pages.latest(),
             ..seen
         }
     }

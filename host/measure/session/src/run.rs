@@ -136,11 +136,15 @@ where
     let vitals = Some(Vitals::new(clock));
     let watched = vitals.clone();
     let enlist = move |thread| {
-        if let Some(vitals) = watched {
+        if let Some(vitals) = &watched {
             vitals.enlist(thread);
         }
     };
-    let devices = control.live.telemetry.watch(clock, folder, enlist)?;
+    let devices = (control.live.telemetry).watch(clock, folder, enlist.clone())?;
+    let pages = control
+        .live
+        .pages
+        .watch((plan, parts), clock, folder, enlist)?;
     let (running, prepared) = Running::start(
         plan,
         parts,
@@ -194,6 +198,7 @@ where
         conducted = conducted.and(read.map_err(RunError::Thread));
     }
     control.live.telemetry.finish(devices);
+    control.live.pages.finish(pages);
     running.finish(conducted)
 }
 

@@ -93,6 +93,7 @@ pub struct Kept {
     client: Option<Client>,
     server: Option<Server>,
     devices: Option<Recording>,
+    series: Option<::series::Recording>,
     dataset: Option<Dataset>,
     kept: Result<(), FolderError>,
 }
@@ -314,6 +315,8 @@ impl Loaded {
         if let Some(dataset) = &dataset {
             kept = kept.and(folder.write_dataset(dataset));
         }
+        let (series, written) = series(&live, &folder);
+        let kept = kept.and(written);
         Kept {
             run,
             folder,
@@ -326,6 +329,7 @@ impl Loaded {
             client,
             server,
             devices,
+            series,
             dataset,
             kept,
         }
@@ -338,6 +342,22 @@ impl Loaded {
     /// Where the measurement never began, or records cannot be read.
     pub fn finish(self, ending: &Ending) -> Result<Measured, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
+    }
+}
+
+/// Reads the server's series back, which were not kept in memory, if its pages were sampled; and
+/// says whether all of them were written.
+fn series(
+    live: &Live,
+    folder: &RunFolder,
+) -> (Option<::series::Recording>, Result<(), FolderError>) {
+    let Some(written) = live.pages.written() else {
+        return (None, Ok(()));
+    };
+    let written = written.map_err(FolderError::from);
+    match runs::series::read(folder.path()) {
+        Ok(recording) => (recording, written),
+        Err(error) => (None, written.and(Err(error.into()))),
     }
 }
 
@@ -399,6 +419,7 @@ impl Kept {
             client,
             server,
             devices,
+            series,
             dataset,
             mut kept,
         } = self;
@@ -460,6 +481,7 @@ impl Kept {
             client,
             server,
             devices,
+            series,
             dataset,
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)

@@ -10,6 +10,7 @@ use super::{ExportError, Run};
 use devices::{Reading, Recording};
 use model::units::Nanos;
 use report::view::{Course, grain};
+use series::Name;
 
 pub(crate) fn heads() -> Vec<Head> {
     vec![
@@ -18,7 +19,7 @@ pub(crate) fn heads() -> Vec<Head> {
             "series",
             Holds::Text,
             "",
-            "output-tokens, in-flight, waiting, failed and power of the whole run, or a quantity of a device",
+            "output-tokens, in-flight, waiting, failed and power of the whole run, what the server says of itself, or a quantity of a device",
         ),
         Head::new(
             "device",
@@ -101,9 +102,48 @@ pub(crate) fn write<W: Write + Send>(
             put(run, &point, batch, sink)?;
         }
     }
+    for line in &course.server.0 {
+        let (series, unit) = of_server(line.name);
+        for (place, value) in line.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let (from, to) = course.span(place);
+            let point = Point {
+                series,
+                device: None,
+                span: (
+                    origin + Nanos::from_secs_f64(from),
+                    origin + Nanos::from_secs_f64(to),
+                ),
+                value: *value,
+                unit,
+            };
+            put(run, &point, batch, sink)?;
+        }
+    }
     match &run.facts.devices {
         Some(recording) => write_devices(run, recording, batch, sink),
         None => Ok(()),
+    }
+}
+
+/// The name of a server's own series, and its unit.
+fn of_server(name: Name) -> (&'static str, &'static str) {
+    match name {
+        Name::Running => ("server-running", "requests"),
+        Name::Waiting => ("server-waiting", "requests"),
+        Name::KvUsage => ("server-kv-usage", ""),
+        Name::CacheHitRate => ("server-cache-hit-rate", ""),
+        Name::Preemptions => ("server-preemptions", "requests/s"),
+        Name::BatchTokens => ("server-batch-tokens", "tokens"),
+        Name::Acceptance => ("server-acceptance", ""),
+        Name::InputTokens => ("server-input-tokens", "tok/s"),
+        Name::OutputTokens => ("server-output-tokens", "tok/s"),
+        Name::QueueTime => ("server-queue-time", "ms"),
+        Name::PrefillTime => ("server-prefill-time", "ms"),
+        Name::TransferTime => ("server-transfer-time", "ms"),
+        Name::ServerTtft => ("server-ttft", "ms"),
+        Name::Transferring => ("server-transferring", "requests"),
+        Name::Refused => ("server-refused", "requests/s"),
     }
 }
 

@@ -33,6 +33,7 @@ pub mod row;
 pub mod saved;
 pub mod schema;
 pub mod search;
+mod served;
 pub mod sweep;
 pub mod text;
 pub mod verified;

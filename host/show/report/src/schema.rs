@@ -16,10 +16,11 @@ use runs::outlook::Outlook;
 use runs::probe::Probe;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "summary",
     "exchange",
     "devices",
+    "server-series",
     "audit",
     "comparison",
     "explain",
@@ -40,6 +41,7 @@ pub fn schema(name: &str) -> Option<String> {
         "summary" => schema_for!(Summary),
         "exchange" => schema_for!(Exchange),
         "devices" => schema_for!(devices::Entry),
+        "server-series" => schema_for!(series::Entry),
         "audit" => schema_for!(audit::Report),
         "comparison" => schema_for!(Compared),
         "explain" => schema_for!(Explained),

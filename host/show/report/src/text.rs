@@ -25,6 +25,7 @@ mod speculation;
 mod steady;
 pub mod vllm;
 
+use crate::served::{Served, served};
 use result::figure::mirrored;
 use result::metric;
 use result::summary::server::Figure;
@@ -67,6 +68,7 @@ pub fn text(summary: &Summary) -> String {
     sessions::dataset(&mut block, summary);
     client(&mut block, summary);
     server(&mut block, summary);
+    series(&mut block, summary);
     devices::devices(&mut block, summary);
     devices::cost(&mut block, summary);
     cache(&mut block, summary);
@@ -76,6 +78,24 @@ pub fn text(summary: &Summary) -> String {
     thresholds(&mut block, summary);
     verdict(&mut block, summary);
     block.end(&[])
+}
+
+/// The server's own series.
+fn series(block: &mut Block, summary: &Summary) {
+    block.section("Server's Own Series");
+    for Served { label, value } in served(summary) {
+        match is_count(label) {
+            true => block.line(&format!("{label}:"), Some(format!("{value:.0}"))),
+            false => block.figure(&format!("{label}:"), Some(value)),
+        }
+    }
+}
+
+/// True for what is counted in whole numbers.
+fn is_count(label: &str) -> bool {
+    ["Most ", "Preemptions", "Refused", "Metrics pages"]
+        .iter()
+        .any(|start| label.starts_with(start))
 }
 
 /// The scores alone, as in the text of the whole result; empty if there are none.

@@ -176,7 +176,7 @@ impl<'a> Gather<'a> {
             distributions: distributions
                 .filter_map(|(metric, spread)| Some((metric.name, spread.figures()?)))
                 .collect(),
-            course: self.course.finish(self.facts.devices.as_ref()),
+            course: self.course.finish(self.facts),
             consecutive: by_due(self.consecutive),
             sampled: by_due(self.sampled.finish()),
             slowest: self.slowest.finish(),

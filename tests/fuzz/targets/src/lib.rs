@@ -18,6 +18,7 @@ mod fleet;
 mod framer;
 mod http1;
 mod outline;
+mod pages;
 mod records;
 mod scenarios;
 mod scripts;
@@ -34,6 +35,7 @@ pub use fleet::fleet;
 pub use framer::framer;
 pub use http1::http1;
 pub use outline::outline;
+pub use pages::metrics;
 pub use records::records;
 pub use scenarios::scenario;
 pub use scripts::mock_script;
@@ -47,13 +49,14 @@ pub use words::words;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary, its corpus and its cases.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("audit", audit),
     ("component", component),
     ("decode", decode),
     ("fleet", fleet),
     ("framer", framer),
     ("http1", http1),
+    ("metrics", metrics),
     ("mock_script", mock_script),
     ("outline", outline),
     ("records", records),

@@ -66,15 +66,43 @@ pub(super) fn not_reported(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// Why a server finds less than repeats, and what to do.
+const COLDER: (&str, &str) = (
+    "prompts that repeat were computed again: the cache is too small for this load, is turned off for some of it, or requests did not reach the server that has their beginnings",
+    "look at the server's cache size and evictions, and at how requests are routed to its replicas; otherwise publish both shares together with the result",
+);
+
+/// The cache was colder than the run implies, by the server's own counters: of servers that do not
+/// say it in their answers.
+fn colder(summary: &Summary) -> Option<Finding> {
+    let cache = summary.cache.as_ref()?;
+    // With a substitute for the model's tokenizer, the shares say nothing of each other.
+    let tokenizer = summary.run.tokenizer.as_ref();
+    let is_exact = tokenizer.is_some_and(|tokenizer| !tokenizer.approximate);
+    let is_known = is_exact && cache.reported.is_none() && cache.tokens > 0;
+    let found = super::server::found(summary).filter(|_| is_known)?;
+    let reusable = cache.reusable as f64 / cache.tokens as f64;
+    (reusable - found > APART).then(|| Finding {
+        id: Id::CacheDiffers,
+        severity: Severity::Note,
+        seen: format!(
+            "according to its metrics, the server found {:.1} % of the prompts' tokens in its prefix cache, but {:.1} % repeat within the run",
+            found * 100.0,
+            reusable * 100.0
+        ),
+        why: COLDER.0.into(),
+        advice: COLDER.1.into(),
+    })
+}
+
 pub(super) fn differs(summary: &Summary) -> Option<Finding> {
-    let (cache, reported, reusable, found) = told(summary)?;
+    let Some((cache, reported, reusable, found)) = told(summary) else {
+        return colder(summary);
+    };
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);
     (is_apart && !is_warm(cache, reported)).then(|| {
         let (why, advice) = match found < reusable {
-            true => (
-                "prompts that repeat were computed again: the cache is too small for this load, is turned off for some of it, or requests did not reach the server that has their beginnings",
-                "look at the server's cache size and evictions, and at how requests are routed to its replicas; otherwise publish both shares together with the result",
-            ),
+            true => COLDER,
             false => (
                 "the server counts cached tokens in another way, for example in pages of another size",
                 "give the server's page size (--page-size); otherwise publish both shares together with the result",

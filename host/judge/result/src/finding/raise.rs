@@ -1,7 +1,8 @@
 //! Raises the findings of a run: every rule, and the order of what they find.
 
 use super::{
-    Finding, cache, client, course, devices, fleet, input, load, rules, server, tokens, vitals,
+    Finding, cache, client, course, devices, fleet, input, load, rules, series, server, tokens,
+    vitals,
 };
 use crate::summary::Summary;
 
@@ -54,6 +55,9 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     cache::differs,
     cache::not_reported,
     server::preempted,
+    series::server_queue,
+    series::admission_throttled,
+    series::gaps,
     devices::throttled,
     devices::power_capped,
     devices::gaps,

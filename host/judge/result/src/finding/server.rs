@@ -4,6 +4,7 @@
 use super::{Finding, Id, Severity};
 use crate::summary::server::Figure;
 use crate::summary::{Counted, Summary};
+use ::series::Name;
 
 /// The most by which the server's count may differ from ours, as a share of ours.
 const APART: f64 = 0.01;
@@ -18,10 +19,7 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let share = |cached: f64, all: f64| (all > 0.0).then_some(cached / all);
-    let told = summary.server.as_ref().and_then(|server| {
-        let hits = server.counted(Figure::PrefixCacheHits)?;
-        share(hits, server.counted(Figure::PrefixCacheQueries)?)
-    });
+    let told = found(summary);
     let counted = summary.tokens.input_cached.zip(summary.tokens.input.total);
     let counted = counted.and_then(|(cached, all)| share(cached as f64, all as f64));
     let (share, whose) = match (counted, told) {
@@ -51,14 +49,38 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
     })
 }
 
+/// The share of looked-up tokens that the server's own counters found in its prefix cache: between
+/// its two readings, or in its series.
+pub(super) fn found(summary: &Summary) -> Option<f64> {
+    let counted = summary.server.as_ref().and_then(|server| {
+        let hits = server.counted(Figure::PrefixCacheHits)?;
+        let queries = server.counted(Figure::PrefixCacheQueries)?;
+        (queries > 0.0).then_some(hits / queries)
+    });
+    counted.or_else(|| {
+        let series = summary.server_series.as_ref()?;
+        series.figures.get(&Name::CacheHitRate)?.mean
+    })
+}
+
 pub(super) fn preempted(summary: &Summary) -> Option<Finding> {
-    let preemptions = summary.server.as_ref()?.counted(Figure::Preemptions)?;
+    let counted = summary.server.as_ref();
+    let counted = counted.and_then(|server| server.counted(Figure::Preemptions));
+    let series = summary.server_series.as_ref();
+    let series = series.and_then(|series| series.figures.get(&Name::Preemptions));
+    // The two readings are exact; of the series, the ends are shared out between pages.
+    let in_series = series.and_then(|figure| figure.total).map(f64::round);
+    let preemptions = counted.or(in_series)?;
+    let when = series.and_then(|figure| figure.first_s.zip(figure.last_s));
+    let when = when.map_or(String::new(), |(first, last)| {
+        format!(", between {first:.0} s and {last:.0} s after the measurement began")
+    });
     let per_request = preemptions / summary.requests.successful.max(1) as f64;
     (preemptions > 0.0).then(|| Finding {
         id: Id::Preempted,
         severity: Severity::Note,
         seen: format!(
-            "the server preempted requests {preemptions} times, {per_request:.2} times per answered request"
+            "the server preempted requests {preemptions} times, {per_request:.2} times per answered request{when}"
         ),
         why: "its KV cache was too small for the load: preempted requests are computed again or swapped, which costs throughput and makes long gaps between tokens".into(),
         advice: "lower the load, cap what the server runs at once, or give it more memory for the KV cache; otherwise publish this number together with the result".into(),

@@ -2,6 +2,7 @@ mod cache;
 mod devices;
 mod failures;
 mod load;
+mod series;
 mod vitals;
 
 use super::raise::of;

@@ -256,6 +256,9 @@ pub struct RunFacts {
     /// The samples of devices, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Recording>,
+    /// The server's own series, if its metrics page was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<series::Recording>,
     /// The treatment that the dataset gave to its input, if it said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
@@ -307,6 +310,7 @@ impl From<Run> for RunFacts {
             client: None,
             server: None,
             devices: None,
+            series: None,
             dataset: None,
             cache: None,
         }

@@ -357,6 +357,9 @@ impl<'a> Gather<'a> {
             let measured = (self.surveyed.origin, end);
             telemetry::devices(recording, measured, answered, steady_state.as_ref())
         });
+        let series = self.facts.series.as_ref().zip(last_end);
+        let server_series =
+            series.and_then(|(series, end)| series.figures((self.surveyed.origin, end)));
         let cost = run.cost.as_ref();
         Summary {
             cost: cost.map(|price| Cost::of(price, duration, answered)),
@@ -379,6 +382,7 @@ impl<'a> Gather<'a> {
             steady_state,
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
+            server_series,
             cache: self.facts.cache.clone(),
             metrics,
             scores: self.scores.finish(),

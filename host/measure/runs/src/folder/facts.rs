@@ -56,6 +56,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         client: None,
         server: None,
         devices: None,
+        series: None,
         dataset: None,
         cache: None,
     }

@@ -148,6 +148,7 @@ impl State {
             e2e,
             send_lag,
             devices: None,
+            server: None,
             load: self.load.clone(),
             agents: Vec::new(),
         }

@@ -158,6 +158,9 @@ pub struct Snapshot {
     /// The devices and what they said last; absent if none is sampled, before the first sample, and
     /// after the run.
     pub devices: Option<(Facts, Sample)>,
+    /// What the server says of itself; absent if its metrics page is not read, before the first page,
+    /// and where the last did not come.
+    pub server: Option<series::Levels>,
     /// Use of cores by this client's threads in the last second; absent until the measurement has
     /// lasted that long, and if the system does not say. Of several processes the busiest thread of
     /// each name.

@@ -17,7 +17,7 @@ use result::metric::Objective;
 use result::summary::Price;
 use result::threshold::Threshold;
 use scenario::plan::{Amount, Cancel, Controls, Load, RequestOptions, WatchedDevices};
-use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, Stage};
+use scenario::{Arrival, DeviceMetrics, Ramp, Scenario, ServerSeries, Stage};
 
 /// Returns the number of requests and their due times: by default all at once, after one to warm
 /// up. Stages and traces determine their own length.
@@ -254,9 +254,21 @@ pub fn controls(scenario: &Scenario) -> Controls {
             .filter(|limit| *limit > Nanos::ZERO),
         flush_cache: scenario.load.meant_cache() == Cache::Flush,
         server_metrics: scenario.report.server_metrics(),
+        server_series: server_series(scenario),
         cache_report: scenario.report.cache(),
         page_size: (scenario.report.page_size.as_ref())
             .and_then(|said| NonZeroU32::new(narrow(said.value))),
+    }
+}
+
+/// The time between two readings of the targets' metrics pages: none, unless the scenario asks for
+/// their metrics.
+fn server_series(scenario: &Scenario) -> Option<Nanos> {
+    let report = &scenario.report;
+    match report.server_series.as_ref().map(|said| said.value) {
+        Some(ServerSeries::None) => None,
+        Some(ServerSeries::Every(span)) => Some(span.0.into()),
+        None => (report.server_metrics()).then(|| ServerSeries::USUAL.0.into()),
     }
 }
 

@@ -9,6 +9,7 @@ use model::session::Cache;
 use model::target::{Target, TargetError};
 use plugins::backend::{Backend, Control, Framing};
 use reader::{Located, Place, Problem};
+use scenario::ServerSeries;
 use scenario::plan::Wiring;
 
 impl Resolution<'_> {
@@ -61,7 +62,11 @@ impl Resolution<'_> {
             Control::Metrics,
             "report its metrics",
         );
-        for (said, what, to) in [flush, metrics] {
+        let series = scenario.report.server_series.as_ref();
+        let series = series.filter(|said| said.value != ServerSeries::None);
+        let series = series.map(|said| Located::new(true, said.place.clone()));
+        let series = (&series, Control::Metrics, "show its metrics");
+        for (said, what, to) in [flush, metrics, series] {
             let Some(said) = said.as_ref().filter(|said| said.value) else {
                 continue;
             };

@@ -8,9 +8,10 @@ use runs::folder::FolderError;
 use runs::record::Written;
 use serde::{Deserialize, Serialize};
 
-use super::{Begun, Ending, Kept, Recorded, Status};
+use super::{Begun, Ending, Kept, Recorded, Status, series};
 use crate::check::Checked;
 use crate::parts::RunError;
+use crate::series::Sampling;
 use crate::telemetry::Watching;
 
 /// The measurements of one process, beside its records.
@@ -47,26 +48,29 @@ pub struct Elsewhere {
     pub ended: Result<(), RunError>,
 }
 
-/// The devices of a run that others make, while they are read.
-pub struct Devices(Option<Watching>);
+/// The devices and the server's metrics pages of a run that others make, while they are read.
+pub struct Devices(Option<Watching>, Option<Sampling>);
 
 impl<E> Begun<E> {
-    /// Begins to read the devices that the plan names, by this clock, for a run that others make.
+    /// Begins to read the devices that the plan names, and the server's metrics pages, by this
+    /// clock, for a run that others make.
     ///
     /// # Errors
-    /// If their file cannot be made, or no thread be started.
+    /// If a file of them cannot be made, no thread be started, or the backend fails.
     pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
         let live = Arc::clone(&self.control.live);
         let enlist = move |thread| live.enlist(thread);
-        let telemetry = &self.control.live.telemetry;
-        telemetry
-            .watch(clock, self.folder.path(), enlist)
-            .map(Devices)
+        let (live, folder) = (&self.control.live, self.folder.path());
+        let devices = live.telemetry.watch(clock, folder, enlist.clone())?;
+        let made = (&self.run.plan, &self.run.parts);
+        let pages = live.pages.watch(made, clock, folder, enlist)?;
+        Ok(Devices(devices, pages))
     }
 
-    /// Takes the last sample of the devices.
+    /// Takes the last sample of the devices, and the last page of each server.
     pub fn leave_devices(&self, devices: Devices) {
         self.control.live.telemetry.finish(devices.0);
+        self.control.live.pages.finish(devices.1);
     }
 
     /// Writes what others measured, in place of a load of its own.
@@ -104,6 +108,8 @@ impl<E> Begun<E> {
             kept = so_far.and(written.map_err(FolderError::from));
             recording
         });
+        let (series, written) = series(&control.live, &folder);
+        let kept = kept.and(written);
         Kept {
             cut_short: status.interrupted || status.error.is_some(),
             // Others recorded something, or tried to.
@@ -115,6 +121,7 @@ impl<E> Begun<E> {
             client: made.client,
             server: made.server,
             devices,
+            series,
             dataset: made.dataset,
             run,
             folder,
@@ -124,10 +131,11 @@ impl<E> Begun<E> {
 }
 
 impl Checked {
-    /// Leaves the devices out, which another process reads for all.
+    /// Leaves the devices and the server's pages out, which another process reads for all.
     #[must_use]
     pub fn without_devices(mut self) -> Self {
         self.plan.device_metrics = None;
+        self.plan.control.server_series = None;
         self
     }
 }

@@ -179,6 +179,7 @@ impl View<'_> {
         if let Some((words, style)) = self.fleet_words() {
             lines.insert(1, Line::styled(words, style));
         }
+        lines.extend(self.server_line());
         lines.extend(self.failure_lines());
         lines.push(self.client_line());
         // The keys stay on the last line; lines that do not fit above them are left out.

@@ -1,5 +1,5 @@
 //! The course of runs over time: throughput, requests in flight, those that wait for the cap,
-//! failures, power.
+//! failures, power, and what the server says of itself.
 
 use super::shown::{Shown, keys, seconds, sentences};
 use crate::chart::{
@@ -9,6 +9,7 @@ use crate::chart::{
 use crate::view::Course;
 use model::number::{count, short, significant};
 use result::summary::SteadyState;
+use series::Name;
 
 /// Number of waiting requests, on average over a span, from which they get a panel: every request
 /// waits for the moment that the pacer takes.
@@ -16,6 +17,9 @@ const SEEN: f64 = 0.05;
 
 /// The values of a panel for a run's spans of time; absent if they are unknown for the run.
 type Values<'a> = &'a dyn Fn(&Course) -> Option<Vec<f64>>;
+
+/// The same where some spans may be unknown.
+type Known<'a> = &'a dyn Fn(&Course) -> Option<Vec<Option<f64>>>;
 
 /// The chart; `None` if no run took any time.
 pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
@@ -73,6 +77,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     }
     let title = "power of the devices (W)";
     panels.extend(drawing.panel(title, "W", 72.0, &|course| course.power_w.clone()));
+    panels.extend(drawing.server());
     let longest = drawing
         .courses()
         .map(|course| course.duration_s)
@@ -157,6 +162,62 @@ fn cap(run: &Shown, panel: &mut Panel) {
     }
 }
 
+/// The panels of the server's series: their titles, their units, and what becomes of the values.
+const SERVER: [(Name, &str, &str, f64); 12] = [
+    (
+        Name::Running,
+        "requests running in the server",
+        "running",
+        1.0,
+    ),
+    (
+        Name::Waiting,
+        "requests waiting in the server",
+        "waiting",
+        1.0,
+    ),
+    (Name::KvUsage, "KV cache in use (%)", "%", 100.0),
+    (
+        Name::CacheHitRate,
+        "prompt tokens found in the prefix cache (%)",
+        "%",
+        100.0,
+    ),
+    (Name::Preemptions, "preemptions per second", "per s", 1.0),
+    (
+        Name::BatchTokens,
+        "tokens per step of the engine",
+        "tokens",
+        1.0,
+    ),
+    (Name::Acceptance, "drafted tokens accepted (%)", "%", 100.0),
+    (
+        Name::QueueTime,
+        "mean queue time, by the server (ms)",
+        "ms",
+        1.0,
+    ),
+    (
+        Name::PrefillTime,
+        "mean prefill time, by the server (ms)",
+        "ms",
+        1.0,
+    ),
+    (
+        Name::TransferTime,
+        "mean transfer time of the KV cache (ms)",
+        "ms",
+        1.0,
+    ),
+    (
+        Name::Transferring,
+        "requests whose KV cache is under way",
+        "requests",
+        1.0,
+    ),
+    (Name::Refused, "requests refused per second", "per s", 1.0),
+];
+
 struct Drawing<'a> {
     runs: &'a [Shown],
     alone: bool,
@@ -167,8 +228,39 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
+    /// What the server says of itself, beside the times to first token that it gave: a panel for each
+    /// figure that is ever above zero.
+    fn server(&self) -> Vec<Panel> {
+        let mut panels = Vec::new();
+        for (name, title, unit, factor) in SERVER {
+            let panel = self.panel_of(title, unit, 72.0, &|course| {
+                let line = course.server.line(name)?;
+                let is_there = line.values.iter().flatten().any(|value| *value > 0.0);
+                let values = line.values.iter();
+                is_there.then(|| values.map(|value| value.map(|it| it * factor)).collect())
+            });
+            panels.extend(panel);
+        }
+        if !panels.is_empty() {
+            let title = "mean TTFT of requests sent then (ms)";
+            let ttft = self.panel_of(title, "ms", 72.0, &|course| {
+                let values = &course.ttft_ms;
+                (values.iter().any(Option::is_some)).then(|| values.clone())
+            });
+            panels.splice(0..0, ttft);
+        }
+        panels
+    }
+
     /// A panel; `None` if no run has its values.
     fn panel(&self, title: &str, unit: &str, height: f64, values: Values<'_>) -> Option<Panel> {
+        self.panel_of(title, unit, height, &|course| {
+            Some(values(course)?.into_iter().map(Some).collect())
+        })
+    }
+
+    /// A panel of values that may be unknown for some spans; `None` if no run has any.
+    fn panel_of(&self, title: &str, unit: &str, height: f64, values: Known<'_>) -> Option<Panel> {
         let mut most: f64 = 0.0;
         let mut marks = Vec::new();
         let rows = self.courses().map(|course| course.in_flight.len()).max();
@@ -178,20 +270,21 @@ impl Drawing<'_> {
             let Some(values) = values(course) else {
                 continue;
             };
-            most = values.iter().copied().fold(most, f64::max);
+            most = values.iter().flatten().copied().fold(most, f64::max);
             let spans = values.iter().enumerate().map(|(place, value)| {
                 let (from, to) = course.span(place);
                 (from, to, *value)
             });
-            let points = spans.clone().map(|(x, to, y)| Point { x, to, y: Some(y) });
+            let points = spans.clone().map(|(x, to, y)| Point { x, to, y });
             // A run that was over earlier has nothing to tell of what came after it.
             let after = rows.saturating_sub(values.len());
             let cells = spans.map(|(from, to, value)| {
+                let value = value?;
                 Some(Cell {
                     x: (from + to) / 2.0,
                     y: value,
                     text: match unit {
-                        "tok/s" | "W" => format!("{} {unit}", significant(value, 4)),
+                        "tok/s" | "W" | "ms" | "%" => format!("{} {unit}", significant(value, 4)),
                         _ => short((value * 100.0).round() / 100.0, 4),
                     },
                 })

@@ -4,6 +4,7 @@
 mod devices;
 
 use crate::document::{Pair, pairs};
+use crate::served::{Served, served};
 use model::number::{count, fixed, percent, significant};
 use result::metric;
 use result::summary::server::Figure as Counted;
@@ -26,6 +27,7 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
         cache(summary),
         dataset(summary),
         server(summary),
+        series(summary),
         devices::devices(summary),
         devices::cost(summary),
         scores(summary),
@@ -319,6 +321,29 @@ fn cache(summary: &Summary) -> Option<Part> {
                     .map(|(_, found)| percent(found)),
             ),
         ]),
+    })
+}
+
+fn series(summary: &Summary) -> Option<Part> {
+    let series = summary.server_series.as_ref()?;
+    let pairs = served(summary)
+        .into_iter()
+        .map(|Served { label, value }| Pair {
+            name: label.to_owned(),
+            value: significant(value, 4),
+        });
+    let failed = series.failed.zip(series.last_error.as_ref());
+    let failed = failed.map_or(String::new(), |(count, error)| {
+        format!(" {count} pages did not come, the last because: {error}.")
+    });
+    Some(Part {
+        title: "What the server said over time",
+        words: Some(format!(
+            "From {} series of its metrics page, read every {} s.{failed}",
+            count(series.series),
+            significant(series.every_s, 3)
+        )),
+        pairs: pairs.collect(),
     })
 }
 

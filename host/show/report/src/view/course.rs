@@ -1,10 +1,9 @@
-//! The course of a run: tokens, requests in flight, waiting requests and failures in equal spans of
-//! time.
+//! The course of a run: tokens, requests in flight, waiting requests, failures, and what the server
+//! says of itself, in equal spans of time.
 
 use std::borrow::Borrow;
 
 use crate::row::Row;
-use devices::Recording;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
@@ -41,6 +40,10 @@ pub struct Course {
     pub failed: Vec<u64>,
     /// Mean power of all devices together in watts; absent if it was not sampled throughout.
     pub power_w: Option<Vec<f64>>,
+    /// Mean time to first token in milliseconds of the requests that were sent in a span.
+    pub ttft_ms: Vec<Option<f64>>,
+    /// The server's own series; empty if its metrics page was not sampled.
+    pub server: series::Course,
 }
 
 impl Course {
@@ -65,7 +68,7 @@ impl Course {
                 gather.add(&Row::of(facts, exchange).reading, facts);
             }
         }
-        Ok(gather.finish(facts.devices.as_ref()))
+        Ok(gather.finish(facts))
     }
 
     /// Returns the beginning and the end of a span, in seconds.
@@ -83,6 +86,8 @@ pub(super) struct Gather {
     in_flight: Occupancy,
     waiting: Option<Occupancy>,
     failed: Vec<u64>,
+    /// Sums of times to first token in nanoseconds, and how many there are.
+    ttft: Vec<(u64, u64)>,
 }
 
 impl Gather {
@@ -104,6 +109,7 @@ impl Gather {
             in_flight: Occupancy::new(grain, spans),
             waiting: None,
             failed: vec![0; spans],
+            ttft: vec![(0, 0); spans],
         }
     }
 
@@ -119,6 +125,12 @@ impl Gather {
                 let sum = &mut tokens[place.min(last)];
                 *sum = sum.saturating_add(more);
             });
+            if let Some((sent, ttft)) = exchange.sent.zip(reading.ttft()) {
+                let place = (sent.since(origin).0 / grain.0) as usize;
+                let (sum, count) = &mut self.ttft[place.min(last)];
+                *sum = sum.saturating_add((ttft * 1e6).round() as u64);
+                *count += 1;
+            }
         }
         if let Some((sent, end)) = exchange.sent.zip(ended(exchange)) {
             self.in_flight
@@ -142,7 +154,7 @@ impl Gather {
         }
     }
 
-    pub(super) fn finish(self, devices: Option<&Recording>) -> Course {
+    pub(super) fn finish(self, facts: &RunFacts) -> Course {
         let lengths: Vec<f64> = (0..self.failed.len() as u64)
             .map(|place| {
                 let rest = self
@@ -163,16 +175,25 @@ impl Gather {
                 .map(|(sum, length)| per(*sum as f64, *length))
                 .collect()
         };
-        let power = devices.and_then(|recording| {
-            let spans = (0..self.failed.len() as u64).map(|place| {
-                let from = Nanos(place.saturating_mul(self.grain.0));
-                let to = (from + self.grain).min(self.duration);
-                (self.origin + from, self.origin + to)
-            });
-            recording.power_over(spans)
+        let spans = (0..self.failed.len() as u64).map(|place| {
+            let from = Nanos(place.saturating_mul(self.grain.0));
+            let to = (from + self.grain).min(self.duration);
+            (self.origin + from, self.origin + to)
+        });
+        let devices = facts.devices.as_ref();
+        let power = devices.and_then(|recording| recording.power_over(spans.clone()));
+        let server = facts.series.as_ref().map(|recording| {
+            let spans: Vec<_> = spans.collect();
+            series::Course::over(recording, &spans)
+        });
+        let ttft_ms = self.ttft.iter().map(|(sum, count)| {
+            let sum = Nanos(*sum).as_millis_f64();
+            (*count > 0).then(|| sum / *count as f64)
         });
         Course {
             power_w: power,
+            ttft_ms: ttft_ms.collect(),
+            server: server.unwrap_or_default(),
             grain_s: self.grain.as_secs_f64(),
             duration_s: self.duration.as_secs_f64(),
             tokens_per_s: known.then(rates),

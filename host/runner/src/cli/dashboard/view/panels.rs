@@ -143,6 +143,7 @@ impl View<'_> {
                 }),
             ]),
         ];
+        lines.extend(self.server_line());
         let failures = self.failure_lines();
         // A single message may take the room of others.
         let alone = failures.len() == 1;

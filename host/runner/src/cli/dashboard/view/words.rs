@@ -128,6 +128,18 @@ impl View<'_> {
         Line::from(spans)
     }
 
+    /// What the server says of itself; `None` if its metrics page is not read.
+    pub(super) fn server_line(&self) -> Option<Line<'static>> {
+        let levels = self.snapshot.server?;
+        let running = levels.running.map(|count| format!("  running {count:.0}"));
+        let waiting = levels.waiting.map(|count| format!("  waiting {count:.0}"));
+        let usage = levels
+            .kv_usage
+            .map(|share| format!("  KV {:.0} %", share * 100.0));
+        let known: Vec<String> = [running, waiting, usage].into_iter().flatten().collect();
+        (!known.is_empty()).then(|| Line::raw(format!("server{}", known.concat())))
+    }
+
     pub(super) fn latency_line(&self, name: &str, latency: &Latency) -> Line<'static> {
         let told = |seen: Option<Quantiles>| match seen {
             Some(seen) => format!("P50 {} P99 {} ms", ms(seen.p50_ms), ms(seen.p99_ms)),

@@ -1,0 +1,111 @@
+//! Rules on the server's own series: did requests wait in it, did its limit on running requests
+//! make them wait, and did its pages come?
+
+use super::{Finding, Id, Severity};
+use crate::summary::{ServerSeries, Summary};
+use ::series::{Name, Queue};
+
+/// Share of the time with requests in the server's queue beyond which it is reported.
+const QUEUED: f64 = 0.1;
+
+/// Pages with a queue on which a statement about it must rest.
+const LEAST_PAGES: u64 = 5;
+
+/// Share of the queued time with as many running as ever, from which a limit explains the queue.
+const FLAT: f64 = 0.8;
+
+/// Share of the KV cache in use from which the cache is the limit, and no setting.
+const FULL: f64 = 0.9;
+
+/// Share of the measurement between pages below which it is reported.
+const COVERED: f64 = 0.9;
+
+/// The target with the longest queue, if that is worth a word.
+fn queue(summary: &Summary) -> Option<(&ServerSeries, &Queue)> {
+    let series = summary.server_series.as_ref()?;
+    let queues = series.queues.iter();
+    let worst = queues
+        .filter(|queue| queue.queued > QUEUED && queue.pages >= LEAST_PAGES)
+        .max_by(|one, other| one.queued.total_cmp(&other.queued))?;
+    Some((series, worst))
+}
+
+/// True if as many run as ever while others wait, and the KV cache has room.
+fn is_throttled(queue: &Queue) -> bool {
+    let flat = queue.at_ceiling.is_some_and(|share| share >= FLAT);
+    let full = queue.kv_usage.is_some_and(|usage| usage >= FULL);
+    flat && !full && queue.ceiling.is_some_and(|ceiling| ceiling >= 1.0)
+}
+
+fn waited(queue: &Queue) -> String {
+    format!(
+        "requests waited in the queue of {} for {:.0} % of the time, up to {:.0} at once",
+        queue.url,
+        queue.queued * 100.0,
+        queue.max_waiting
+    )
+}
+
+pub(super) fn server_queue(summary: &Summary) -> Option<Finding> {
+    let (series, queue) = queue(summary)?;
+    if is_throttled(queue) {
+        return None;
+    }
+    let mean = (series.figures.get(&Name::QueueTime)).and_then(|figure| figure.mean);
+    let mean = mean.map_or(String::new(), |ms| {
+        format!("; the server states a mean wait of {ms:.1} ms")
+    });
+    let full = queue.kv_usage.map_or(String::new(), |usage| {
+        format!(
+            "; meanwhile {:.0} % of its KV cache were in use",
+            usage * 100.0
+        )
+    });
+    Some(Finding {
+        id: Id::ServerQueue,
+        severity: Severity::Note,
+        seen: format!("{}{mean}{full}", waited(queue)),
+        why: "time to first token includes that wait: it says how long the queue was, more than how fast prompts are computed".into(),
+        advice: "lower the load to measure an engine that is not full; otherwise publish the queue together with the result".into(),
+    })
+}
+
+pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
+    let (_, queue) = queue(summary)?;
+    let (ceiling, flat) = queue.ceiling.zip(queue.at_ceiling)?;
+    is_throttled(queue).then(|| {
+        let room = queue.kv_usage.map_or(String::new(), |usage| {
+            format!(", and only {:.0} % of its KV cache were in use", usage * 100.0)
+        });
+        Finding {
+            id: Id::AdmissionThrottled,
+            severity: Severity::Note,
+            seen: format!(
+                "{}; for {:.0} % of that time as many ran as ever, {ceiling:.0}{room}",
+                waited(queue),
+                flat * 100.0
+            ),
+            why: "a limit on running requests, and not the engine's speed or memory, made requests wait: throughput and time to first token are those of that setting".into(),
+            advice: "raise the limit (vLLM: --max-num-seqs, SGLang: --max-running-requests, TensorRT-LLM: --max_batch_size, llama.cpp: --parallel, TGI: --max-batch-size, LMDeploy: --max-batch-size) if the engine is to show what it can do; otherwise publish it together with the result".into(),
+        }
+    })
+}
+
+pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
+    let series = summary.server_series.as_ref()?;
+    let failed = series.failed.zip(series.last_error.as_ref())?;
+    (series.covered < COVERED).then(|| {
+        let (count, error) = failed;
+        let times = if count == 1 { "once" } else { "several times" };
+        Finding {
+            id: Id::ServerGaps,
+            severity: Severity::Note,
+            seen: format!(
+                "the server's metrics page failed to come {times} ({count}), the last time with: {error}; pages cover {:.0} % of the measurement",
+                series.covered * 100.0
+            ),
+            why: "what the server did meanwhile is unknown: a queue or a preemption may have been missed".into(),
+            advice: "start the server with its metrics enabled, or leave its series out (--server-series none)".into(),
+        }
+    })
+}

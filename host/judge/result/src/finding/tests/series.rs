@@ -1,0 +1,106 @@
+//! Findings on the server's own series.
+
+use super::*;
+use ::series::{Encoder, Head, Recording};
+
+/// The findings of the sound run, which takes from 1 s to 15.92 s, with a server whose page is this
+/// at each second.
+fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
+    let mut encoder = Encoder::new(Head {
+        targets: vec!["http://a".into()],
+        every_ns: Nanos(1_000_000_000),
+    });
+    let mut recording = Recording::default();
+    recording.enter(encoder.head());
+    for second in 0..=17 {
+        let at = Nanos(second * 1_000_000_000);
+        let entries = match page(second) {
+            Some(page) => encoder.page(0, (at, at), &page),
+            None => vec![::series::Entry::Failed(::series::Failed {
+                target: 0,
+                count: second + 1,
+                error: "connection refused".into(),
+            })],
+        };
+        entries.into_iter().for_each(|it| recording.enter(it));
+    }
+    let (mut facts, run) = sound();
+    facts.series = Some(recording);
+    let mut findings = Summary::of(&facts, &run).findings;
+    findings.retain(|finding| finding.id != Id::FewSamples);
+    findings
+}
+
+/// As vLLM writes it.
+fn page(running: u64, waiting: u64, usage: f64, preempted: u64) -> String {
+    format!(
+        "# TYPE vllm:num_requests_running gauge\n\
+         vllm:num_requests_running{{engine=\"0\"}} {running}.0\n\
+         vllm:num_requests_waiting{{engine=\"0\"}} {waiting}.0\n\
+         vllm:kv_cache_usage_perc{{engine=\"0\"}} {usage}\n\
+         # TYPE vllm:num_preemptions_total counter\n\
+         vllm:num_preemptions_total{{engine=\"0\"}} {preempted}.0\n"
+    )
+}
+
+fn ids(findings: &[Finding]) -> Vec<(Id, Severity)> {
+    let findings = findings.iter();
+    findings.map(|it| (it.id, it.severity)).collect()
+}
+
+#[test]
+fn a_server_without_a_queue_raises_no_doubt() {
+    assert_eq!(served(|_| Some(page(3, 0, 0.2, 0))), []);
+    // One page in fifteen, as chance has it.
+    let rare = served(|second| Some(page(3, u64::from(second == 7), 0.2, 0)));
+    assert_eq!(rare, []);
+}
+
+#[test]
+fn a_limit_on_running_requests_is_told_from_other_queues() {
+    let limited = served(|_| Some(page(64, 30, 0.2, 0)));
+    assert_eq!(ids(&limited), [(Id::AdmissionThrottled, Severity::Note)]);
+    assert!(
+        limited[0].seen.contains("as many ran as ever, 64"),
+        "{limited:?}"
+    );
+    assert!(limited[0].advice.contains("--max-num-seqs"));
+    // The cache is full: no setting is the limit.
+    let full = served(|_| Some(page(64, 30, 0.97, 0)));
+    assert_eq!(ids(&full), [(Id::ServerQueue, Severity::Note)]);
+    assert!(full[0].seen.contains("97 % of its KV cache"), "{full:?}");
+    // What runs comes and goes, as where prompts wait for a step.
+    let loose = served(|second| Some(page(20 + 10 * (second % 4), 3, 0.4, 0)));
+    assert_eq!(ids(&loose), [(Id::ServerQueue, Severity::Note)]);
+}
+
+#[test]
+fn preemptions_are_told_with_their_time() {
+    let found = served(|second| Some(page(3, 0, 0.99, second.clamp(5, 8) - 5)));
+    assert_eq!(ids(&found), [(Id::Preempted, Severity::Note)]);
+    let seen = &found[0].seen;
+    assert!(seen.contains("preempted requests 3 times"), "{seen}");
+    assert!(seen.contains("between 4 s and 7 s"), "{seen}");
+}
+
+#[test]
+fn pages_that_do_not_come_are_told() {
+    let found = served(|_| None);
+    assert_eq!(ids(&found), [(Id::ServerGaps, Severity::Note)]);
+    assert!(found[0].seen.contains("connection refused"), "{found:?}");
+    // A single one that failed is no gap.
+    let found = served(|second| (second != 3).then(|| page(3, 0, 0.2, 0)));
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_warm_cache_shows_in_the_series_alone() {
+    let found = served(|second| {
+        let (queries, hits) = (1_000 * second, 300 * second);
+        Some(format!(
+            "vllm:prefix_cache_queries_total {queries}\nvllm:prefix_cache_hits_total {hits}\n"
+        ))
+    });
+    assert_eq!(ids(&found), [(Id::WarmCache, Severity::Suspect)]);
+    assert!(found[0].seen.contains("30.0 %"), "{found:?}");
+}

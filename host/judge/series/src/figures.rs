@@ -1,0 +1,290 @@
+//! A server's figures over an interval, from its own series.
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::names::{Name, SOURCES, Source};
+use crate::pieces::{Curve, Fold, Piece, curve, held, mean, on_pages, sum, total};
+use crate::recording::Recording;
+
+/// The server's own series over the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ServerSeries {
+    /// Seconds from one page to the next.
+    pub every_s: f64,
+    /// Pages that were read during the measurement, of all targets.
+    pub pages: u64,
+    /// Share of the measurement that lies between pages, of the target that has least.
+    pub covered: f64,
+    /// The number of series that the pages have.
+    pub series: u64,
+    /// The longest time that a page took, in milliseconds.
+    pub longest_page_ms: f64,
+    /// Pages that did not come; absent if all came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
+    /// The error of the last of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Lines of a page that were not kept because there are too many or their labels are too long.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub left_out: u64,
+    /// The figures that all targets report. One that a target does not report is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<Name, Figure>,
+    /// The queue in front of each target's scheduler, of those that report one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<Queue>,
+}
+
+/// One of a server's figures over an interval. Levels have a mean and extremes, counts a total and
+/// a rate, shares a mean, times a mean and percentiles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Figure {
+    /// The server's own metrics that it is made of.
+    pub metrics: Vec<String>,
+    /// The mean over time; of times, over what was observed; of shares, the share of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// The smallest value on a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest value on a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// What a counter grew by, or how many observations there are. Where a page lies beyond an end
+    /// of the interval, the growth up to it is shared out evenly over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// The same per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_s: Option<f64>,
+    /// The median of what was observed: linear within a bucket of the server's histogram. Absent
+    /// where it lies in the lowest bucket, of which only the upper bound is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50: Option<f64>,
+    /// The 99th percentile likewise; where it lies beyond the last finite bound, that bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
+    /// Seconds from the beginning of the interval until a counter first grew, to within a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_s: Option<f64>,
+    /// Seconds until it last grew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_s: Option<f64>,
+}
+
+/// The queue in front of a target's scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Queue {
+    /// The target's base URL.
+    pub url: String,
+    /// Share of the time in which requests waited.
+    pub queued: f64,
+    /// Pages on which requests waited.
+    pub pages: u64,
+    /// The most that waited on a page.
+    pub max_waiting: f64,
+    /// The most that ran on a page while others waited; absent if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<f64>,
+    /// Share of the time in which requests waited that at least 95 % of that many ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ceiling: Option<f64>,
+    /// Mean share of the KV cache in use while requests waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_usage: Option<f64>,
+}
+
+/// Share of the ceiling from which as many run as can.
+const FLAT: f64 = 0.95;
+
+impl Recording {
+    /// The figures over an interval; `None` if no page was asked for within it.
+    pub fn figures(&self, over: (Nanos, Nanos)) -> Option<ServerSeries> {
+        let (from, to) = over;
+        let length = to.since(from).as_secs_f64();
+        let within = |at: &&Nanos| (from..=to).contains(*at);
+        let pages: usize = (self.pages.values())
+            .map(|pages| pages.iter().filter(within).count())
+            .sum();
+        let covered = (0..self.targets.len() as u32).map(|target| {
+            let pages = self.pages_of(target);
+            let ends = pages.first().zip(pages.last());
+            let ends = ends.map_or(Nanos::ZERO, |(first, last)| {
+                (*last).min(to).since((*first).max(from))
+            });
+            ends.as_secs_f64() / length
+        });
+        let failed: u64 = self.failed.values().map(|failed| failed.count).sum();
+        if length <= 0.0 || (pages == 0 && failed == 0) {
+            return None;
+        }
+        let figures = Name::ALL.iter().filter_map(|name| {
+            let (curve, metrics) = curve(self, *name)?;
+            let figure = figure(&curve, over);
+            let metrics = metrics.into_iter().map(str::to_owned).collect();
+            Some((*name, Figure { metrics, ..figure }))
+        });
+        Some(ServerSeries {
+            every_s: self.every_ns.as_secs_f64(),
+            pages: pages as u64,
+            covered: covered.fold(1.0, f64::min),
+            series: self.series.len() as u64,
+            longest_page_ms: self.longest_ns.as_millis_f64(),
+            failed: (failed > 0).then_some(failed),
+            last_error: self
+                .failed
+                .values()
+                .last()
+                .map(|failed| failed.error.clone()),
+            left_out: self.left_out,
+            figures: figures.collect(),
+            queues: (0..self.targets.len() as u32)
+                .filter_map(|target| self.queue(target, over))
+                .collect(),
+        })
+    }
+
+    /// A target's first source of a level that its pages have.
+    fn level(&self, target: u32, name: Name) -> Option<Vec<Option<f64>>> {
+        let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
+        sources.iter().find_map(|source| match source {
+            Source::Sum(names) => on_pages(self, target, names, Fold::Sum),
+            Source::Largest(name) => on_pages(self, target, &[name], Fold::Largest),
+            _ => None,
+        })
+    }
+
+    fn queue(&self, target: u32, over: (Nanos, Nanos)) -> Option<Queue> {
+        let waiting = self.level(target, Name::Waiting)?;
+        let running = self.level(target, Name::Running)?;
+        let usage = self.level(target, Name::KvUsage);
+        let held = held(self, target);
+        let mut known = 0.0;
+        // Seconds in which requests waited, with what ran, and what of the cache was in use.
+        let mut queued: Vec<(f64, f64, Option<f64>)> = Vec::new();
+        let mut max_waiting: f64 = 0.0;
+        for (page, (from, to)) in held.into_iter().enumerate() {
+            let value = ();
+            let seconds = Piece { from, to, value }.shared(over);
+            let (Some(waiting), Some(running)) = (waiting[page], running[page]) else {
+                continue;
+            };
+            if seconds <= 0.0 {
+                continue;
+            }
+            known += seconds;
+            max_waiting = max_waiting.max(waiting);
+            if waiting > 0.0 {
+                let usage = usage.as_ref().and_then(|usage| usage[page]);
+                queued.push((seconds, running, usage));
+            }
+        }
+        let seconds = |those: &mut dyn Iterator<Item = f64>| those.sum::<f64>();
+        let all = seconds(&mut queued.iter().map(|(seconds, _, _)| *seconds));
+        let ceiling = queued
+            .iter()
+            .map(|(_, running, _)| *running)
+            .reduce(f64::max);
+        let flat = ceiling.map(|ceiling| {
+            let flat = queued
+                .iter()
+                .filter(|(_, running, _)| *running >= FLAT * ceiling);
+            seconds(&mut flat.map(|(seconds, _, _)| *seconds)) / all
+        });
+        let in_use = queued
+            .iter()
+            .filter_map(|(seconds, _, usage)| Some((*seconds, (*usage)?)));
+        let (sum, over) = in_use.fold((0.0, 0.0), |(sum, over), (seconds, usage)| {
+            (sum + seconds * usage, over + seconds)
+        });
+        (known > 0.0).then(|| Queue {
+            url: self.targets[target as usize].clone(),
+            queued: all / known,
+            pages: queued.len() as u64,
+            max_waiting,
+            ceiling,
+            at_ceiling: flat,
+            kv_usage: (over > 0.0).then(|| sum / over),
+        })
+    }
+}
+
+fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
+    let (from, to) = over;
+    match curve {
+        Curve::Level(fold, lists) => {
+            let means: Option<Vec<f64>> = lists.iter().map(|list| mean(list, over)).collect();
+            let extremes = together(*fold, lists, over);
+            Figure {
+                mean: means.and_then(|means| fold.of(means.into_iter())),
+                min: extremes.iter().copied().reduce(f64::min),
+                max: extremes.iter().copied().reduce(f64::max),
+                ..Figure::default()
+            }
+        }
+        Curve::Count(lists) => {
+            let total = total(lists, over);
+            let growing = (lists.iter().flatten())
+                .filter(|piece| piece.value > 0.0 && piece.shared(over) > 0.0);
+            let (first, last) = growing.fold((None, None), |(first, last), piece| {
+                let first: Option<Nanos> = first;
+                let last: Option<Nanos> = last;
+                (
+                    Some(first.map_or(piece.from, |it| it.min(piece.from))),
+                    Some(last.map_or(piece.to, |it| it.max(piece.to))),
+                )
+            });
+            Figure {
+                total: Some(total),
+                per_s: Some(total / to.since(from).as_secs_f64()),
+                first_s: first.map(|first| first.since(from).as_secs_f64()),
+                last_s: last.map(|last| last.min(to).since(from).as_secs_f64()),
+                ..Figure::default()
+            }
+        }
+        Curve::Share(part, whole) => {
+            let (part, whole) = (total(part, over), total(whole, over));
+            Figure {
+                mean: (whole > 0.0).then(|| (part / whole).min(1.0)),
+                total: Some(whole),
+                ..Figure::default()
+            }
+        }
+        Curve::Observed(bounds, lists) => {
+            let all = sum(lists, over);
+            Figure {
+                mean: all.mean(),
+                total: Some(all.count),
+                p50: all.quantile(bounds, 0.5),
+                p99: all.quantile(bounds, 0.99),
+                ..Figure::default()
+            }
+        }
+    }
+}
+
+/// The levels of all targets together, at the instants of the pieces of each.
+fn together(fold: Fold, lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> Vec<f64> {
+    let at = |list: &[Piece], instant: Nanos| {
+        let place = list.partition_point(|piece| piece.to < instant);
+        let piece = list.get(place).filter(|piece| piece.from <= instant)?;
+        Some(piece.value)
+    };
+    let pieces = lists.iter().flatten();
+    pieces
+        .filter(|piece| piece.shared(over) > 0.0)
+        .filter_map(|piece| {
+            let instant = Nanos(piece.from.0.midpoint(piece.to.0));
+            let all: Option<Vec<f64>> = lists.iter().map(|list| at(list, instant)).collect();
+            fold.of(all?.into_iter())
+        })
+        .collect()
+}

@@ -1,0 +1,57 @@
+//! The levels of a single page, for those who look on while a run goes on.
+
+use crate::names::{Name, SOURCES, Source};
+use crate::page;
+use crate::pieces::Fold;
+
+/// What a page says of the present. A level that it does not have is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Levels {
+    /// Requests being worked on.
+    pub running: Option<f64>,
+    /// Requests that wait for the scheduler.
+    pub waiting: Option<f64>,
+    /// Share of the KV cache in use.
+    pub kv_usage: Option<f64>,
+}
+
+/// The levels of a page.
+pub fn levels(text: &str) -> Levels {
+    let page = page::read(text);
+    let of = |name: Name| {
+        let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
+        sources.iter().find_map(|source| {
+            let fold = match source {
+                Source::Sum(_) => Fold::Sum,
+                Source::Largest(_) => Fold::Largest,
+                _ => return None,
+            };
+            let metrics = source.metrics();
+            let samples = page.samples.iter();
+            let own = samples.filter(|sample| metrics.contains(&sample.name.as_str()));
+            fold.of(own.map(|sample| sample.value))
+        })
+    };
+    Levels {
+        running: of(Name::Running),
+        waiting: of(Name::Waiting),
+        kv_usage: of(Name::KvUsage),
+    }
+}
+
+impl Levels {
+    /// Those of several targets: requests are added up, and the fullest cache counts. What one of
+    /// them does not say is absent.
+    #[must_use]
+    pub fn together(all: &[Levels]) -> Levels {
+        let fold = |fold: Fold, of: fn(&Levels) -> Option<f64>| {
+            let known: Option<Vec<f64>> = all.iter().map(of).collect();
+            fold.of(known?.into_iter())
+        };
+        Levels {
+            running: fold(Fold::Sum, |levels| levels.running),
+            waiting: fold(Fold::Sum, |levels| levels.waiting),
+            kv_usage: fold(Fold::Largest, |levels| levels.kv_usage),
+        }
+    }
+}

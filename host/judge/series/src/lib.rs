@@ -1,0 +1,30 @@
+//! The server's own series over a run: every number on its metrics page, sampled while the run goes
+//! on.
+//!
+//! This crate owns how a page is read ([`page`]), how samples are kept line by line ([`entry`]) and
+//! become series again ([`recording`]), which of a server's series mean the same as another's
+//! ([`names`]), and what they were over an interval ([`figures`]) or over equal spans of time
+//! ([`course`]). It is pure: `session` fetches the pages, `runs` has the file, `report` draws.
+
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod course;
+pub mod entry;
+pub mod figures;
+mod levels;
+pub mod names;
+pub mod page;
+mod pieces;
+pub mod recording;
+
+#[cfg(test)]
+mod tests;
+
+pub use course::{Course, Line};
+pub use entry::{Encoder, Entry, Failed, Head, Sample, Series};
+pub use figures::{Figure, Queue, ServerSeries};
+pub use levels::{Levels, levels};
+pub use names::Name;
+pub use page::Kind;
+pub use recording::Recording;

@@ -1,0 +1,127 @@
+//! One page of metrics: each sample with its labels and the kind of its family.
+//!
+//! It reads Prometheus' text format and OpenMetrics' alike
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>,
+//! <https://prometheus.io/docs/specs/om/open_metrics_spec/>): lines are `exposition`'s, kinds come
+//! from the comments `# TYPE`. Values that are no finite number are no samples: a gauge that is NaN
+//! says nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use exposition::lines;
+
+/// The most samples that are read of one page. vLLM's page has some 500 for each model.
+pub const MOST_SAMPLES: usize = 20_000;
+
+/// The most bytes that a sample's name and labels may take together.
+pub const MOST_LABEL_BYTES: usize = 4_096;
+
+/// The most families whose kind is remembered.
+const MOST_FAMILIES: usize = 5_000;
+
+/// What follows a family's name in the names of its samples.
+const SUFFIXES: [&str; 6] = ["_bucket", "_sum", "_count", "_total", "_created", "_info"];
+
+model::words! {
+    /// The kind of a family of metrics, as its page states it.
+    pub enum Kind {
+        /// A number that only grows while the server runs.
+        Counter = "counter",
+        /// A number that rises and falls.
+        Gauge = "gauge",
+        /// Counters of observations up to a bound each, with their sum and their number.
+        Histogram = "histogram",
+        /// Quantiles that the server computed, with a sum and a number.
+        Summary = "summary",
+        /// The page does not say.
+        Unknown = "unknown",
+    }
+}
+
+/// A sample of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageSample {
+    /// The name of the metric.
+    pub name: String,
+    /// Its labels by name.
+    pub labels: BTreeMap<String, String>,
+    /// The kind of its family.
+    pub kind: Kind,
+    /// Its value.
+    pub value: f64,
+}
+
+/// What a page says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Its samples, in its order.
+    pub samples: Vec<PageSample>,
+    /// The number of samples that were left out, because there are too many or their labels are
+    /// too long.
+    pub left_out: u64,
+}
+
+/// Reads a page. Lines that are nothing of the format are passed over.
+pub fn read(text: &str) -> Page {
+    let mut page = Page::default();
+    let mut kinds: HashMap<&str, Kind> = HashMap::new();
+    for line in text.lines() {
+        if let Some((family, kind)) = stated(line) {
+            if kinds.len() < MOST_FAMILIES {
+                kinds.insert(family, kind);
+            }
+            continue;
+        }
+        let Some(found) = lines(line).next() else {
+            continue;
+        };
+        let labels = found.labels.iter();
+        let bytes: usize = labels.map(|(name, value)| name.len() + value.len()).sum();
+        if page.samples.len() >= MOST_SAMPLES || bytes + found.name.len() > MOST_LABEL_BYTES {
+            page.left_out += 1;
+            continue;
+        }
+        let clean = |text: &str| model::clean::line(text).into_owned();
+        page.samples.push(PageSample {
+            kind: kind_of(&kinds, found.name),
+            name: clean(found.name),
+            labels: (found.labels.iter())
+                .map(|(name, value)| (clean(name), clean(value)))
+                .collect(),
+            value: found.value,
+        });
+    }
+    page
+}
+
+/// The family and its kind that a comment states.
+fn stated(line: &str) -> Option<(&str, Kind)> {
+    let rest = line.trim().strip_prefix('#')?.trim_start();
+    let rest = rest.strip_prefix("TYPE")?;
+    let mut words = rest.split_whitespace();
+    let (family, kind) = (words.next()?, words.next()?);
+    let kind = match kind {
+        "counter" => Kind::Counter,
+        "gauge" | "info" | "stateset" => Kind::Gauge,
+        "histogram" => Kind::Histogram,
+        "summary" => Kind::Summary,
+        _ => Kind::Unknown,
+    };
+    Some((family, kind))
+}
+
+fn kind_of(kinds: &HashMap<&str, Kind>, name: &str) -> Kind {
+    if let Some(kind) = kinds.get(name) {
+        return *kind;
+    }
+    let family = (SUFFIXES.iter()).find_map(|suffix| {
+        let family = name.strip_suffix(suffix)?;
+        Some((*suffix, *kinds.get(family)?))
+    });
+    match family {
+        // The time at which a counter began is no count.
+        Some(("_created", _)) => Kind::Gauge,
+        Some((_, kind)) => kind,
+        None => Kind::Unknown,
+    }
+}

@@ -1,0 +1,324 @@
+//! Values that hold over pieces of time, made of the pages of a recording.
+//!
+//! A gauge holds from the middle between its page and the one before to the middle between its page
+//! and the next, but no longer than an interval either way. A counter has between two pages the
+//! rate that takes it from one to the other; one that shrank began anew with the server, and what
+//! it has since then is what it grew by.
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+
+use crate::names::{Name, SOURCES, Source};
+use crate::recording::{Recorded, Recording};
+
+/// A value that holds over some time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece<T = f64> {
+    pub from: Nanos,
+    pub to: Nanos,
+    pub value: T,
+}
+
+impl<T> Piece<T> {
+    /// The seconds that it shares with an interval.
+    pub(crate) fn shared(&self, (from, to): (Nanos, Nanos)) -> f64 {
+        self.to.min(to).since(self.from.max(from)).as_secs_f64()
+    }
+}
+
+/// Observations per second: up to each bound, their sum, and all of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Observed {
+    pub upto: Vec<f64>,
+    pub sum: f64,
+    pub count: f64,
+}
+
+/// A figure over time, in a list of pieces for each target.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Curve {
+    /// Levels.
+    Level(Fold, Vec<Vec<Piece>>),
+    /// Rates of counters.
+    Count(Vec<Vec<Piece>>),
+    /// Rates of a counter, and those of the whole that it is a share of.
+    Share(Vec<Vec<Piece>>, Vec<Vec<Piece>>),
+    /// Observations, with the bounds of their buckets: the last is infinite.
+    Observed(Vec<f64>, Vec<Vec<Piece<Observed>>>),
+}
+
+/// How the gauges of several processes become one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fold {
+    Sum,
+    Largest,
+    Mean,
+}
+
+impl Fold {
+    pub(crate) fn of(self, values: impl Iterator<Item = f64>) -> Option<f64> {
+        let (mut count, mut sum, mut most) = (0u32, 0.0, f64::NEG_INFINITY);
+        for value in values {
+            (count, sum, most) = (count + 1, sum + value, value.max(most));
+        }
+        (count > 0).then(|| match self {
+            Fold::Sum => sum,
+            Fold::Largest => most,
+            Fold::Mean => sum / f64::from(count),
+        })
+    }
+}
+
+/// The curve of a name and the server's metrics that it is made of; `None` if a target does not
+/// report it.
+pub(crate) fn curve(recording: &Recording, name: Name) -> Option<(Curve, Vec<&'static str>)> {
+    let targets: Vec<u32> = recording.pages.keys().copied().collect();
+    if targets.is_empty() {
+        return None;
+    }
+    let (_, sources) = SOURCES.iter().find(|(known, _)| *known == name)?;
+    sources.iter().find_map(|source| {
+        let curve = of_source(recording, &targets, source)?;
+        Some((curve, source.metrics()))
+    })
+}
+
+fn of_source(recording: &Recording, targets: &[u32], source: &Source) -> Option<Curve> {
+    let each = |of: &dyn Fn(u32) -> Option<Vec<Piece>>| -> Option<Vec<Vec<Piece>>> {
+        targets.iter().map(|target| of(*target)).collect()
+    };
+    let level = |fold: Fold, names: &[&str]| {
+        let lists = each(&|target| levels(recording, target, names, fold))?;
+        Some(Curve::Level(fold, lists))
+    };
+    let counts = |names: &[&str]| each(&|target| rates(recording, target, names));
+    match source {
+        Source::Sum(names) => level(Fold::Sum, names),
+        Source::Largest(name) => level(Fold::Largest, &[name]),
+        Source::Mean(name) => level(Fold::Mean, &[name]),
+        Source::Count(name) => counts(&[name]).map(Curve::Count),
+        Source::Share(part, whole) => Some(Curve::Share(counts(&[part])?, counts(&[whole])?)),
+        Source::Part(part, rest) => {
+            let whole = counts(&[part]).and_then(|_| counts(&[rest])).is_some();
+            let whole = whole.then(|| counts(&[part, rest])).flatten()?;
+            Some(Curve::Share(counts(&[part])?, whole))
+        }
+        Source::Time(name, unit) => observed(recording, targets, name, *unit),
+        Source::Size(name) => observed(recording, targets, name, 1.0),
+    }
+}
+
+/// The time over which each page of a target stands.
+pub(crate) fn held(recording: &Recording, target: u32) -> Vec<(Nanos, Nanos)> {
+    let pages = recording.pages_of(target);
+    let every = recording.every_ns;
+    let instants = pages.iter().enumerate();
+    instants
+        .map(|(place, at)| {
+            let before = place.checked_sub(1).map(|before| pages[before]);
+            let from = before.map_or(*at, |before| Nanos(before.0.midpoint(at.0)));
+            let to = pages.get(place + 1);
+            let to = to.map_or(*at, |after| Nanos(at.0.midpoint(after.0)));
+            (
+                from.max(Nanos(at.0.saturating_sub(every.0))),
+                to.min(Nanos(at.0.saturating_add(every.0))),
+            )
+        })
+        .collect()
+}
+
+/// The level of a target on each of its pages; `None` if no page has it.
+pub(crate) fn on_pages(
+    recording: &Recording,
+    target: u32,
+    names: &[&str],
+    fold: Fold,
+) -> Option<Vec<Option<f64>>> {
+    let pages = recording.pages_of(target).len();
+    let all: Vec<Vec<Option<f64>>> = (names.iter())
+        .flat_map(|name| recording.of(target, name))
+        .map(|recorded| recorded.values(pages))
+        .collect();
+    (!all.is_empty()).then(|| {
+        (0..pages)
+            .map(|page| fold.of(all.iter().filter_map(|values| values[page])))
+            .collect()
+    })
+}
+
+fn levels(recording: &Recording, target: u32, names: &[&str], fold: Fold) -> Option<Vec<Piece>> {
+    let levels = on_pages(recording, target, names, fold)?;
+    let held = held(recording, target).into_iter().zip(levels);
+    Some(
+        held.filter_map(|((from, to), value)| {
+            let value = value?;
+            Some(Piece { from, to, value })
+        })
+        .collect(),
+    )
+}
+
+/// What a series grew by from each page to the next; absent where a page does not have it.
+fn growth(recorded: &Recorded, pages: usize) -> Vec<Option<f64>> {
+    let values = recorded.values(pages);
+    let pairs = values.windows(2);
+    pairs
+        .map(|pair| match *pair {
+            [Some(before), Some(after)] if after >= before => Some(after - before),
+            // It began anew, or with its first count.
+            [_, Some(after)] => Some(after),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The growth of all series with one of these names together, from each page to the next.
+fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option<Vec<Option<f64>>> {
+    let all: Vec<_> = series.map(|recorded| growth(recorded, pages)).collect();
+    (!all.is_empty()).then(|| {
+        (0..pages.saturating_sub(1))
+            .map(|pair| Fold::Sum.of(all.iter().filter_map(|growth| growth[pair])))
+            .collect()
+    })
+}
+
+fn rates(recording: &Recording, target: u32, names: &[&str]) -> Option<Vec<Piece>> {
+    let pages = recording.pages_of(target);
+    let series = names.iter().flat_map(|name| recording.of(target, name));
+    let grown = grown(series, pages.len())?;
+    let pairs = pages.windows(2).zip(grown);
+    Some(
+        pairs
+            .filter_map(|(pair, grown)| {
+                let (from, to) = (pair[0], pair[1]);
+                let value = grown? / to.since(from).as_secs_f64();
+                Some(Piece { from, to, value })
+            })
+            .collect(),
+    )
+}
+
+fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Option<Curve> {
+    let bucket = format!("{name}_bucket");
+    let buckets = |target: u32| {
+        let mut by_bound: BTreeMap<u64, (f64, Vec<&Recorded>)> = BTreeMap::new();
+        for recorded in recording.of(target, &bucket) {
+            let bound = recorded.series.labels.get("le")?;
+            let bound: f64 = bound.parse().ok().filter(|bound: &f64| !bound.is_nan())?;
+            // Bounds of times and sizes are no less than zero, so their bits are in their order.
+            let key = bound.max(0.0).to_bits();
+            by_bound
+                .entry(key)
+                .or_insert((bound, Vec::new()))
+                .1
+                .push(recorded);
+        }
+        (!by_bound.is_empty()).then_some(by_bound)
+    };
+    let first = buckets(*targets.first()?)?;
+    let bounds: Vec<f64> = first.values().map(|(bound, _)| bound * unit).collect();
+    let lists = targets.iter().map(|target| {
+        let buckets = buckets(*target)?;
+        // Buckets of other bounds cannot be added up.
+        if buckets.keys().ne(first.keys()) {
+            return None;
+        }
+        let pages = recording.pages_of(*target);
+        let of = |suffix: &str| {
+            let name = format!("{name}{suffix}");
+            let series: Vec<&Recorded> = recording.of(*target, &name).collect();
+            grown(series.into_iter(), pages.len())
+        };
+        let (sums, counts) = (of("_sum")?, of("_count")?);
+        let upto: Vec<Vec<Option<f64>>> = (buckets.into_values())
+            .map(|(_, series)| grown(series.into_iter(), pages.len()))
+            .collect::<Option<_>>()?;
+        let pairs = pages.windows(2).enumerate();
+        Some(
+            pairs
+                .filter_map(|(pair, instants)| {
+                    let (from, to) = (instants[0], instants[1]);
+                    let seconds = to.since(from).as_secs_f64();
+                    let value = Observed {
+                        upto: (upto.iter())
+                            .map(|upto| Some(upto[pair]? / seconds))
+                            .collect::<Option<_>>()?,
+                        sum: sums[pair]? * unit / seconds,
+                        count: counts[pair]? / seconds,
+                    };
+                    Some(Piece { from, to, value })
+                })
+                .collect(),
+        )
+    });
+    let lists: Option<Vec<Vec<Piece<Observed>>>> = lists.collect();
+    Some(Curve::Observed(bounds, lists?))
+}
+
+/// The mean of a target's values over an interval, where some of it is known.
+pub(crate) fn mean(pieces: &[Piece], over: (Nanos, Nanos)) -> Option<f64> {
+    let (mut sum, mut seconds) = (0.0, 0.0);
+    for piece in pieces {
+        let shared = piece.shared(over);
+        (sum, seconds) = (sum + piece.value * shared, seconds + shared);
+    }
+    (seconds > 0.0).then(|| sum / seconds)
+}
+
+/// The sum of rates times time over an interval, of all targets.
+pub(crate) fn total(lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> f64 {
+    let pieces = lists.iter().flatten();
+    pieces.map(|piece| piece.value * piece.shared(over)).sum()
+}
+
+/// What was observed over an interval, by all targets.
+pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Observed {
+    let mut all = Observed::default();
+    for piece in lists.iter().flatten() {
+        let shared = piece.shared(over);
+        if shared <= 0.0 {
+            continue;
+        }
+        all.upto.resize(piece.value.upto.len(), 0.0);
+        for (sum, rate) in all.upto.iter_mut().zip(&piece.value.upto) {
+            *sum += rate * shared;
+        }
+        all.sum += piece.value.sum * shared;
+        all.count += piece.value.count * shared;
+    }
+    all
+}
+
+impl Observed {
+    /// The quantile of what was observed, from 0 to 1, as Prometheus' `histogram_quantile` has it:
+    /// linear within a bucket, and the highest finite bound where it lies beyond. Absent where it
+    /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and what lies below could
+    /// be anything.
+    pub(crate) fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
+        /// Less than this of an observation is none: it is what rounding leaves.
+        const NONE: f64 = 1e-6;
+        let all = *self.upto.last()?;
+        if all <= NONE {
+            return None;
+        }
+        let rank = share * all;
+        let place = self.upto.iter().position(|upto| *upto >= rank)?;
+        let below = place.checked_sub(1)?;
+        let (from, to) = (bounds[below], bounds[place]);
+        if !to.is_finite() {
+            return Some(from);
+        }
+        let within = self.upto[place] - self.upto[below];
+        let part = match within > 0.0 {
+            true => (rank - self.upto[below]) / within,
+            false => 1.0,
+        };
+        Some(from + (to - from) * part)
+    }
+
+    /// The mean of what was observed.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.count > 1e-6).then(|| self.sum / self.count)
+    }
+}

@@ -1,0 +1,135 @@
+//! The series over a run, as the sum of the entries of their file.
+
+use std::collections::BTreeMap;
+
+use model::units::Nanos;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Entry, Failed, MOST_SERIES, Sample, Series};
+
+/// The most samples that are read of a file, whoever wrote it.
+const MOST_SAMPLES: usize = 1_000_000;
+
+/// The most values that are read of a file: some 100 MB.
+const MOST_VALUES: usize = 8_000_000;
+
+/// A server's series over a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Recording {
+    /// The base URLs of the targets.
+    pub targets: Vec<String>,
+    /// The time from one sample to the next, at the end of the run.
+    pub every_ns: Nanos,
+    /// The series by number.
+    pub series: BTreeMap<u32, Recorded>,
+    /// The instants of the pages of each target, the earliest first.
+    pub pages: BTreeMap<u32, Vec<Nanos>>,
+    /// The longest time that a page took.
+    pub longest_ns: Nanos,
+    /// Lines that were not kept, of the page that had most of them.
+    pub left_out: u64,
+    /// Pages that did not come, by target.
+    pub failed: BTreeMap<u32, Failed>,
+    values: usize,
+}
+
+/// A series with its values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Recorded {
+    /// The series.
+    pub series: Series,
+    /// Its values where they changed, by the place of the page among those of its target; absent
+    /// where the page did not have it any longer.
+    pub changes: Vec<(u32, Option<f64>)>,
+}
+
+impl Recording {
+    /// Adds what an entry says. What contradicts the entries before it is of a file that somebody
+    /// changed, and is left out.
+    pub fn enter(&mut self, entry: Entry) {
+        match entry {
+            Entry::Head(head) => {
+                self.targets = head.targets;
+                self.every_ns = head.every_ns;
+            }
+            Entry::Series(series) => {
+                if self.series.len() < MOST_SERIES {
+                    self.series.entry(series.id).or_insert(Recorded {
+                        series,
+                        changes: Vec::new(),
+                    });
+                }
+            }
+            Entry::Sample(sample) => self.add(sample),
+            Entry::Failed(failed) => {
+                if (failed.target as usize) < self.targets.len() {
+                    self.failed.insert(failed.target, failed);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, sample: Sample) {
+        if sample.target as usize >= self.targets.len() {
+            return;
+        }
+        let pages = self.pages.entry(sample.target).or_default();
+        let is_late = pages.last().is_none_or(|last| *last < sample.at_ns);
+        if !is_late || pages.len() >= MOST_SAMPLES {
+            return;
+        }
+        let place = pages.len() as u32;
+        pages.push(sample.at_ns);
+        self.longest_ns = self.longest_ns.max(sample.took_ns);
+        self.left_out = self.left_out.max(sample.left_out);
+        let values = sample.values.iter().map(|(id, value)| (id, Some(*value)));
+        let gone = sample.gone.iter().map(|id| (id, None));
+        for (id, value) in values.chain(gone) {
+            let Some(recorded) = self.series.get_mut(id) else {
+                continue;
+            };
+            if recorded.series.target != sample.target || self.values >= MOST_VALUES {
+                continue;
+            }
+            if (recorded.changes.last()).is_none_or(|(last, _)| *last < place) {
+                recorded
+                    .changes
+                    .push((place, value.filter(|it| it.is_finite())));
+                self.values += 1;
+            }
+        }
+    }
+
+    /// The last value of each series of a target that has this name.
+    pub(crate) fn of<'a>(
+        &'a self,
+        target: u32,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a Recorded> + 'a {
+        let series = self.series.values();
+        series.filter(move |it| it.series.target == target && it.series.name == name)
+    }
+
+    /// The instants of a target's pages.
+    pub(crate) fn pages_of(&self, target: u32) -> &[Nanos] {
+        self.pages.get(&target).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Recorded {
+    /// Its value on each of this many pages.
+    pub(crate) fn values(&self, pages: usize) -> Vec<Option<f64>> {
+        let mut values = vec![None; pages];
+        let mut changes = self.changes.iter().peekable();
+        let mut now = None;
+        for (place, value) in values.iter_mut().enumerate() {
+            while let Some((_, new)) = changes.next_if(|(at, _)| *at as usize <= place) {
+                now = *new;
+            }
+            *value = now;
+        }
+        values
+    }
+}

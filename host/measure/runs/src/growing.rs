@@ -1,0 +1,121 @@
+//! A file of a run that grows line by line while the run goes on: JSON, compressed.
+//!
+//! It is flushed every second of what it holds, so however the run ends, it is readable up to the
+//! last flush. What a line says is its owners' matter: `telemetry` and `series`.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::record::RecordError;
+use crate::record::lines::Lines;
+use model::private;
+use model::units::Nanos;
+
+/// The most time of entries that may be lost with the process.
+const FLUSH: Nanos = Nanos(1_000_000_000);
+/// A light compression: it must not compete with the run for the processor.
+const LEVEL: i32 = 1;
+/// After so many lines in a row that are no entries, the rest of a file is not read.
+const MOST_UNREADABLE: u32 = 1_000;
+
+/// Writes the entries of one run.
+pub(crate) struct Growing {
+    path: PathBuf,
+    out: zstd::stream::write::Encoder<'static, File>,
+    flushed: Nanos,
+    failed: Option<io::Error>,
+}
+
+impl Growing {
+    /// Begins a file of this name in a run's folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, RecordError> {
+        let path = folder.join(name);
+        let out = private::options()
+            .create_new(true)
+            .open(&path)
+            .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL));
+        match out {
+            Ok(out) => Ok(Growing {
+                path,
+                out,
+                flushed: Nanos::ZERO,
+                failed: None,
+            }),
+            Err(cause) => Err(RecordError::Write { path, cause }),
+        }
+    }
+
+    /// Adds an entry of this instant; one without an instant is written out at once. After an
+    /// error, as of a full disk, nothing more is written.
+    pub(crate) fn write(&mut self, entry: &impl Serialize, at: Option<Nanos>) {
+        if self.failed.is_none()
+            && let Err(error) = self.add(entry, at)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    fn add(&mut self, entry: &impl Serialize, at: Option<Nanos>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, entry)?;
+        self.out.write_all(b"\n")?;
+        match at {
+            Some(at) if at.since(self.flushed) < FLUSH => return Ok(()),
+            Some(at) => self.flushed = at,
+            None => {}
+        }
+        self.out.flush()
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The first error of writing. What was written before it stays readable.
+    pub(crate) fn finish(self) -> Result<(), RecordError> {
+        let closed = self.out.finish().and_then(|file| file.sync_all());
+        let ended = self.failed.map_or(closed, Err);
+        ended.map_err(|cause| RecordError::Write {
+            path: self.path,
+            cause,
+        })
+    }
+}
+
+/// Reads a file's entries as far as it is whole, and returns how many there are; absent if there is
+/// no file.
+///
+/// # Errors
+/// If the file is there but cannot be opened.
+pub(crate) fn read<E: DeserializeOwned>(
+    folder: &Path,
+    name: &str,
+    mut enter: impl FnMut(E),
+) -> Result<Option<u64>, RecordError> {
+    let path = folder.join(name);
+    let mut lines = match Lines::at(&path) {
+        Ok(lines) => lines,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(RecordError::Read { path, cause }),
+    };
+    let (mut entries, mut unreadable) = (0u64, 0);
+    // A run that was killed ends within a line.
+    while let Ok(Some(line)) = lines.next_line() {
+        match serde_json::from_slice::<E>(line) {
+            Ok(entry) => {
+                enter(entry);
+                (entries, unreadable) = (entries + 1, 0);
+            }
+            Err(_) => unreadable += 1,
+        }
+        if unreadable >= MOST_UNREADABLE {
+            break;
+        }
+    }
+    Ok(Some(entries))
+}

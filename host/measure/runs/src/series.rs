@@ -1,0 +1,146 @@
+//! The file of a server's own series: one line of JSON per entry, compressed, written while the run
+//! goes on by the threads that sample the server's metrics page.
+//!
+//! The file only grows and is flushed every second of samples, so however the run ends, it is
+//! readable up to the last flush. The crate `series` owns what an entry is, and how few of them a
+//! long run has.
+
+use std::path::Path;
+
+use series::{Entry, Recording};
+
+use crate::growing::{self, Growing};
+use crate::record::RecordError;
+
+/// The file's name in a run's folder.
+pub const FILE: &str = "server.jsonl.zst";
+
+/// Writes the entries of one run.
+pub struct Log(Growing);
+
+impl Log {
+    /// Begins the file in a run's folder.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(folder: &Path) -> Result<Self, RecordError> {
+        Growing::create(folder, FILE).map(Log)
+    }
+
+    /// Adds the entries of one page. After an error, as of a full disk, nothing more is written.
+    pub fn write(&mut self, entries: &[Entry]) {
+        let instant = entries.iter().find_map(|entry| match entry {
+            Entry::Sample(sample) => Some(sample.at_ns),
+            Entry::Head(_) | Entry::Series(_) | Entry::Failed(_) => None,
+        });
+        for entry in entries {
+            match entry {
+                // Hundreds on a first page: they go out with its sample.
+                Entry::Series(_) => self.0.write(entry, Some(instant.unwrap_or_default())),
+                Entry::Sample(sample) => self.0.write(entry, Some(sample.at_ns)),
+                Entry::Head(_) | Entry::Failed(_) => self.0.write(entry, None),
+            }
+        }
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The first error of writing. What was written before it stays readable.
+    pub fn finish(self) -> Result<(), RecordError> {
+        self.0.finish()
+    }
+}
+
+/// Reads the record of a server's series, as far as it is whole; absent if there is none.
+///
+/// # Errors
+/// If the file is there but cannot be opened.
+pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
+    let mut recording = Recording::default();
+    let entries = growing::read(folder, FILE, |entry| recording.enter(entry))?;
+    Ok(entries.filter(|entries| *entries > 0).map(|_| recording))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::units::Nanos;
+    use series::{Encoder, Head};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn pages(count: u64) -> Vec<Vec<Entry>> {
+        let mut encoder = Encoder::new(Head {
+            targets: vec!["http://a".into()],
+            every_ns: Nanos(SECOND),
+        });
+        let head = vec![encoder.head()];
+        let pages = (1..=count).map(|second| {
+            let at = Nanos(second * SECOND / 2);
+            encoder.page(0, (at, at), &format!("a {second}\nb{{x=\"1\"}} 7\n"))
+        });
+        let pages: Vec<_> = pages.collect();
+        std::iter::once(head).chain(pages).collect()
+    }
+
+    fn recorded(pages: &[Vec<Entry>]) -> Recording {
+        let mut recording = Recording::default();
+        (pages.iter().flatten().cloned()).for_each(|entry| recording.enter(entry));
+        recording
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), None);
+        let mut log = Log::create(folder.path()).unwrap();
+        let pages = pages(9);
+        pages.iter().for_each(|page| log.write(page));
+        log.finish().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(recorded(&pages)));
+        assert!(
+            Log::create(folder.path()).is_err(),
+            "it is not written over"
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_killed_keeps_all_but_the_last_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path()).unwrap();
+        // Up to 4.5 s; the last flush was at 4.0 s.
+        let pages = pages(9);
+        pages.iter().for_each(|page| log.write(page));
+        let read = read(folder.path()).unwrap().unwrap();
+        assert_eq!(read, recorded(&pages[..9]));
+        drop(log);
+    }
+
+    #[test]
+    fn a_recording_of_an_hour_is_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path()).unwrap();
+        let mut encoder = Encoder::new(Head {
+            targets: vec!["http://a".into()],
+            every_ns: Nanos(SECOND),
+        });
+        log.write(&[encoder.head()]);
+        // Like vLLM's page: some 450 series, of which a third moves.
+        for second in 0..3_600u64 {
+            let page: String = (0..450u64)
+                .map(|n| {
+                    let value = if n % 3 == 0 { second * (n + 1) } else { n };
+                    format!(
+                        "vllm:some_metric_number_{n}{{engine=\"0\",model_name=\"m\"}} {value}.0\n"
+                    )
+                })
+                .collect();
+            let at = Nanos(second * SECOND);
+            log.write(&encoder.page(0, (at, at), &page));
+        }
+        log.finish().unwrap();
+        let bytes = std::fs::metadata(folder.path().join(FILE)).unwrap().len();
+        assert!(bytes < 8_000_000, "{bytes}");
+    }
+}

@@ -1,0 +1,297 @@
+//! The server's own series: the metrics page of each target, read at an interval on a thread of its
+//! own while the run goes on, and kept in the run's folder page by page.
+//!
+//! The backend says where the page is; `series` says what is on it and what is kept, `runs` has the
+//! file, and `result` makes figures of it. Nothing that paces, sends or reads takes part: each page
+//! comes over a connection of its own, on a thread that yields to all others. A server that has no
+//! such page, or does not answer, costs the run nothing but its series. In virtual time nothing is
+//! read.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use load::question::{answer_within, open as connection};
+use load::transport::Dial;
+use load::vitals::{Watched, yield_to_others};
+use model::clock::{Clock, date};
+use model::connection::Timestamps;
+use model::target::{Secrets, Target};
+use model::units::Nanos;
+use plugins::backend::{self, Control};
+use runs::record::RecordError;
+use runs::series::Log;
+use scenario::plan::Plan;
+use series::{Encoder, Entry, Failed, Head, Levels, levels};
+
+use crate::authenticate::http_request;
+use crate::decode::failures::fit;
+use crate::parts::{Parts, RunError};
+
+/// Time limit for a page, and again for the connection. A server that is busy writes it late.
+const PAGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The time that the last pages may take once the run is over: no server holds a run up.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+/// After failures in a row the interval is doubled so many times, at most.
+const MOST_DOUBLINGS: u32 = 5;
+
+/// The series of a run, from its beginning to its end.
+#[derive(Default)]
+pub struct ServerPages {
+    shared: OnceLock<Arc<Shared>>,
+    written: Mutex<Option<Result<(), RecordError>>>,
+}
+
+/// What the threads share: numbers of series are those of all targets.
+struct Shared {
+    kept: Mutex<Option<Kept>>,
+    /// What the latest page of each target says.
+    latest: Mutex<Vec<Option<Levels>>>,
+}
+
+struct Kept {
+    encoder: Encoder,
+    log: Log,
+}
+
+/// Pages that are being read.
+pub(crate) struct Sampling {
+    shared: Arc<Shared>,
+    stops: Vec<Sender<()>>,
+    ended: Receiver<()>,
+}
+
+impl ServerPages {
+    /// Begins to read the targets' metrics pages, if the plan says so, and to keep them in the
+    /// run's folder. `enlist` hears of each thread that does it.
+    ///
+    /// # Errors
+    /// If the backend fails, the file cannot be made, or no thread be started.
+    pub(crate) fn watch(
+        &self,
+        (plan, parts): (&Plan, &Parts),
+        clock: Clock,
+        folder: &Path,
+        enlist: impl Fn(Watched) + Clone + Send + 'static,
+    ) -> Result<Option<Sampling>, RunError> {
+        // One of those that share a plan reads for all.
+        let is_first = plan.slice.is_none_or(|slice| slice.index == 0);
+        let Some(every) = plan.control.server_series.filter(|_| is_first) else {
+            return Ok(None);
+        };
+        let Some(question) = parts.backend.open()?.control(Control::Metrics)? else {
+            return Ok(None);
+        };
+        let encoder = Encoder::new(Head {
+            targets: parts.targets.iter().map(Target::to_string).collect(),
+            every_ns: every,
+        });
+        let mut log = Log::create(folder)?;
+        log.write(&[encoder.head()]);
+        let shared = Arc::new(Shared {
+            kept: Mutex::new(Some(Kept { encoder, log })),
+            latest: Mutex::new(vec![None; parts.targets.len()]),
+        });
+        let (end, ended) = channel();
+        let mut stops = Vec::new();
+        for (number, target) in (0..).zip(&parts.targets) {
+            let (stop, stopped) = channel();
+            let reader = Reader {
+                clock,
+                number,
+                target: target.clone(),
+                question: question.clone(),
+                secrets: parts.secrets.clone(),
+                plan: plan.connection.clone(),
+                shared: Arc::clone(&shared),
+                failed: Failed {
+                    target: number,
+                    ..Failed::default()
+                },
+                in_a_row: 0,
+            };
+            let (end, enlist) = (end.clone(), enlist.clone());
+            let thread = std::thread::Builder::new().name(format!("series-{number}"));
+            thread
+                .spawn(move || {
+                    // First, because a thread that yields to all others may not run again before
+                    // the load is over.
+                    if let Some(thread) = Watched::this_thread("series") {
+                        enlist(thread);
+                    }
+                    yield_to_others();
+                    reader.run(&stopped);
+                    drop(end);
+                })
+                .map_err(RunError::Thread)?;
+            stops.push(stop);
+        }
+        let _ = self.shared.set(Arc::clone(&shared));
+        Ok(Some(Sampling {
+            shared,
+            stops,
+            ended,
+        }))
+    }
+
+    /// Takes the last pages, and ends the file.
+    pub(crate) fn finish(&self, sampling: Option<Sampling>) {
+        let Some(Sampling {
+            shared,
+            stops,
+            ended,
+        }) = sampling
+        else {
+            return;
+        };
+        for stop in &stops {
+            let _ = stop.send(());
+        }
+        // Nothing is ever sent: it ends when the last thread has.
+        let _ = ended.recv_timeout(LAST_WITHIN);
+        let kept = lock(&shared.kept).take();
+        *lock(&self.written) = kept.map(|kept| kept.log.finish());
+    }
+
+    /// What the targets' latest pages say together; absent before the first, and where a target
+    /// says nothing.
+    pub fn latest(&self) -> Option<Levels> {
+        let latest = lock(&self.shared.get()?.latest);
+        let all: Option<Vec<Levels>> = latest.iter().copied().collect();
+        Some(Levels::together(&all?))
+    }
+
+    /// Returns the success of writing the file, once.
+    pub(crate) fn written(&self) -> Option<Result<(), RecordError>> {
+        lock(&self.written).take()
+    }
+}
+
+/// Reads the pages of a target.
+struct Reader {
+    clock: Clock,
+    number: u32,
+    target: Target,
+    question: backend::Request,
+    secrets: Secrets,
+    plan: scenario::plan::Wiring,
+    shared: Arc<Shared>,
+    failed: Failed,
+    in_a_row: u32,
+}
+
+impl Reader {
+    fn run(mut self, stopped: &Receiver<()>) {
+        let mut due = self.clock.now();
+        loop {
+            self.sample();
+            let Some(every) = self.every() else { break };
+            // A server that is slower than the interval is asked as often as it answers.
+            due = (due + every).max(self.clock.now());
+            match stopped.recv_timeout(due.since(self.clock.now()).into()) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) => {
+                    self.sample();
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if self.failed.count > 0 {
+            self.keep(|_| vec![Entry::Failed(self.failed.clone())]);
+        }
+    }
+
+    /// The time to the next page; `None` once the file has ended.
+    fn every(&self) -> Option<Nanos> {
+        let kept = lock(&self.shared.kept);
+        let every = kept.as_ref()?.encoder.every();
+        let doublings = self.in_a_row.min(MOST_DOUBLINGS);
+        Some(Nanos(every.0.saturating_mul(1 << doublings)))
+    }
+
+    fn sample(&mut self) {
+        let asked = self.clock.now();
+        match self.page() {
+            Ok(page) => {
+                let came = self.clock.now();
+                self.in_a_row = 0;
+                let number = self.number;
+                self.keep(|encoder| encoder.page(number, (asked, came), &page));
+                lock(&self.shared.latest)[number as usize] = Some(levels(&page));
+            }
+            Err(error) => {
+                self.in_a_row += 1;
+                self.failed.count += 1;
+                self.failed.error = fit(&self.secrets.redact(&error));
+                lock(&self.shared.latest)[self.number as usize] = None;
+                // A server that is gone for hours fills no disk with its errors.
+                if self.failed.count.is_power_of_two() {
+                    self.keep(|_| vec![Entry::Failed(self.failed.clone())]);
+                }
+            }
+        }
+    }
+
+    fn keep(&self, entries: impl FnOnce(&mut Encoder) -> Vec<Entry>) {
+        if let Some(Kept { encoder, log }) = &mut *lock(&self.shared.kept) {
+            log.write(&entries(encoder));
+        }
+    }
+
+    /// The page as it is now, without secrets.
+    fn page(&self) -> Result<String, String> {
+        let version = self.plan.http;
+        let targets = std::slice::from_ref(&self.target);
+        let dial = Dial::new(targets, &[], version, &self.plan.trust, Timestamps::User);
+        let dial = dial.map_err(|error| error.to_string())?;
+        let below = self.target.path(&self.question.path);
+        let question = self.question.clone();
+        let request = http_request(&self.target, version, &self.secrets, &below, question)?;
+        let request = request.ready(date);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let asked = async {
+            let mut connection = connection(&dial, 0, self.clock, PAGE_WITHIN.into()).await?;
+            let answer = answer_within(&mut connection, request, PAGE_WITHIN).await;
+            let late = || {
+                let limit = model::duration::format(PAGE_WITHIN);
+                Err(format!("no page came within {limit}"))
+            };
+            answer.unwrap_or_else(late)
+        };
+        let (head, body) = tokio::task::LocalSet::new().block_on(&runtime, asked)?;
+        match head.status {
+            200 => Ok(whole_lines(&self.secrets.redact_bytes(&body))),
+            status => Err(format!(
+                "{below} was answered with HTTP {status}; start the server with metrics enabled"
+            )),
+        }
+    }
+}
+
+/// A page without the beginning of a line that its end cut off: half a number is another number.
+fn whole_lines(body: &[u8]) -> String {
+    let end = body.iter().rposition(|byte| *byte == b'\n');
+    String::from_utf8_lossy(&body[..end.map_or(0, |end| end + 1)]).into_owned()
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_no_line() {
+        assert_eq!(whole_lines(b"a 1\nb 2\nc 31"), "a 1\nb 2\n");
+        assert_eq!(whole_lines(b"a 1"), "");
+    }
+}

@@ -1,0 +1,183 @@
+//! The server's own series over a run, held against the log of the engine that wrote its page.
+
+use model::units::Nanos;
+use result::finding::Id;
+use result::summary::Summary;
+use runs::folder::RunFolder;
+use series::{Kind, Name, Recording};
+use tempfile::TempDir;
+
+use crate::endings::exchanges;
+use crate::support::process::{Mock, only_run, run, runner, words};
+
+/// How far the clocks of both processes may seem apart, and how late a gauge may be: the engine
+/// counts a request before it reads its clock, or after.
+const SLACK: u64 = 20_000_000;
+
+/// A run against an engine of three places.
+fn ran(mock: &Mock, flags: &str) -> (TempDir, Summary, Option<Recording>) {
+    let folder = TempDir::new().unwrap();
+    let line = "--backend vllm --dataset-name random --random-input-len 8 --random-output-len 12 --num-prompts 40 --max-concurrency 6 --no-progress";
+    let mut command = runner();
+    command
+        .args(words(line))
+        .args(words(flags))
+        .args(["--base-url", &mock.url])
+        .current_dir(folder.path());
+    run(&mut command).with_code(0);
+    let path = only_run(&folder.path().join("runs")).unwrap();
+    let run = RunFolder::at(&path);
+    let text = std::fs::read(path.join("summary.json")).unwrap();
+    let summary = serde_json::from_slice(&text).unwrap();
+    let recording = run.facts().unwrap().series;
+    (folder, summary, recording)
+}
+
+/// The value of a series on each page of the only target.
+fn on_pages(recording: &Recording, name: &str) -> Vec<(Nanos, f64)> {
+    let found = recording.series.values().find(|it| it.series.name == name);
+    let changes = &found.unwrap_or_else(|| panic!("{name} is there")).changes;
+    let pages = recording.pages[&0].iter().enumerate();
+    pages
+        .filter_map(|(page, at)| {
+            let until = changes.partition_point(|(place, _)| *place as usize <= page);
+            let (_, value) = changes.get(until.checked_sub(1)?)?;
+            Some((*at, (*value)?))
+        })
+        .collect()
+}
+
+#[test]
+fn series_are_what_the_engine_did() {
+    let flags = ["--ttft", "60ms", "--itl", "20ms", "--max-concurrency", "3"];
+    let mock = Mock::logging(&flags);
+    let (folder, summary, recording) = ran(&mock, "--server-series 100ms");
+    let recording = recording.unwrap();
+    let exchanges = exchanges(folder.path());
+    let truths = mock.end();
+    assert_eq!(truths.len(), exchanges.len());
+
+    // The growth of each counter is the sum of its rates times time, and what the log adds up to.
+    let pages = &recording.pages[&0];
+    let whole = (*pages.first().unwrap(), *pages.last().unwrap());
+    let figures = recording.figures(whole).unwrap();
+    let input: u32 = truths.iter().filter_map(|truth| truth.prompt_tokens).sum();
+    let output: u32 = truths.iter().filter_map(|truth| truth.output_tokens).sum();
+    for (name, metric, total) in [
+        (Name::InputTokens, "vllm:prompt_tokens_total", input),
+        (Name::OutputTokens, "vllm:generation_tokens_total", output),
+    ] {
+        let counter = on_pages(&recording, metric);
+        let grown = counter.last().unwrap().1 - counter.first().unwrap().1;
+        assert_eq!(grown, f64::from(total), "{metric}");
+        let summed = figures.figures[&name].total.unwrap();
+        assert!(
+            (summed - grown).abs() < 1e-6 * grown,
+            "{summed} and not {grown}"
+        );
+    }
+
+    // What runs and waits is what did at some instant within the page's time. The engine's clock
+    // begins earlier than the run's by no more than the fastest request shows.
+    let arrivals = exchanges.iter().filter_map(|it| it.sent);
+    let (mut sent, mut received): (Vec<u64>, Vec<u64>) = (
+        arrivals.map(|at| at.0).collect(),
+        truths.iter().map(|truth| truth.received.0).collect(),
+    );
+    sent.sort_unstable();
+    received.sort_unstable();
+    let apart = sent.iter().zip(&received);
+    let apart = apart.map(|(sent, received)| received - sent).min().unwrap();
+    let reach = recording.longest_ns.0 + SLACK;
+    for (metric, from) in [
+        ("vllm:num_requests_running", true),
+        ("vllm:num_requests_waiting", false),
+    ] {
+        for (at, value) in on_pages(&recording, metric) {
+            let middle = at.0 + apart;
+            // Changes of the number within reach of the page, and the number before it.
+            let spans = truths.iter().filter_map(|truth| {
+                let started = truth.started?.0;
+                let span = match from {
+                    true => (started, truth.ended?.0),
+                    false => (truth.received.0, started),
+                };
+                (span.0 < span.1).then_some(span)
+            });
+            let spans: Vec<(u64, u64)> = spans.collect();
+            let number = |t: u64| spans.iter().filter(|(a, b)| *a <= t && t < *b).count();
+            let (low, high) = (middle.saturating_sub(reach), middle + reach);
+            let edges = spans.iter().flat_map(|(a, b)| [*a, *b]);
+            let within = edges.filter(|edge| (low..=high).contains(edge));
+            let instants: Vec<u64> = within.chain([low, high]).collect();
+            let least = instants.iter().map(|t| number(*t)).min().unwrap() as f64;
+            let most = instants.iter().map(|t| number(*t)).max().unwrap() as f64;
+            assert!(
+                (least..=most).contains(&value),
+                "{metric} is {value} at {at:?}, and not from {least} to {most}"
+            );
+        }
+    }
+
+    let told = summary.server_series.as_ref().unwrap();
+    assert_eq!(told.figures[&Name::Running].max, Some(3.0));
+    assert!(told.pages >= 10, "{told:?}");
+    let kinds = recording.series.values().map(|it| it.series.kind);
+    assert!(kinds.clone().any(|kind| kind == Kind::Counter));
+    assert!(kinds.clone().any(|kind| kind == Kind::Gauge));
+    assert!(summary.findings.iter().any(|it| it.id == Id::ServerQueue));
+}
+
+#[test]
+fn they_are_kept_where_the_servers_metrics_are_asked_for_and_not_elsewhere() {
+    let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms"]);
+    let (_folder, summary, recording) = ran(&mock, "");
+    assert_eq!((summary.server_series, recording), (None, None));
+    let (_folder, summary, recording) = ran(&mock, "--server-metrics --server-series none");
+    assert!(summary.server.is_some());
+    assert_eq!((summary.server_series, recording), (None, None));
+    let (_folder, summary, recording) = ran(&mock, "--server-metrics");
+    assert!(summary.server.is_some());
+    assert_eq!(recording.unwrap().every_ns, Nanos(1_000_000_000));
+}
+
+/// An engine with this script, and the folder that has it.
+fn scripted(script: &str) -> (TempDir, Mock) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("mock.toml");
+    std::fs::write(&path, script).unwrap();
+    let mock = Mock::start(&["--script", path.to_str().unwrap()]);
+    (folder, mock)
+}
+
+#[test]
+fn a_secret_on_the_page_is_not_kept() {
+    let body = "told{key=\"sk-of-the-user-1234567890\"} 7\nother 1\n";
+    let route = format!("[[route]]\npath = '/metrics'\nkey = false\nbody = '''{body}'''\n");
+    let (_script, mock) = scripted(&route);
+    let folder = TempDir::new().unwrap();
+    let line = "--backend vllm --dataset-name random --num-prompts 2 --random-output-len 2 --no-progress --server-series 100ms";
+    let mut command = runner();
+    command.args(words(line)).args(["--base-url", &mock.url]);
+    command.env("OPENAI_API_KEY", "sk-of-the-user-1234567890");
+    run(command.current_dir(folder.path())).with_code(0);
+    let path = only_run(&folder.path().join("runs")).unwrap();
+    let file = std::fs::File::open(path.join(runs::series::FILE)).unwrap();
+    let text = String::from_utf8(zstd::decode_all(file).unwrap()).unwrap();
+    assert!(text.contains("\"told\""), "{text}");
+    assert!(!text.contains("of-the-user"), "{text}");
+}
+
+#[test]
+fn a_server_without_a_page_fails_no_run() {
+    let route = "[[route]]\npath = '/metrics'\nkey = false\nstatus = 404\nbody = 'none'\n";
+    let (_script, mock) = scripted(route);
+    let (_folder, summary, recording) = ran(&mock, "--server-series 100ms");
+    assert_eq!(summary.requests.successful, 40);
+    let told = summary.server_series.unwrap();
+    assert_eq!((told.pages, told.series), (0, 0));
+    assert!(told.failed.unwrap() >= 1);
+    assert!(told.last_error.unwrap().contains("HTTP 404"));
+    assert!(recording.is_some());
+    assert!(summary.findings.iter().any(|it| it.id == Id::ServerGaps));
+}
