@@ -21,6 +21,7 @@
 //! | each score | 8 |
 //! | the answers that scorers judged, during the second pass | 40 |
 //! | its place in a session, if any request depends on another or is a turn | 48 |
+//! | being sent in the first quarter of the run, in 100 000 at most | 32 |
 //! | the prompt's place and send time, with `report.cache` | some 70 |
 //!
 //! Everything else has a bound. A metric with one sample per request keeps up to 100 000 samples,
@@ -30,6 +31,7 @@
 
 mod backlog;
 pub mod cache;
+pub mod cold;
 mod column;
 pub(crate) mod confidence;
 pub mod course;
@@ -70,6 +72,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use backlog::Backlog;
+pub use cold::ColdStart;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
@@ -142,6 +145,9 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
+    /// The cold start of the run, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_start: Option<ColdStart>,
     /// The load machines that made the run together; absent if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,

@@ -1,7 +1,7 @@
 //! Raises the findings of a run: every rule, and the order of what they find.
 
 use super::{
-    Finding, cache, client, course, devices, fleet, input, load, rules, server, tokens, vitals,
+    Finding, cache, client, cold, course, devices, fleet, input, load, rules, server, tokens, vitals,
 };
 use crate::summary::Summary;
 
@@ -57,6 +57,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     devices::throttled,
     devices::power_capped,
     devices::gaps,
+    cold::cold_start,
     course::drift,
     course::swing,
     course::not_steady,

@@ -18,7 +18,7 @@ use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, groups, scores, sessions,
+    WithFailures, cold, groups, scores, sessions,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -54,6 +54,7 @@ pub(crate) struct Gather<'a> {
     waiting: Option<Waiting>,
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
+    cold: Option<cold::Gather>,
     /// Sessions; only of a run that has any.
     sessions: Option<sessions::Gather>,
     histories: Histories,
@@ -81,6 +82,7 @@ impl<'a> Gather<'a> {
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
+            cold: cold::Gather::new(&facts.run, &surveyed),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
             groups: groups::Gather::default(),
@@ -140,6 +142,9 @@ impl<'a> Gather<'a> {
         self.input_sound.add(reading.exchange.sample.audio_duration);
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
+        }
+        if let Some(cold) = &mut self.cold {
+            cold.add(reading);
         }
         let mut lives = self.lives.as_mut();
         if let Some(lives) = &mut lives {
@@ -300,7 +305,10 @@ impl<'a> Gather<'a> {
             .zip(self.spreads)
             .filter_map(|(metric, (spread, blocks))| Some((metric, spread.figures()?, blocks)))
             .collect();
-        let expected = self.lives.and_then(Lives::finish).zip(duration);
+        let lived = self.lives.and_then(Lives::finish);
+        let slow_start = lived.as_ref().and_then(|lived| lived.slow_start);
+        let cold_start = self.cold.and_then(|cold| cold.finish(slow_start));
+        let expected = lived.zip(duration);
         let expected = expected.and_then(|(lived, duration)| {
             let ttft = figures.iter().find(|(own, ..)| own.name == metric::TTFT);
             let ttft = ttft.map(|(_, figures, _)| figures);
@@ -372,6 +380,7 @@ impl<'a> Gather<'a> {
                 .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
             fleet: self.facts.fleet.clone(),
             steady_state,
+            cold_start,
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
             cache: self.facts.cache.clone(),
