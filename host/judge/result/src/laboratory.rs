@@ -6,8 +6,8 @@ use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
 use crate::finding::Id;
 use crate::metric;
-use crate::summary::fixture::facts;
 use crate::summary::cold::Shown;
+use crate::summary::fixture::facts;
 use crate::summary::{Bounds, ColdStart, Loop, RunFacts, SteadyState, Summary};
 use model::exchange::Exchange;
 
@@ -367,8 +367,26 @@ fn scan() {
         ("usual", "", chat, Open(0.95), 600),
         ("usual", "", chat, Open(0.95), 1500),
         ("usual", "", chat, Open(1.2), 600),
-        ("usual", "", chat, Load::Gamma { share: 0.7, shape: 0.25 }, 600),
-        ("usual", "", chat, Load::Gamma { share: 0.9, shape: 0.25 }, 1500),
+        (
+            "usual",
+            "",
+            chat,
+            Load::Gamma {
+                share: 0.7,
+                shape: 0.25,
+            },
+            600,
+        ),
+        (
+            "usual",
+            "",
+            chat,
+            Load::Gamma {
+                share: 0.9,
+                shape: 0.25,
+            },
+            1500,
+        ),
         ("usual", "", chat, Load::AtOnce, 600),
         ("shared", "", SHAREGPT, Open(0.7), 600),
         ("shared", "", SHAREGPT, Open(0.9), 1500),
@@ -392,7 +410,13 @@ fn scan() {
         ("mixed", "chunk=256", BIMODAL, Open(0.85), 1500),
         ("templates", "", TEMPLATES, Open(0.85), 1500),
         ("templates", "", TEMPLATES, Closed(32), 600),
-        ("slowjitter", "jitter=0.1,correlation=0.99", chat, Closed(32), 1500),
+        (
+            "slowjitter",
+            "jitter=0.1,correlation=0.99",
+            chat,
+            Closed(32),
+            1500,
+        ),
     ] {
         let case = Case::of(name, engine.parse().unwrap(), workload, load, requests);
         let facts = facts_of(&case);
@@ -417,14 +441,22 @@ fn scan() {
                 whole += 1;
             }
         }
-        println!("{name} {load:?} {requests}: wave {wave} steps {steps} of {runs}; whole {whole} {example:?}");
+        println!(
+            "{name} {load:?} {requests}: wave {wave} steps {steps} of {runs}; whole {whole} {example:?}"
+        );
     }
     for part in [0.05, 0.1, 0.2, 0.25] {
         for share in [0.2, 0.5, 1.0] {
             for (load, requests) in [(Closed(32), 600), (Closed(32), 1500), (Closed(8), 600)] {
                 let case = Case::usual(load, requests);
                 let found = cold(&case, 20, |at, length| share * at.min(part * length));
-                println!("{load:?} {requests} {share} slower for {part}: {} of 20 {:?}", found.len(), found.first().map(|own| (own.times, own.requests, own.shown)));
+                println!(
+                    "{load:?} {requests} {share} slower for {part}: {} of 20 {:?}",
+                    found.len(),
+                    found
+                        .first()
+                        .map(|own| (own.times, own.requests, own.shown))
+                );
             }
         }
     }
