@@ -53,12 +53,7 @@ pub struct Plan {
     pub scorers: Vec<PlannedPlugin>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: PlannedTokenizer,
-    /// The most waves of a warm-up.
-const WARMUP_WAVES: u32 = 10;
-/// The most requests of a wave, so that those of all waves can lie in memory together.
-const WAVE: u32 = 10_000;
-
-/// The number of requests, and when they are due.
+    /// The number of requests, and when they are due.
     pub load: Load,
     /// The options of every request.
     pub request: RequestOptions,
@@ -238,6 +233,11 @@ impl PlannedTokenizer {
         }
     }
 }
+
+/// The most waves of a warm-up.
+const WARMUP_WAVES: u32 = 10;
+/// The most requests of a wave, so that those of all waves can lie in memory together.
+const WAVE: u32 = 10_000;
 
 /// The number of requests, and when they are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
