@@ -6,6 +6,7 @@
 
 mod cache;
 mod client;
+mod cold;
 mod course;
 mod devices;
 mod fleet;
@@ -151,6 +152,10 @@ model::words! {
         DevicePowerCapped = "device-power-capped",
         /// The telemetry of a device has gaps.
         DeviceGaps = "device-gaps",
+        /// The requests of the beginning met an engine that was not ready yet.
+        ColdStart = "cold-start",
+        /// The warm-up ended before the engine was stable.
+        WarmupUnstable = "warmup-unstable",
         /// A figure drifted over the steady window.
         Drift = "drift",
         /// Throughput oscillated with a period.

@@ -21,6 +21,7 @@
 //! | each score | 8 |
 //! | the answers that scorers judged, during the second pass | 40 |
 //! | its place in a session, if any request depends on another or is a turn | 48 |
+//! | being sent in the first quarter of the run, in 100 000 at most | 32 |
 //! | the prompt's place and send time, with `report.cache` | some 70 |
 //!
 //! Everything else has a bound. A metric with one sample per request keeps up to 100 000 samples,
@@ -30,6 +31,7 @@
 
 mod backlog;
 pub mod cache;
+pub mod cold;
 mod column;
 pub(crate) mod confidence;
 pub mod course;
@@ -60,6 +62,7 @@ mod survey;
 pub mod telemetry;
 mod tokens;
 mod unjudged;
+pub mod warmup;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -73,6 +76,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ::series::ServerSeries;
 pub use backlog::Backlog;
+pub use cold::ColdStart;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
 pub use dataset::{Dataset, Remark, Treatment};
@@ -99,6 +103,7 @@ pub use survey::Survey;
 pub use telemetry::Cost;
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 pub use unjudged::{SilentScorer, Unjudged};
+pub use warmup::Warmup;
 
 use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
@@ -151,6 +156,12 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
+    /// The warm-up that was to go on until the engine was stable; absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
+    /// The cold start of the run, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_start: Option<ColdStart>,
     /// The load machines that made the run together; absent if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Fleet>,

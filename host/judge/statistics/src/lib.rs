@@ -52,6 +52,7 @@ pub mod ranked;
 pub mod several;
 pub mod share;
 pub mod spread;
+pub mod start;
 pub mod steps;
 pub mod student;
 pub mod trend;

@@ -19,7 +19,7 @@ const BLOCKS: usize = 20;
 /// Slices in which an engine must have worked for a line through them.
 const FEWEST: usize = 40;
 /// Terms of the line.
-const TERMS: usize = 4;
+pub(crate) const TERMS: usize = 4;
 
 /// A slice of a run's time. It begins and ends with a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,16 +38,17 @@ pub struct Slice {
 
 impl Slice {
     /// Steps in it: each generates one token for every request of the batch.
-    fn steps(&self) -> f64 {
+    pub(crate) fn steps(&self) -> f64 {
         self.tokens / self.batch
     }
 
     /// The terms of the line, for one step.
-    fn terms(&self) -> [f64; TERMS] {
+    pub(crate) fn terms(&self) -> [f64; TERMS] {
         [1.0, self.batch, self.prompts / self.steps(), self.context]
     }
 
-    fn is_busy(&self) -> bool {
+    /// True if the engine worked for enough of it to show the time of its steps.
+    pub(crate) fn is_busy(&self) -> bool {
         // The mean of a batch that is empty for half of the slice says little about its steps.
         self.batch > 0.5 && self.steps() > 0.5 && self.seconds > 0.0
     }
@@ -85,10 +86,7 @@ impl Steps {
     /// a first-order autoregressive process ([`inflation`]).
     pub fn of(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
-        if busy.len() < FEWEST {
-            return None;
-        }
-        let line = line(&busy);
+        let line = line_through(&busy)?;
         let off = |slice: &Slice| {
             let step: f64 = (line.iter().zip(slice.terms()))
                 .map(|(factor, term)| factor * term)
@@ -126,6 +124,11 @@ impl Steps {
             freedom,
         })
     }
+}
+
+/// The line through slices in all of which the engine worked; `None` if they are too few.
+pub(crate) fn line_through(busy: &[&Slice]) -> Option<[f64; TERMS]> {
+    (busy.len() >= FEWEST).then(|| line(busy))
 }
 
 /// The factors of the line through the steps of the slices, by least squares with a weight for each

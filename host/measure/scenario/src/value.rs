@@ -13,7 +13,7 @@ use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
 use model::identity::{Form, Routing};
-use model::session::{AfterFailure, Cache, History, Users};
+use model::session::{AfterFailure, Cache, History, Users, Warming};
 use model::temperature::Temperature;
 use model::words::{self, Word};
 use reader::words::list;
@@ -310,6 +310,7 @@ words!(
     History,
     Routing,
     Users,
+    Warming,
     Reuse,
     Shape,
     ThinkSpread,

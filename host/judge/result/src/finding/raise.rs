@@ -1,7 +1,7 @@
 //! Raises the findings of a run: every rule, and the order of what they find.
 
 use super::{
-    Finding, cache, client, course, devices, fleet, input, load, rules, series, server, tokens,
+    Finding, cache, client, cold, course, devices, fleet, input, load, rules, series, server, tokens,
     vitals,
 };
 use crate::summary::Summary;
@@ -61,6 +61,8 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     devices::throttled,
     devices::power_capped,
     devices::gaps,
+    cold::cold_start,
+    cold::warmup_unstable,
     course::drift,
     course::swing,
     course::not_steady,

@@ -19,7 +19,7 @@ use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, groups, scores, sessions,
+    WithFailures, cold, groups, scores, sessions, warmup,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -55,6 +55,8 @@ pub(crate) struct Gather<'a> {
     waiting: Option<Waiting>,
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
+    cold: Option<cold::Gather>,
+    waves: warmup::Waves,
     /// Sessions; only of a run that has any.
     sessions: Option<sessions::Gather>,
     histories: Histories,
@@ -83,6 +85,8 @@ impl<'a> Gather<'a> {
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
+            waves: warmup::Waves::default(),
+            cold: cold::Gather::new(&facts.run, &surveyed),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
             first_token: first_token::Gather::default(),
@@ -103,6 +107,9 @@ impl<'a> Gather<'a> {
     pub(crate) fn add(&mut self, exchange: &Exchange) {
         if exchange.phase == Phase::Warmup {
             self.requests.warmup += 1;
+            if self.facts.run.warmup_wave.is_some() {
+                self.waves.add(exchange, self.facts.run.streamed);
+            }
             return;
         }
         let retokenized = self.facts.retokenized.get(exchange.index);
@@ -144,6 +151,9 @@ impl<'a> Gather<'a> {
         self.input_sound.add(reading.exchange.sample.audio_duration);
         if let Some(judged) = &mut self.judged {
             judged.add(reading);
+        }
+        if let Some(cold) = &mut self.cold {
+            cold.add(reading);
         }
         let mut lives = self.lives.as_mut();
         if let Some(lives) = &mut lives {
@@ -304,7 +314,10 @@ impl<'a> Gather<'a> {
             .zip(self.spreads)
             .filter_map(|(metric, (spread, blocks))| Some((metric, spread.figures()?, blocks)))
             .collect();
-        let expected = self.lives.and_then(Lives::finish).zip(duration);
+        let lived = self.lives.and_then(Lives::finish);
+        let slow_start = lived.as_ref().and_then(|lived| lived.slow_start);
+        let cold_start = self.cold.and_then(|cold| cold.finish(slow_start));
+        let expected = lived.zip(duration);
         let expected = expected.and_then(|(lived, duration)| {
             let ttft = figures.iter().find(|(own, ..)| own.name == metric::TTFT);
             let ttft = ttft.map(|(_, figures, _)| figures);
@@ -380,6 +393,8 @@ impl<'a> Gather<'a> {
                 .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
             fleet: self.facts.fleet.clone(),
             steady_state,
+            warmup: run.warmup_wave.map(|size| self.waves.judge(size)),
+            cold_start,
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),
             server_series,

@@ -9,6 +9,7 @@ use super::survey::Surveyed;
 use crate::metric::Reading;
 use model::units::Nanos;
 use statistics::covariance::{self, Products};
+use statistics::start::slow_start;
 use statistics::steps::{Slice, Steps};
 use statistics::{Figures, Spread};
 
@@ -32,7 +33,7 @@ pub(super) enum Coming {
 }
 
 impl Coming {
-    fn of(run: &Run, surveyed: &Surveyed) -> Self {
+    pub(super) fn of(run: &Run, surveyed: &Surveyed) -> Self {
         let at_once = surveyed.due.is_none_or(|(first, last)| first == last);
         match run.r#loop {
             Loop::Closed => Coming::Closed,
@@ -197,6 +198,9 @@ pub(super) struct Lived {
     pub(super) coming: Coming,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
+    /// Where the engine's first steps took longer than the same work took later, the seconds until
+    /// they no longer did, and the factor.
+    pub(super) slow_start: Option<(f64, f64)>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,
     /// Requests that wait for their first token, on average by fine slice.
@@ -362,7 +366,11 @@ impl Lives {
         self.end_latest();
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
-        let steps = Steps::of(&self.slices(&answering));
+        let slices = self.slices(&answering);
+        let steps = Steps::of(&slices);
+        let length = self.grid.length as f64 / 1e9 * EACH as f64;
+        let slow_start =
+            slow_start(&slices).map(|start| (start.slices as f64 * length, start.factor));
         let count = self.traits.count() as f64;
         let means = self.traits.means();
         let covariances = self.traits.covariances();
@@ -371,6 +379,7 @@ impl Lives {
         let until = ((until_drain / seconds).ceil() as usize).clamp(1, FINE);
         Some(Lived {
             steps,
+            slow_start,
             batch: answering[..until].iter().sum::<f64>() / until as f64,
             seconds,
             waiting: self.waiting.finish(self.grid, 1.0),

@@ -1,0 +1,147 @@
+//! A slow start: whether an engine's steps took longer in the beginning of a run than the same work
+//! took later.
+//!
+//! The time of a step follows from what it does (`steps`). A line through the slices after the
+//! first quarter says how long each step of the first quarter should have taken; a start is slow
+//! if the steps before some instant of that quarter took longer than the line says, and those after
+//! it did not. So an engine that fills is not slow: it does less, or reads prompts, and the line
+//! knows both.
+
+use crate::dependence::inflation;
+use crate::moments::{mean, squares_about};
+use crate::ranked::{Ranked, Sorted};
+use crate::steps::{Slice, TERMS, line_through};
+use crate::student;
+
+/// Slices that a slow start needs, and the part of all slices, one in 25, for which it lasts at
+/// least: what is over sooner is the reading of the first prompts.
+const LEAST: usize = 3;
+const PART: usize = 25;
+/// The probability that chance alone makes a start slow, over all instants at which it may end.
+const CHANCE: f64 = 0.001;
+/// The share by which steps must be longer.
+const SMALL: f64 = 0.1;
+/// Parts of the later slices between which dependence is corrected for.
+const BLOCKS: usize = 20;
+/// The percentage of the later slices that may do less work than any slice of the beginning.
+const FEW: f64 = 5.0;
+/// The factor by which the work of a slice may lie outside of what later ones do. The line is not
+/// drawn on beyond that.
+const BEYOND: f64 = 1.05;
+
+/// A slow start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowStart {
+    /// The number of slices until it was over, the idle ones included.
+    pub slices: usize,
+    /// The time of its steps, divided by the time that the same work took later.
+    pub factor: f64,
+}
+
+/// Finds a slow start; `None` if there is none, or if slices show too little. Steps that do more
+/// than later ones, or less than nearly all of them, are left out. Assumes that what the line leaves of the later slices follows
+/// a first-order autoregressive process ([`inflation`]).
+pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
+    let (early, later) = slices.split_at(slices.len() / 4);
+    let busy: Vec<&Slice> = later.iter().filter(|slice| slice.is_busy()).collect();
+    let line = line_through(&busy)?;
+    let ranges: Vec<(f64, f64)> = (1..TERMS)
+        .filter_map(|term| Sorted::new(busy.iter().map(|slice| slice.terms()[term]).collect()))
+        .map(|term| (term.percentile(FEW), term.max()))
+        .collect();
+    let within = |slice: &Slice| {
+        let own = slice.terms().into_iter().skip(1);
+        own.zip(&ranges)
+            .all(|(own, (least, most))| own >= least / BEYOND && own <= most * BEYOND)
+    };
+    // How much longer the steps of a slice took, as a share of what the line says.
+    let off = |slice: &Slice| {
+        let terms = line.iter().zip(slice.terms());
+        let step: f64 = terms.map(|(factor, term)| factor * term).sum();
+        slice.seconds / (slice.steps() * step) - 1.0
+    };
+    let early: Vec<(usize, f64)> = (early.iter().enumerate())
+        .filter(|(_, slice)| slice.is_busy() && within(slice))
+        .map(|(place, slice)| (place, off(slice)))
+        .filter(|(_, off)| off.is_finite())
+        .collect();
+    let rest: Vec<f64> = busy.iter().map(|slice| off(slice)).collect();
+    let blocks: Vec<f64> = (0..BLOCKS)
+        .map(|block| mean(&rest[block * rest.len() / BLOCKS..(block + 1) * rest.len() / BLOCKS]))
+        .collect();
+    let (factor, freedom) = inflation(&blocks);
+    // The variance of a mean of slices, times their number.
+    let each = rest.len() as f64 / BLOCKS as f64;
+    let level = mean(&blocks);
+    let variance = squares_about(&blocks, level) / (BLOCKS as f64 - 1.0) * factor * each;
+    let own = squares_about(&rest, mean(&rest)) / (rest.len() as f64 - 1.0);
+    let variance = variance.max(own);
+    let places = early.len().saturating_sub(LEAST - 1);
+    let limit = student::quantile(CHANCE / (places as f64).max(1.0), freedom);
+    let all: Vec<f64> = early.iter().map(|(_, off)| *off).chain(rest).collect();
+    (LEAST..=early.len())
+        .filter_map(|count| {
+            let (before, after) = all.split_at(count);
+            let longer = mean(before) - mean(after);
+            let halves = 1.0 / count as f64 + 1.0 / after.len() as f64;
+            let sure = longer / (variance * halves).sqrt();
+            let factor = (1.0 + mean(before)) / (1.0 + mean(after));
+            // A few very long slices are no slow start of many.
+            let slow = before.iter().filter(|off| **off > SMALL / 2.0).count();
+            let start = SlowStart {
+                slices: early[count - 1].0 + 1,
+                factor,
+            };
+            let lasts = start.slices >= slices.len() / PART && 4 * slow >= 3 * count;
+            (sure > limit && factor > 1.0 + SMALL && lasts).then_some((sure, start))
+        })
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, start)| start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use simulator::Random;
+
+    /// Slices of 50 steps, of which the first so many take longer by a factor.
+    fn slices(seed: u64, slow: usize, factor: f64) -> Vec<Slice> {
+        let mut random = Random::new(seed);
+        let slice = |place: usize| {
+            // The engine fills over the first ten.
+            let batch = 20.0 * ((place + 1) as f64 / 10.0).min(1.0) + random.uniform();
+            let prompts = (random.uniform() * 10_000.0).round();
+            let work = 50.0 * (0.010 + 0.000_2 * batch) + 0.000_02 * prompts;
+            let noise = 1.0 + 0.02 * random.normal();
+            Slice {
+                seconds: work * noise * if place < slow { factor } else { 1.0 },
+                tokens: 50.0 * batch,
+                batch,
+                prompts,
+                context: 0.0,
+            }
+        };
+        (0..200).map(slice).collect()
+    }
+
+    #[test]
+    fn a_slow_start_is_told_from_an_engine_that_fills() {
+        for seed in 0..200 {
+            assert_eq!(slow_start(&slices(seed, 0, 1.0)), None, "{seed}");
+            for slow in [10, 25, 50] {
+                let found = slow_start(&slices(seed, slow, 1.3)).unwrap();
+                assert!(found.slices.abs_diff(slow) <= 1, "{found:?} of {slow}");
+                assert!((found.factor - 1.3).abs() < 0.05, "{found:?} of {slow}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_long_slice_and_few_slices_are_no_slow_start() {
+        let mut stalled = slices(1, 0, 1.0);
+        stalled[20].seconds *= 50.0;
+        assert_eq!(slow_start(&stalled), None);
+        assert_eq!(slow_start(&slices(1, 10, 2.0)[..40]), None);
+        assert_eq!(slow_start(&[]), None);
+    }
+}
