@@ -21,12 +21,13 @@
 //! | each score | 8 |
 //! | the answers that scorers judged, during the second pass | 40 |
 //! | its place in a session, if any request depends on another or is a turn | 48 |
+//! | TTFT, TPOT and E2E latency by time slice, with `report.slice` | 24 |
 //! | the prompt's place and send time, with `report.cache` | some 70 |
 //!
 //! Everything else has a bound. A metric with one sample per request keeps up to 100 000 samples,
 //! and counts in a histogram beyond; the number alone decides, so order and slices change nothing.
 //! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
-//! Groups are at most 25 of each kind, and kinds of failure 64.
+//! Groups are at most 25 of each kind, kinds of failure 64, and time slices 1000.
 
 mod backlog;
 pub mod cache;
@@ -47,6 +48,7 @@ mod kinds;
 mod lives;
 mod load;
 mod messages;
+mod occupancy;
 mod reasoning;
 mod requests;
 mod scores;
@@ -56,6 +58,7 @@ mod sound;
 mod steady;
 mod survey;
 pub mod telemetry;
+mod time_slices;
 mod tokens;
 mod unjudged;
 
@@ -84,6 +87,7 @@ pub use kinds::{Drafts, Reported, Speculation};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use model::client::Client;
+pub use occupancy::Occupancy;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
 pub use scores::{By, Example, Score, ScoredGroup};
@@ -92,6 +96,7 @@ pub use sessions::{Histories, Session, Sessions};
 pub use steady::{SteadyState, Window};
 pub use survey::Survey;
 pub use telemetry::Cost;
+pub use time_slices::{TimeSlice, TimeSlices};
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 pub use unjudged::{SilentScorer, Unjudged};
 
@@ -136,6 +141,9 @@ pub struct Summary {
     /// say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
+    /// Figures by time slice; absent if they were not requested, or nothing ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_slices: Option<TimeSlices>,
     /// The number of requests that met the run's objectives; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,

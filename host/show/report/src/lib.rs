@@ -35,6 +35,7 @@ pub mod schema;
 pub mod search;
 pub mod sweep;
 pub mod text;
+pub mod time_slices;
 pub mod verified;
 pub mod view;
 pub mod workload;
