@@ -71,7 +71,12 @@ fn a_report_has_the_time_slices_that_are_asked_for() {
     };
     let json: serde_json::Value = serde_json::from_str(&sliced("json")).unwrap();
     let slices = json["time-slices"]["slices"].as_array().unwrap();
-    let sum = |key: &str| slices.iter().map(|own| own[key].as_u64().unwrap()).sum::<u64>();
+    let sum = |key: &str| {
+        slices
+            .iter()
+            .map(|own| own[key].as_u64().unwrap())
+            .sum::<u64>()
+    };
     assert_eq!(
         [sum("due"), sum("sent"), sum("successful"), sum("failed")],
         [5, 5, 5, 0]

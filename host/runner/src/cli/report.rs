@@ -317,7 +317,6 @@ impl Args {
     }
 }
 
-
 /// The facts of a run, with time slices of that length instead of those that its scenario asked
 /// for.
 fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderError> {

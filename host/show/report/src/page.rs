@@ -110,7 +110,10 @@ fn slices(page: &mut Document, runs: &[Shown]) {
     page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the one in which they came, and everything else to the one in which a request ended.");
     for (run, slices) in sliced {
         let length = time_slices::length(slices);
-        page.heading(3, figures::titled(&format!("Slices {length}"), run, runs.len()));
+        page.heading(
+            3,
+            figures::titled(&format!("Slices {length}"), run, runs.len()),
+        );
         page.table(time_slices::table(slices));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::csv::Line;
 use crate::document::{Fit, Table};
-use model::number::{count, fixed, significant};
+use model::number::{count, fixed};
 use result::metric;
 use result::summary::{TimeSlice, TimeSlices};
 
@@ -33,7 +33,7 @@ impl Value {
     fn words(self) -> String {
         match self {
             Value::Count(number) => count(number),
-            Value::At(seconds) => significant(seconds, 6),
+            Value::At(seconds) => seconds_of(seconds),
             Value::Figure(figure) => fixed(figure, 2),
         }
     }
@@ -46,6 +46,11 @@ impl Value {
             Value::Figure(figure) => format!("{figure:.6}"),
         }
     }
+}
+
+/// Seconds, to the microsecond and without zeros at the end.
+fn seconds_of(seconds: f64) -> String {
+    format!("{}", (seconds * 1e6).round() / 1e6)
 }
 
 const COLUMNS: [Column; 18] = [
@@ -188,12 +193,12 @@ pub(crate) fn table(slices: &TimeSlices) -> Table {
 
 /// The length of the slices in words, with the one that was requested where it is another.
 pub(crate) fn length(slices: &TimeSlices) -> String {
-    let length = significant(slices.length_s, 6);
+    let length = seconds_of(slices.length_s);
     match slices.requested_s {
         None => format!("of {length} s"),
         Some(requested) => format!(
             "of {length} s, because there would be too many of {} s",
-            significant(requested, 6)
+            seconds_of(requested)
         ),
     }
 }

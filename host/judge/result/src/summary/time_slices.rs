@@ -362,7 +362,10 @@ mod tests {
         assert_eq!(first.mean_itl_ms, None);
         assert!(!first.metrics.contains_key("ttft"));
         assert_eq!(first.metrics["e2e"].count, 3);
-        assert_eq!(Summary::of(&facts, std::iter::empty::<Exchange>()).time_slices, None);
+        assert_eq!(
+            Summary::of(&facts, std::iter::empty::<Exchange>()).time_slices,
+            None
+        );
         facts.run.time_slice = None;
         assert_eq!(Summary::of(&facts, &by_hand()).time_slices, None);
     }
