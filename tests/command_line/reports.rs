@@ -56,6 +56,53 @@ fn a_report_is_what_the_run_printed() {
     );
 }
 
+/// The slices of an existing run are those of a run that was told to have them, in every format,
+/// and hold every request once.
+#[test]
+fn a_report_has_the_time_slices_that_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, run_folder) = a_run(folder.path(), "--rate 20");
+    assert!(!report(&run_folder, "json").contains("time-slices"));
+    let sliced = |format: &str| {
+        let mut command = runner();
+        let flags = ["--slice", "100ms", "--format", format];
+        command.arg("report").arg(&run_folder).args(flags);
+        run(&mut command).with_code(0).stdout
+    };
+    let json: serde_json::Value = serde_json::from_str(&sliced("json")).unwrap();
+    let slices = json["time-slices"]["slices"].as_array().unwrap();
+    let sum = |key: &str| {
+        slices
+            .iter()
+            .map(|own| own[key].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!(
+        [sum("due"), sum("sent"), sum("successful"), sum("failed")],
+        [5, 5, 5, 0]
+    );
+    assert_eq!(
+        sum("output-tokens"),
+        json["tokens"]["output"]["total"].as_u64().unwrap()
+    );
+    let table = sliced("csv");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 1 + slices.len());
+    assert!(lines[0].starts_with("from-s,to-s,due,sent,"), "{table}");
+    assert!(sliced("text").contains("Time Slices"));
+    assert!(sliced("html").contains("By time slice"));
+
+    let plan = run_folder.join("plan.json");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    let mut told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    told["time-slice"] = 100_000_000_u64.into();
+    std::fs::write(&plan, told.to_string()).unwrap();
+    let again: serde_json::Value = serde_json::from_str(&report(&run_folder, "json")).unwrap();
+    assert_eq!(again["time-slices"], json["time-slices"]);
+    let table = report(&run_folder, "csv");
+    assert_eq!(table.lines().count(), 1 + 1 + 5, "of requests, as ever");
+}
+
 /// Every format in every style depends only on the contents of the folder.
 #[test]
 fn redrawing_changes_no_byte() {

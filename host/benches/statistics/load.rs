@@ -48,6 +48,7 @@ pub fn summary_of(case: &Case, replies: Replies, exchanges: &[Exchange]) -> Summ
 fn run() -> Run {
     Run {
         failures_as_infinite: false,
+        time_slice: None,
         backend: "simulator".into(),
         arrival: "simulated".into(),
         r#loop: Loop::Open,

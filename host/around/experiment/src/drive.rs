@@ -128,6 +128,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
             trial: trial.id.clone(),
             round,
             seconds,
+            ready_after_s: running.ready_after_s(),
             facts,
         }))?;
         let made = self.runs(start, &running, journal);

@@ -53,6 +53,11 @@ impl Running {
         }
     }
 
+    /// Seconds from the start of its process until it answered; `None` if the lab did not start it.
+    pub(crate) fn ready_after_s(&self) -> Option<f64> {
+        self.started.as_ref()?.record().ready_after_s
+    }
+
     /// True if it has ended by itself.
     pub fn is_dead(&self) -> bool {
         self.death.get().is_some()

@@ -209,6 +209,7 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
         trial: start.trial.id.clone(),
         round: start.round,
         seconds: 0.0,
+        ready_after_s: None,
         facts: Facts::default(),
     });
     let runs = start.runs.iter().map(|run| {

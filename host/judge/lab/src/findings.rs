@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::{self, Left, Timing};
 use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
-use crate::journal::{Facts, Finished, Outcome, Results, VERSION, ended};
+use crate::journal::{Facts, Finished, Outcome, Ready, Results, VERSION, ended};
 use crate::judge::{Row, ScenarioRow, StageReport};
 use crate::previous::Previous;
 use crate::release::{Release, release};
@@ -71,6 +71,9 @@ pub struct LabReport {
     pub incomplete: Option<String>,
     /// The time and money that it took.
     pub spent: Spent,
+    /// The starts of engines that answered, in order; without engines that ran already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartReport>,
     /// The least that is left.
     pub left: Left,
     /// A study for each model.
@@ -78,6 +81,18 @@ pub struct LabReport {
     /// The differences from a previous release, if the lab file names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
+}
+
+/// A start of an engine that answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StartReport {
+    /// The trial's id.
+    pub trial: TrialId,
+    /// The round.
+    pub round: u32,
+    /// Seconds from the start of its process until it answered.
+    pub ready_after_s: f64,
 }
 
 /// A scenario.
@@ -347,6 +362,7 @@ pub fn of(
             starts: results.starts.values().map(Vec::len).sum::<usize>() + failures,
             starts_that_failed: failures,
         },
+        starts: results.ready.iter().filter_map(start_report).collect(),
         left: progress.at_least,
         release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),
         studies: studies
@@ -416,6 +432,14 @@ fn trial_report(
             .map(|finished| run_report(lab, finished))
             .collect(),
     }
+}
+
+fn start_report(ready: &Ready) -> Option<StartReport> {
+    Some(StartReport {
+        trial: ready.trial.clone(),
+        round: ready.round,
+        ready_after_s: ready.ready_after_s?,
+    })
 }
 
 fn run_report(lab: &Lab, finished: &Finished) -> RunReport {

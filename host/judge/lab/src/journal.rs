@@ -109,8 +109,13 @@ pub struct Ready {
     pub trial: TrialId,
     /// The round.
     pub round: u32,
-    /// The time of the start, in seconds.
+    /// The time of the start, in seconds, with all that was asked before the first run.
     pub seconds: f64,
+    /// Seconds from the start of its process until it answered; absent if the lab did not start it.
+    /// It is asked again after 20 ms first and after 1 s at last, so the figure is late by no more
+    /// than a second and the time of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_after_s: Option<f64>,
     /// The facts about the engine and the machine.
     pub facts: Facts,
 }
@@ -377,6 +382,8 @@ pub struct Results {
     pub failures: BTreeMap<TrialId, Vec<Failed>>,
     /// The times until engines answered, in seconds, by trial.
     pub starts: BTreeMap<TrialId, Vec<f64>>,
+    /// Starts of engines that answered and whose process the lab started, in order.
+    pub ready: Vec<Ready>,
     /// The facts about each trial's engine; of several starts the last.
     pub facts: BTreeMap<TrialId, Facts>,
     /// The ends of engines that died during a run.
@@ -413,6 +420,9 @@ impl Results {
                     .entry(ready.trial.clone())
                     .or_default()
                     .push(ready.seconds);
+                if ready.ready_after_s.is_some() {
+                    self.ready.push(ready.clone());
+                }
                 self.facts.insert(ready.trial.clone(), ready.facts.clone());
             }
             Event::Failed(failed) => {

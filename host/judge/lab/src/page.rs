@@ -18,6 +18,8 @@ use crate::estimate::in_words;
 use crate::findings::{LabReport, StudyReport, TrialReport, settings_words};
 use crate::stat::OUTSIDE;
 use crate::strategy::Kind;
+use model::number::fixed;
+use statistics::median;
 
 /// The page.
 pub fn page(report: &LabReport) -> Document {
@@ -151,6 +153,11 @@ fn setup(page: &mut Document, report: &LabReport) {
     ));
     page.list(lines.iter().map(|line| Text::marked(line)).collect());
     page.table(machines(report));
+    let starts = starts(report);
+    if !starts.rows.is_empty() {
+        page.say("From the start of an engine's process until it answered, with the time in which it loads and compiles:");
+        page.table(starts);
+    }
     let workloads = report.scenarios.iter();
     let workloads: Vec<(&str, &Workload)> = workloads
         .filter_map(|scenario| Some((scenario.name.as_str(), scenario.workload.as_ref()?)))
@@ -184,6 +191,33 @@ fn machines(report: &LabReport) -> Table {
         ]);
     }
     table.without_empty_columns()
+}
+
+/// The time that engines took until they answered, by trial.
+fn starts(report: &LabReport) -> Table {
+    let mut table = Table::new([
+        "Trial",
+        "Starts",
+        "Ready after, median (s)",
+        "Least (s)",
+        "Most (s)",
+    ]);
+    for trial in report.studies.iter().flat_map(|study| &study.trials) {
+        let own = report.starts.iter().filter(|start| start.trial == trial.id);
+        let seconds: Vec<f64> = own.map(|start| start.ready_after_s).collect();
+        let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = seconds.iter().copied().fold(0.0, f64::max);
+        let many = seconds.len();
+        if let Some(median) = median(seconds) {
+            let figures = [median, least, most].map(|figure| fixed(figure, 2));
+            table.row(
+                [trial.label.clone(), many.to_string()]
+                    .into_iter()
+                    .chain(figures),
+            );
+        }
+    }
+    table
 }
 
 /// Adds the trials that failed, and why.

@@ -22,12 +22,13 @@
 //! | the answers that scorers judged, during the second pass | 40 |
 //! | its place in a session, if any request depends on another or is a turn | 48 |
 //! | being sent in the first quarter of the run, in 100 000 at most | 32 |
+//! | TTFT, TPOT and E2E latency by time slice, with `report.slice` | 24 |
 //! | the prompt's place and send time, with `report.cache` | some 70 |
 //!
 //! Everything else has a bound. A metric with one sample per request keeps up to 100 000 samples,
 //! and counts in a histogram beyond; the number alone decides, so order and slices change nothing.
 //! A metric with samples for each token is always counted, within 1/2048 of the exact percentile.
-//! Groups are at most 25 of each kind, and kinds of failure 64.
+//! Groups are at most 25 of each kind, kinds of failure 64, and time slices 1000.
 
 mod backlog;
 pub mod cache;
@@ -50,6 +51,7 @@ mod kinds;
 mod lives;
 mod load;
 mod messages;
+mod occupancy;
 mod reasoning;
 mod requests;
 mod scores;
@@ -60,6 +62,7 @@ mod speculation;
 mod steady;
 mod survey;
 pub mod telemetry;
+mod time_slices;
 mod tokens;
 mod unjudged;
 pub mod warmup;
@@ -92,6 +95,7 @@ pub use kinds::{Drafts, Reported};
 pub use load::Arrivals;
 pub use messages::Message;
 pub use model::client::Client;
+pub use occupancy::Occupancy;
 pub use reasoning::Reasoning;
 pub use requests::{Failures, Requests};
 pub use scores::{By, Example, Score, ScoredGroup};
@@ -101,6 +105,7 @@ pub use speculation::{Quarter, Speculation, TpotByAcceptance};
 pub use steady::{SteadyState, Window};
 pub use survey::Survey;
 pub use telemetry::Cost;
+pub use time_slices::{TimeSlice, TimeSlices};
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 pub use unjudged::{SilentScorer, Unjudged};
 pub use warmup::Warmup;
@@ -150,6 +155,9 @@ pub struct Summary {
     /// say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
+    /// Figures by time slice; absent if they were not requested, or nothing ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_slices: Option<TimeSlices>,
     /// The number of requests that met the run's objectives; absent if the run has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,

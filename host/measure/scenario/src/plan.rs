@@ -79,6 +79,10 @@ pub struct Plan {
     /// late.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failures_as_infinite: bool,
+    /// The length of the time slices that figures are also given by, in nanoseconds; absent if they
+    /// are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_slice: Option<Nanos>,
     /// The SLOs that a good request meets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,

@@ -33,6 +33,12 @@ table! {
         /// A percentile that falls among them is infinite, and the mean is left out.
         failures_as_infinite: Maybe<bool> = false
             => plan("failures-as-infinite", Silent).switch("failures-as-infinite", RESULT);
+        /// Report figures by time slices of this length too, such as 10s: requests, tokens and
+        /// latencies.
+        ///
+        /// A run has at most 1000 slices; where this length needs more, they are a multiple of it.
+        slice: Maybe<Span>
+            => plan("time-slice", Silent).flag("slice", "TIME", RESULT);
         /// Compare the results with the server's own metrics.
         server_metrics: Maybe<bool> = false
             => plan("control.server-metrics", Silent).switch("server-metrics", RESULT);

@@ -10,6 +10,7 @@ use model::about::About;
 use model::connection::Timeouts;
 use model::file::PlannedFile;
 use model::plugin::Limits;
+use model::units::Nanos;
 use result::metric::Objective;
 use result::summary::Price;
 use result::threshold::Threshold;
@@ -55,6 +56,8 @@ pub struct Draft {
     pub percentiles: Vec<f64>,
     /// True if means and percentiles include requests that failed, as infinitely late.
     pub failures_as_infinite: bool,
+    /// Length of the time slices that figures are also given by, if they are.
+    pub time_slice: Option<Nanos>,
     /// Objectives that a good request meets.
     pub goodput: Vec<Objective>,
     /// Thresholds that the run must keep.
@@ -118,6 +121,7 @@ impl Draft {
             cost: self.cost,
             percentiles: self.percentiles,
             failures_as_infinite: self.failures_as_infinite,
+            time_slice: self.time_slice,
             goodput: self.goodput,
             thresholds: self.thresholds,
             sandbox: self.sandbox,

@@ -283,6 +283,7 @@ impl<'s> Resolution<'s> {
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
+            time_slice: (scenario.report.slice.as_ref()).map(|said| said.value.0.into()),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
             sandbox: limits,

@@ -17,9 +17,12 @@ use super::output::seen_by;
 use super::print::tell;
 use super::saved;
 use model::clean;
+use model::duration::Span;
+use model::units::Nanos;
 use report::compatible::{self, Compatible, Keep, Tool};
 use report::document::Document;
-use report::{csv, json, published, text};
+use report::{csv, json, published, text, time_slices};
+use result::summary::RunFacts;
 use runs::folder::{self, FolderError, RunFolder, Status};
 use scenario::plan::Slice;
 
@@ -43,6 +46,10 @@ pub struct Args {
     /// Print every figure and the reasons of each finding, instead of one screen
     #[arg(long, env = "RUNNER_DETAILS", value_parser = FalseyValueParser::new())]
     details: bool,
+    /// Show figures by time slices of this length too, such as 10s, whatever the run's scenario
+    /// says; as `csv`, a row for each slice instead of each exchange
+    #[arg(long, value_name = "TIME", env = "RUNNER_REPORT_SLICE")]
+    slice: Option<Span>,
     /// Draw only this chart, such as ttft-ecdf, as `svg` or `png`; without this flag, all charts
     /// are drawn into the folder given with --output
     #[arg(long, value_name = "NAME", env = "RUNNER_REPORT_CHART")]
@@ -121,6 +128,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         _ => None,
     };
     if let Some(page) = args.saved()? {
+        if args.slice.is_some() {
+            return Err(Failure::command_line(
+                "--slice is for runs, and the page of a sweep or a search shows it as a whole; name its runs, which are in its folder",
+            ));
+        }
         let text = match (args.format, picture) {
             (_, Some(picture)) => {
                 let charts: Vec<_> = page.charts().collect();
@@ -144,21 +156,22 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let mut out = Destination::open(&args.output)?;
     match (args.format, args.style) {
-        (Format::Text, style) => each(&runs, &mut out, |run| block(run, style, args.details)),
-        (Format::Markdown, style) => page(&runs, &mut out, style),
+        (Format::Text, style) => each(&runs, &mut out, |run| args.block(run, style, args.details)),
+        (Format::Markdown, style) => args.page(&runs, &mut out, style),
         (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Vllm, compatible::vllm::json)
         }),
         (Format::Json, _) => each(&runs, &mut out, |run| {
-            let summary = run.summarize(&run.facts()?)?;
+            let summary = run.summarize(&args.facts(run)?)?;
             Ok(json::json(&summary).map_err(CliError::cannot("write the report"))?)
         }),
         (Format::Jsonl, Style::Sglang) => each(&runs, &mut out, |run| {
             args.line(run, Tool::Sglang, compatible::sglang::json)
         }),
         (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
+        (Format::Csv, _) if args.slice.is_some() => args.slices(only(&runs, "rows")?, &mut out),
         (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
-        (Format::Html, _) => drawn::page(&runs, &mut out),
+        (Format::Html, _) => drawn::page(&runs, args.time_slice(), &mut out),
         (Format::Svg | Format::Png, _) => Ok(()),
     }?;
     out.finish()?;
@@ -205,6 +218,25 @@ impl Args {
         ) {
             return Err(CliError::Chart(chart.clone()).into());
         }
+        let with_slices = [
+            Format::Text,
+            Format::Markdown,
+            Format::Json,
+            Format::Csv,
+            Format::Html,
+        ];
+        if let Some(slice) = self.slice {
+            if slice.0.is_zero() {
+                return Err(Failure::command_line(
+                    "--slice is a time above zero, such as 10s",
+                ));
+            }
+            if self.style != Style::Runner || !with_slices.contains(&self.format) {
+                return Err(Failure::command_line(
+                    "--slice only works in this program's own style, as text, markdown, json, csv or html",
+                ));
+            }
+        }
         let listing = [(Format::Json, Style::Vllm), (Format::Jsonl, Style::Sglang)];
         if self.detailed && !listing.contains(&(self.format, self.style)) {
             return Err(Failure::command_line(
@@ -212,6 +244,60 @@ impl Args {
             ));
         }
         Ok(())
+    }
+
+    /// The length of the time slices to show, if it was said.
+    fn time_slice(&self) -> Option<Nanos> {
+        self.slice.map(|span| span.0.into())
+    }
+
+    /// The facts of a run, with the time slices to show.
+    fn facts(&self, run: &RunFolder) -> Result<RunFacts, Failure> {
+        Ok(facts(run, self.time_slice())?)
+    }
+
+    /// The text block of a run: of our own style all of it, or one screen.
+    fn block(&self, run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
+        let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
+            Style::Runner => {
+                let summary = run.summarize(&self.facts(run)?)?;
+                return Ok(if details {
+                    text::text(&summary)
+                } else {
+                    text::short(&summary)
+                });
+            }
+            Style::Vllm => (Tool::Vllm, text::vllm::text),
+            Style::Sglang => (Tool::Sglang, text::sglang::sglang),
+            Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
+        };
+        seen_by(run, tool, Keep::Nothing, draw)
+    }
+
+    /// Writes the page of all runs.
+    fn page(&self, runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
+        let shown = runs.iter().map(|run| {
+            Ok(published::Shown {
+                reported: run.reported_with(&self.facts(run)?)?,
+                block: self.block(run, style, true)?,
+            })
+        });
+        let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
+        out.text(&published::page(&shown).markdown()).map(drop)
+    }
+
+    /// Writes a run's time slices as a table, row by row.
+    fn slices(&self, run: &RunFolder, out: &mut Destination) -> Result<(), Failure> {
+        let summary = run.summarize(&self.facts(run)?)?;
+        let Some(slices) = &summary.time_slices else {
+            return Err(Failure::input(format!(
+                "the run in {} has no time slices, because none of its measured requests ended",
+                run.path().display()
+            )));
+        };
+        let mut table = Vec::new();
+        time_slices::csv(&mut table, slices).map_err(CliError::cannot("write the report"))?;
+        out.text(&String::from_utf8_lossy(&table)).map(drop)
     }
 
     /// A run as one line in another tool's format.
@@ -231,34 +317,12 @@ impl Args {
     }
 }
 
-/// The text block of a run: of our own style all of it, or one screen.
-fn block(run: &RunFolder, style: Style, details: bool) -> Result<String, Failure> {
-    let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
-        Style::Runner => {
-            let summary = run.summarize(&run.facts()?)?;
-            return Ok(if details {
-                text::text(&summary)
-            } else {
-                text::short(&summary)
-            });
-        }
-        Style::Vllm => (Tool::Vllm, text::vllm::text),
-        Style::Sglang => (Tool::Sglang, text::sglang::sglang),
-        Style::Lmdeploy => (Tool::Lmdeploy, text::sglang::lmdeploy),
-    };
-    seen_by(run, tool, Keep::Nothing, draw)
-}
-
-/// Writes the page of all runs.
-fn page(runs: &[RunFolder], out: &mut Destination, style: Style) -> Result<(), Failure> {
-    let shown = runs.iter().map(|run| {
-        Ok(published::Shown {
-            reported: run.reported()?,
-            block: block(run, style, true)?,
-        })
-    });
-    let shown: Vec<_> = shown.collect::<Result<_, Failure>>()?;
-    out.text(&published::page(&shown).markdown()).map(drop)
+/// The facts of a run, with time slices of that length instead of those that its scenario asked
+/// for.
+fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderError> {
+    let mut facts = run.facts()?;
+    facts.run.time_slice = time_slice.or(facts.run.time_slice);
+    Ok(facts)
 }
 
 /// The name of a form or a style on the command line.

@@ -36,6 +36,7 @@ pub mod search;
 mod served;
 pub mod sweep;
 pub mod text;
+pub mod time_slices;
 pub mod verified;
 pub mod view;
 pub mod workload;

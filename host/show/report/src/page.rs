@@ -17,6 +17,7 @@ mod tests;
 pub use self::beside::Comparison;
 use super::charts::{Charts, Shown};
 use crate::document::{Block, Document, Span, Text};
+use crate::time_slices;
 use result::metric::{self, Metric};
 
 /// The page of these runs, of which there is at least one. The first one is the baseline;
@@ -51,6 +52,7 @@ pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
         page.heading(3, title);
         page.table(table);
     }
+    slices(&mut page, runs);
     page.section("all", None, "All figures");
     page.remark("Every metric that was measured. Each name opens its definition and lists the tools whose figure it equals.");
     each(&mut page, runs, run::figures);
@@ -97,6 +99,26 @@ fn each(page: &mut Document, runs: &[Shown], part: fn(&mut Document, &Shown, u8)
             page.heading(3, run.label.as_str());
         }
         part(page, run, if runs.len() > 1 { 4 } else { 3 });
+    }
+}
+
+/// Adds the time slices of each run that has them.
+fn slices(page: &mut Document, runs: &[Shown]) {
+    let sliced: Vec<_> = (runs.iter())
+        .filter_map(|run| Some((run, run.reported.summary.time_slices.as_ref()?)))
+        .collect();
+    if sliced.is_empty() {
+        return;
+    }
+    page.section("time-slices", None, "By time slice");
+    page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the one in which they came, and everything else to the one in which a request ended.");
+    for (run, slices) in sliced {
+        let length = time_slices::length(slices);
+        page.heading(
+            3,
+            figures::titled(&format!("Slices {length}"), run, runs.len()),
+        );
+        page.table(time_slices::table(slices));
     }
 }
 

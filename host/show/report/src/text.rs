@@ -31,6 +31,7 @@ use result::metric;
 use result::summary::server::Figure;
 use result::summary::{Counted, Loop, Run, Summary};
 
+use crate::time_slices;
 pub(crate) use block::Block;
 use block::{MS, Scale};
 pub use short::short;
@@ -63,6 +64,7 @@ pub fn text(summary: &Summary) -> String {
     sessions::groups(&mut block, summary);
     speculation::groups(&mut block, summary);
     steady::state(&mut block, summary);
+    slices(&mut block, summary);
     confidence::all(&mut block, summary);
     tokens(&mut block, summary);
     sessions::dataset(&mut block, summary);
@@ -192,6 +194,18 @@ fn latencies(block: &mut Block, summary: &Summary) {
             let label = format!("P{percent} Output Speed{unit}:");
             block.figure(&label, speed.percentile(percent));
         }
+    }
+}
+
+/// Figures by time slice, a line each.
+fn slices(block: &mut Block, summary: &Summary) {
+    let Some(slices) = &summary.time_slices else {
+        return;
+    };
+    block.section("Time Slices");
+    block.line("Time slices:", Some(time_slices::length(slices)));
+    for line in time_slices::lines(slices) {
+        block.prose(line.trim_end());
     }
 }
 

@@ -39,6 +39,7 @@ fn facts(streamed: bool) -> RunFacts {
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
+        time_slice: None,
         measure_start: Some(Nanos(0)),
         first_due: Nanos::ZERO,
         goodput: Vec::new(),

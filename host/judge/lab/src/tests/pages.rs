@@ -3,7 +3,7 @@
 
 use super::world::{Fate, Settings, World};
 use crate::findings::{self, LabReport};
-use crate::journal::Event;
+use crate::journal::{Event, Journal, Ready};
 use crate::page::page;
 use crate::previous::{Earlier, Origin, Previous};
 use crate::release::Verdict;
@@ -69,6 +69,36 @@ fn loads() -> World {
         loads.join(", ")
     );
     World::new(&text, queue)
+}
+
+/// The engines of this world answer 20 seconds after their start, and a second later each round.
+#[test]
+fn each_start_says_when_its_engine_answered() {
+    let (report, results, events) = report(&loads(), None);
+    let trials = report.studies[0].trials.len();
+    assert_eq!((trials, results.ready.len()), (2, report.starts.len()));
+    assert!(!report.starts.is_empty());
+    for start in &report.starts {
+        assert_eq!(start.ready_after_s, 20.0 + f64::from(start.round));
+    }
+    assert!(body(&page(&report)).contains("Ready after, median (s)"));
+
+    // An engine that ran already, and a journal of a program that did not keep the figure.
+    let without = events.into_iter().map(|event| match event {
+        Event::Ready(ready) => Event::Ready(Ready {
+            ready_after_s: None,
+            ..ready
+        }),
+        other => other,
+    });
+    let lines: String = without.map(|event| event.line()).collect();
+    assert!(!lines.contains("ready-after-s"));
+    let events = Journal::read(&lines).unwrap().events;
+    let world = loads();
+    let results = Results::of(&events);
+    let report = findings::of(&world.lab, &world.scenarios, &results, None);
+    assert!(report.starts.is_empty());
+    assert!(!body(&page(&report)).contains("Ready after"));
 }
 
 #[test]

@@ -165,6 +165,7 @@ impl World {
             trial: trial.clone(),
             round,
             seconds: 30.0,
+            ready_after_s: Some(20.0 + f64::from(round)),
             facts: Facts {
                 version: Some("1.0".to_owned()),
                 devices: vec!["NVIDIA H100 80GB HBM3".to_owned()],

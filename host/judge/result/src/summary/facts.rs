@@ -76,6 +76,10 @@ pub struct Run {
     /// late.
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub first_due: Nanos,
+    /// The requested length of the time slices that figures are also given by; absent if they were
+    /// not requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_slice: Option<Nanos>,
     /// The objectives that a request must meet to count as good.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goodput: Vec<Objective>,

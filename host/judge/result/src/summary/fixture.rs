@@ -28,6 +28,7 @@ pub(crate) fn facts() -> RunFacts {
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
+        time_slice: None,
         measure_start: Some(ms(1000)),
         first_due: Nanos::ZERO,
         goodput: Vec::new(),

@@ -19,7 +19,7 @@ use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, cold, groups, scores, sessions, warmup,
+    WithFailures, cold, groups, scores, sessions, time_slices, warmup,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -63,6 +63,8 @@ pub(crate) struct Gather<'a> {
     first_token: first_token::Gather,
     groups: groups::Gather,
     scores: scores::Gather<'a>,
+    /// Figures by time slice; only of a run that is to have them.
+    time_slices: Option<time_slices::Gather>,
     /// Samples of each metric of the catalogue, and those of the headline metrics by block of the
     /// run.
     spreads: Vec<(Spread, Option<Blocks>)>,
@@ -92,6 +94,8 @@ impl<'a> Gather<'a> {
             first_token: first_token::Gather::default(),
             groups: groups::Gather::default(),
             scores: scores::Gather::new(facts),
+            time_slices: (facts.run.time_slice)
+                .and_then(|every| time_slices::Gather::new(every, &surveyed)),
             spreads: CATALOGUE
                 .iter()
                 .map(|metric| {
@@ -127,6 +131,9 @@ impl<'a> Gather<'a> {
         self.first_token.add(&reading);
         self.groups.add(&reading);
         self.scores.add(exchange);
+        if let Some(slices) = &mut self.time_slices {
+            slices.add(&reading);
+        }
         match exchange.is_ok() {
             true => {
                 let reasoning = self.facts.reasoning_of(exchange.index);
@@ -166,8 +173,12 @@ impl<'a> Gather<'a> {
         if let Some(inside) = &mut inside {
             inside.add(reading);
         }
+        let mut slices = self.time_slices.as_mut();
         reading.each_token_arrival(|at, tokens| {
             self.load.add_tokens(at, tokens);
+            if let Some(slices) = &mut slices {
+                slices.add_tokens(at, tokens);
+            }
             if let Some(inside) = &mut inside {
                 inside.add_tokens(at, tokens);
             }
@@ -389,6 +400,7 @@ impl<'a> Gather<'a> {
             sessions,
             histories: Some(self.histories).filter(|histories| histories.requests > 0),
             dataset: self.facts.dataset.clone(),
+            time_slices: (self.time_slices).map(|slices| slices.finish(&run.percentiles)),
             goodput: (self.judged)
                 .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
             fleet: self.facts.fleet.clone(),

@@ -32,6 +32,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             ignore_eos: plan.request.ignore_eos,
             percentiles: plan.percentiles.clone(),
             failures_as_infinite: plan.failures_as_infinite,
+            time_slice: plan.time_slice,
             measure_start: None,
             first_due: plan.first_due(),
             goodput: plan.goodput.clone(),

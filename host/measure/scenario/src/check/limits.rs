@@ -84,6 +84,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("timeouts.first-token", &timeouts.first_token),
         ("timeouts.token-gap", &timeouts.token_gap),
         ("timeouts.request", &timeouts.request),
+        ("report.slice", &scenario.report.slice),
     ] {
         check(lasting(name, span, LONGEST));
     }

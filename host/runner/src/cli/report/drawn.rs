@@ -6,6 +6,7 @@ use crate::cli::destination::Destination;
 use crate::cli::error::CliError;
 use crate::cli::failure::Failure;
 use compare::{self, Choice, Measured, Options, Side};
+use model::units::Nanos;
 use report::chart::{Chart, Look, Theme, Width, png, svg};
 use report::charts::{Charts, Shown, labels};
 use report::page::{self, Comparison};
@@ -30,12 +31,16 @@ impl Picture {
     }
 }
 
-/// Writes the page of these runs.
+/// Writes the page of these runs, with time slices of that length if one is given.
 ///
 /// # Errors
 /// If a run cannot be read or the page cannot be written.
-pub fn page(runs: &[RunFolder], out: &mut Destination) -> Result<(), Failure> {
-    let shown = shown(runs)?;
+pub fn page(
+    runs: &[RunFolder],
+    time_slice: Option<Nanos>,
+    out: &mut Destination,
+) -> Result<(), Failure> {
+    let shown = shown(runs, time_slice)?;
     let compared = match runs.len() {
         1 => None,
         _ => Some(compared(runs, &shown)?),
@@ -54,7 +59,7 @@ pub fn pictures(
     name: Option<&str>,
     output: &Path,
 ) -> Result<(), Failure> {
-    let charts = Charts::of(&shown(runs)?);
+    let charts = Charts::of(&shown(runs, None)?);
     let charts: Vec<&Chart> = charts.iter().collect();
     write_charts(&charts, form, name, output)
 }
@@ -141,10 +146,10 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<Comparison, Failure> 
 }
 
 /// The runs with what is shown of them, all with the same length of time steps.
-fn shown(runs: &[RunFolder]) -> Result<Vec<Shown>, Failure> {
+fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<Shown>, Failure> {
     let mut reported = Vec::with_capacity(runs.len());
     for run in runs {
-        reported.push(run.reported()?);
+        reported.push(run.reported_with(&super::facts(run, time_slice)?)?);
     }
     let durations = reported
         .iter()

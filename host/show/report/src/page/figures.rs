@@ -418,7 +418,7 @@ fn scored(run: &Shown, runs: usize) -> [(String, Table); 2] {
 }
 
 /// A table's title, with the run's name where there are several.
-fn titled(title: &str, run: &Shown, runs: usize) -> String {
+pub(super) fn titled(title: &str, run: &Shown, runs: usize) -> String {
     match runs {
         1 => title.to_owned(),
         _ => format!("{title}: {}", run.label),

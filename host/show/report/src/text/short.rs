@@ -15,11 +15,14 @@ const SCREEN: usize = 50;
 /// measured, the last rule.
 const END: usize = 4;
 
+/// Lines on time slices, which are drawn beyond the screen's height because they were asked for.
+const SLICES: usize = 24;
+
 /// Failures whose messages are shown.
 const FAILURES: usize = 4;
 
 /// The result as at most 50 lines, with a newline at its end. More than that is drawn only where
-/// the findings that put the run in doubt need it.
+/// the findings that put the run in doubt, or time slices, need it.
 pub fn short(summary: &Summary) -> String {
     let mut block = Block {
         is_short: true,
@@ -56,7 +59,10 @@ pub fn short(summary: &Summary) -> String {
         &mut room,
     );
 
-    for line in [confidence, power, failures, scores, thresholds].concat() {
+    let slices = drawn(|block| super::slices(block, summary));
+    let slices = fitting(slices, &mut SLICES.clone());
+
+    for line in [confidence, slices, power, failures, scores, thresholds].concat() {
         block.prose(&line);
     }
     block.section("Verdict");

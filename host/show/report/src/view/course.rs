@@ -7,7 +7,7 @@ use crate::row::Row;
 use model::exchange::{Class, Exchange, Outcome, Phase};
 use model::units::Nanos;
 use result::metric::Reading;
-use result::summary::{RunFacts, Summary};
+use result::summary::{Occupancy, RunFacts, Summary};
 
 /// Largest number of spans.
 const SPANS: f64 = 180.0;
@@ -227,56 +227,6 @@ fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
     exchange.granted.or(unsent.then_some(never))
 }
 
-/// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds.
-struct Occupancy {
-    grain: Nanos,
-    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
-    /// times.
-    part: Vec<i128>,
-    /// The change of the number of requests that spend a whole span there, from one span to the
-    /// next.
-    whole: Vec<i128>,
-}
-
-impl Occupancy {
-    fn new(grain: Nanos, spans: usize) -> Self {
-        Occupancy {
-            grain,
-            part: vec![0; spans],
-            whole: vec![0; spans + 1],
-        }
-    }
-
-    fn add(&mut self, from: Nanos, to: Nanos) {
-        let grain = i128::from(self.grain.0);
-        let end = grain * self.part.len() as i128;
-        let (from, to) = (i128::from(from.0).min(end), i128::from(to.0).min(end));
-        if to <= from {
-            return;
-        }
-        let (first, last) = (from / grain, (to - 1) / grain);
-        if first == last {
-            self.part[first as usize] += to - from;
-            return;
-        }
-        self.part[first as usize] += (first + 1) * grain - from;
-        self.part[last as usize] += to - last * grain;
-        self.whole[first as usize + 1] += 1;
-        self.whole[last as usize] -= 1;
-    }
-
-    fn seconds(self) -> Vec<f64> {
-        let mut through = 0;
-        let spans = self.part.iter().zip(&self.whole);
-        spans
-            .map(|(part, more)| {
-                through += more;
-                (*part + through * i128::from(self.grain.0)) as f64 / 1e9
-            })
-            .collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,21 +243,5 @@ mod tests {
         ] {
             assert_eq!(grain(seconds), Nanos::from_secs_f64(grain_s), "{seconds}");
         }
-    }
-
-    #[test]
-    fn time_is_dealt_to_the_spans_it_lies_in() {
-        let mut occupancy = Occupancy::new(Nanos(10), 4);
-        occupancy.add(Nanos(2), Nanos(5));
-        occupancy.add(Nanos(5), Nanos(35));
-        occupancy.add(Nanos(10), Nanos(20));
-        occupancy.add(Nanos(38), Nanos(99));
-        occupancy.add(Nanos(7), Nanos(7));
-        let nanos: Vec<f64> = occupancy
-            .seconds()
-            .iter()
-            .map(|s| (s * 1e9).round())
-            .collect();
-        assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
     }
 }

@@ -1,0 +1,81 @@
+//! Time that is spent in each of equal spans of a run, such as by requests in flight.
+
+use model::units::Nanos;
+
+/// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds: the
+/// order of what is added does not matter, and a long stay costs no more than a short one.
+pub struct Occupancy {
+    grain: Nanos,
+    /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
+    /// times.
+    part: Vec<i128>,
+    /// The change of the number of requests that spend a whole span there, from one span to the
+    /// next.
+    whole: Vec<i128>,
+}
+
+impl Occupancy {
+    /// Nothing yet, in that many spans of that length from zero on. `grain` is above zero.
+    #[must_use]
+    pub fn new(grain: Nanos, spans: usize) -> Self {
+        Occupancy {
+            grain,
+            part: vec![0; spans],
+            whole: vec![0; spans + 1],
+        }
+    }
+
+    /// Adds the time between two instants since the first span began; what lies after the last span
+    /// is left out.
+    pub fn add(&mut self, from: Nanos, to: Nanos) {
+        let grain = i128::from(self.grain.0);
+        let end = grain * self.part.len() as i128;
+        let (from, to) = (i128::from(from.0).min(end), i128::from(to.0).min(end));
+        if to <= from {
+            return;
+        }
+        let (first, last) = (from / grain, (to - 1) / grain);
+        if first == last {
+            self.part[first as usize] += to - from;
+            return;
+        }
+        self.part[first as usize] += (first + 1) * grain - from;
+        self.part[last as usize] += to - last * grain;
+        self.whole[first as usize + 1] += 1;
+        self.whole[last as usize] -= 1;
+    }
+
+    /// The seconds spent in each span.
+    #[must_use]
+    pub fn seconds(self) -> Vec<f64> {
+        let mut through = 0;
+        let spans = self.part.iter().zip(&self.whole);
+        spans
+            .map(|(part, more)| {
+                through += more;
+                (*part + through * i128::from(self.grain.0)) as f64 / 1e9
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_dealt_to_the_spans_it_lies_in() {
+        let mut occupancy = Occupancy::new(Nanos(10), 4);
+        occupancy.add(Nanos(2), Nanos(5));
+        occupancy.add(Nanos(5), Nanos(35));
+        occupancy.add(Nanos(10), Nanos(20));
+        occupancy.add(Nanos(38), Nanos(99));
+        occupancy.add(Nanos(7), Nanos(7));
+        let nanos: Vec<f64> = occupancy
+            .seconds()
+            .iter()
+            .map(|s| (s * 1e9).round())
+            .collect();
+        assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
+    }
+}

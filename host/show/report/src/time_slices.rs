@@ -1,0 +1,246 @@
+//! Figures by time slice, as a table of a page, as lines of the text block and as CSV. One list of
+//! columns is behind all three; `result` defines which slice a figure belongs to.
+
+use std::io::{self, Write};
+
+use crate::csv::Line;
+use crate::document::{Fit, Table};
+use model::number::{count, fixed};
+use result::metric;
+use result::summary::{TimeSlice, TimeSlices};
+
+/// A column of the table.
+struct Column {
+    /// Its name in CSV.
+    name: &'static str,
+    /// Its head in a page.
+    head: &'static str,
+    /// Its head in the text block, and its width there; absent if the text leaves it out.
+    text: Option<(&'static str, usize)>,
+    value: fn(&TimeSlice) -> Option<Value>,
+}
+
+#[derive(Clone, Copy)]
+enum Value {
+    Count(u64),
+    /// Seconds since the start of the measurement.
+    At(f64),
+    Figure(f64),
+}
+
+impl Value {
+    /// As people read it.
+    fn words(self) -> String {
+        match self {
+            Value::Count(number) => count(number),
+            Value::At(seconds) => seconds_of(seconds),
+            Value::Figure(figure) => fixed(figure, 2),
+        }
+    }
+
+    /// As programs read it.
+    fn exact(self) -> String {
+        match self {
+            Value::Count(number) => number.to_string(),
+            Value::At(seconds) => format!("{seconds}"),
+            Value::Figure(figure) => format!("{figure:.6}"),
+        }
+    }
+}
+
+/// Seconds, to the microsecond and without zeros at the end.
+fn seconds_of(seconds: f64) -> String {
+    format!("{}", (seconds * 1e6).round() / 1e6)
+}
+
+const COLUMNS: [Column; 18] = [
+    Column {
+        name: "from-s",
+        head: "From (s)",
+        text: Some(("From (s)", 9)),
+        value: |slice| Some(Value::At(slice.from_s)),
+    },
+    Column {
+        name: "to-s",
+        head: "To (s)",
+        text: None,
+        value: |slice| Some(Value::At(slice.to_s)),
+    },
+    Column {
+        name: "due",
+        head: "Due",
+        text: None,
+        value: |slice| Some(Value::Count(slice.due)),
+    },
+    Column {
+        name: "sent",
+        head: "Sent",
+        text: Some(("Sent", 7)),
+        value: |slice| Some(Value::Count(slice.sent)),
+    },
+    Column {
+        name: "successful",
+        head: "Successful",
+        text: Some(("Done", 7)),
+        value: |slice| Some(Value::Count(slice.successful)),
+    },
+    Column {
+        name: "failed",
+        head: "Failed",
+        text: Some(("Failed", 7)),
+        value: |slice| Some(Value::Count(slice.failed)),
+    },
+    Column {
+        name: "cancelled",
+        head: "Cancelled",
+        text: None,
+        value: |slice| Some(Value::Count(slice.cancelled)),
+    },
+    Column {
+        name: "mean-in-flight",
+        head: "In flight, mean",
+        text: Some(("In flight", 10)),
+        value: |slice| Some(Value::Figure(slice.mean_in_flight)),
+    },
+    Column {
+        name: "requests-per-s",
+        head: "Requests/s",
+        text: None,
+        value: |slice| Some(Value::Figure(slice.requests_per_s)),
+    },
+    Column {
+        name: "output-tokens",
+        head: "Output tokens",
+        text: None,
+        value: |slice| slice.output_tokens.map(Value::Count),
+    },
+    Column {
+        name: "output-tokens-per-s",
+        head: "Output tok/s",
+        text: Some(("Tok/s", 10)),
+        value: |slice| slice.output_tokens_per_s.map(Value::Figure),
+    },
+    Column {
+        name: "median-ttft-ms",
+        head: "TTFT, median (ms)",
+        text: Some(("TTFT P50", 10)),
+        value: |slice| median(slice, metric::TTFT),
+    },
+    Column {
+        name: "p99-ttft-ms",
+        head: "TTFT, P99 (ms)",
+        text: Some(("TTFT P99", 10)),
+        value: |slice| p99(slice, metric::TTFT),
+    },
+    Column {
+        name: "mean-tpot-ms",
+        head: "TPOT, mean (ms)",
+        text: Some(("TPOT", 8)),
+        value: |slice| mean(slice, metric::TPOT),
+    },
+    Column {
+        name: "mean-itl-ms",
+        head: "ITL, mean (ms)",
+        text: None,
+        value: |slice| slice.mean_itl_ms.map(Value::Figure),
+    },
+    Column {
+        name: "mean-e2e-ms",
+        head: "E2E, mean (ms)",
+        text: None,
+        value: |slice| mean(slice, metric::E2E),
+    },
+    Column {
+        name: "median-e2e-ms",
+        head: "E2E, median (ms)",
+        text: None,
+        value: |slice| median(slice, metric::E2E),
+    },
+    Column {
+        name: "p99-e2e-ms",
+        head: "E2E, P99 (ms)",
+        text: None,
+        value: |slice| p99(slice, metric::E2E),
+    },
+];
+
+fn mean(slice: &TimeSlice, metric: &str) -> Option<Value> {
+    slice.metrics.get(metric).map(|of| Value::Figure(of.mean))
+}
+
+fn median(slice: &TimeSlice, metric: &str) -> Option<Value> {
+    slice.metrics.get(metric).map(|of| Value::Figure(of.median))
+}
+
+fn p99(slice: &TimeSlice, metric: &str) -> Option<Value> {
+    let of = slice.metrics.get(metric)?;
+    of.percentile(99.0).map(Value::Figure)
+}
+
+/// The table of a page. A column that no slice has a value of is left out.
+pub(crate) fn table(slices: &TimeSlices) -> Table {
+    let mut table = Table::new(COLUMNS.iter().map(|column| column.head));
+    for slice in &slices.slices {
+        table.row(COLUMNS.iter().map(|column| {
+            let value = (column.value)(slice);
+            value.map_or_else(String::new, Value::words)
+        }));
+    }
+    let mut table = table.without_empty_columns();
+    table.fit = Fit::Scrolled;
+    table
+}
+
+/// The length of the slices in words, with the one that was requested where it is another.
+pub(crate) fn length(slices: &TimeSlices) -> String {
+    let length = seconds_of(slices.length_s);
+    match slices.requested_s {
+        None => format!("of {length} s"),
+        Some(requested) => format!(
+            "of {length} s, because there would be too many of {} s",
+            seconds_of(requested)
+        ),
+    }
+}
+
+/// The lines of the text block: a head, and a line for each slice. A figure that was not measured
+/// is a dash.
+pub(crate) fn lines(slices: &TimeSlices) -> Vec<String> {
+    let columns: Vec<_> = (COLUMNS.iter())
+        .filter_map(|column| Some((column.text?, column.value)))
+        .collect();
+    let head = columns.iter().map(|((head, width), _)| cell(head, *width));
+    let rows = slices.slices.iter().map(|slice| {
+        let cells = columns.iter().map(|((_, width), value)| {
+            let value = value(slice);
+            cell(&value.map_or_else(|| "-".to_owned(), Value::words), *width)
+        });
+        cells.collect::<String>()
+    });
+    std::iter::once(head.collect()).chain(rows).collect()
+}
+
+fn cell(text: &str, width: usize) -> String {
+    format!("{text:>width$} ")
+}
+
+/// Writes the slices as CSV: a header, then a row for each slice. A figure that was not measured is
+/// an empty cell.
+///
+/// # Errors
+/// Those of `out`.
+pub fn csv(out: &mut impl Write, slices: &TimeSlices) -> io::Result<()> {
+    let mut header = Line::default();
+    for column in &COLUMNS {
+        header.cell(Some(column.name));
+    }
+    header.end(out)?;
+    for slice in &slices.slices {
+        let mut line = Line::default();
+        for column in &COLUMNS {
+            line.cell((column.value)(slice).map(Value::exact));
+        }
+        line.end(out)?;
+    }
+    Ok(())
+}
