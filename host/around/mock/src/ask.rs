@@ -144,6 +144,26 @@ impl Refusal {
     }
 }
 
+/// Reads a body of this content type as the built-in route of this path reads it, or says why it is
+/// refused. Nothing is answered: it is for who checks how bodies are read.
+///
+/// # Errors
+/// The refusal, in words; that there is no such route, too.
+pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
+    let routes = [
+        Route::Completions,
+        Route::Chat,
+        Route::Transcriptions,
+        Route::Speech(SpeechForm::default()),
+        Route::Generate(Generate::Sglang),
+        Route::Triton(TritonForm::default()),
+    ];
+    let route = routes.into_iter().find(|route| route.path() == path);
+    let route = route.ok_or_else(|| format!("no route `{path}` is built in"))?;
+    let read = Ask::read_as(route, content_type, body);
+    read.map(drop).map_err(|refusal| refusal.message)
+}
+
 impl Ask {
     /// Asks only for an answer to a prompt.
     pub fn of(route: Route, prompt: Counted) -> Self {

@@ -56,6 +56,7 @@ mod triton;
 mod truth;
 mod wire;
 
+pub use ask::understand;
 pub use dialect::ScriptedRoute;
 pub use engine::Engine;
 pub use fault::{Breakdown, Fault, On, What};
