@@ -1,7 +1,8 @@
-//! gRPC, against a server that is not ours: grpcio, with the stubs of Triton's client package.
+//! gRPC, against what is not ours: a server of grpcio, with the stubs of Triton's client package; and
+//! that client, which reads the mock engine.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -10,13 +11,17 @@ use tempfile::TempDir;
 use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 
 use crate::endings::{class, exchanges};
-use crate::support::lacking::leave_out;
-use crate::support::process::{Process, run, runner, words};
-use crate::support::pypi::{self, PYPI};
+use crate::support::process::{Mock, run, run_patiently, runner, words};
+use crate::support::pypi;
 
 /// The server.
 const TRITON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton.py");
-/// Its packages.
+/// The client.
+const CLIENT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/sockets/triton_client.py"
+);
+/// The packages of both.
 const PACKAGES: &str = "tritonclient[grpc]==2.73.0\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
@@ -38,21 +43,10 @@ struct Served {
 
 /// A run of this many requests against the server, and the server's log.
 fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served>)> {
-    let python = match &*PYTHON {
-        Ok(python) => python,
-        Err(why) => {
-            eprintln!("{why}");
-            leave_out(&PYPI);
-            return None;
-        }
-    };
+    let python = pypi::present(&PYTHON)?;
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("log.jsonl");
-    let mut command = Command::new(python);
-    command.arg(TRITON).arg("0").arg(&log).stdin(Stdio::piped());
-    let mut server = Process::start(&mut command);
-    server.until("its port", |server| server.stdout().ends_with('\n'));
-    let url = format!("http://127.0.0.1:{}", server.stdout().trim());
+    let (_server, url) = pypi::serve(python, TRITON, &log);
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
                 --random-output-len 8 --warmup-requests 0 --concurrency 8";
     let mut command = runner();
@@ -145,4 +139,146 @@ fn another_version_of_http_is_refused() {
     let told = "speaks gRPC, which needs HTTP/2";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
+}
+
+/// A line of the client: what it read of one request.
+#[derive(Debug, Deserialize)]
+struct Read {
+    /// The text, the reason for which the answer ended, and tokens of prompt and piece.
+    pieces: Vec<(String, String, u32, u32)>,
+    errors: Vec<String>,
+    status: String,
+    details: String,
+    #[serde(default)]
+    up: Vec<bool>,
+}
+
+/// The faults of the mock engine, by the number of the request.
+const FAULTS: [&str; 6] = [
+    r#"kind = "split", bytes = 3, requests = [3]"#,
+    r#"kind = "http-error", status = 503, requests = [4]"#,
+    r#"kind = "in-band-error", after-tokens = 5, requests = [5]"#,
+    r#"kind = "cut", after-tokens = 5, requests = [6]"#,
+    r#"kind = "no-done", after-tokens = 5, requests = [7]"#,
+    r#"kind = "merge", events = 4, requests = [8]"#,
+];
+
+/// A mock engine with these flags and the faults.
+fn faulty(flags: &str) -> Mock {
+    let faults = FAULTS.join(";");
+    let mut flags: Vec<&str> = words(flags).collect();
+    flags.extend(["--ttft", "20ms", "--itl", "2ms", "--fault", &faults]);
+    Mock::logging(&flags)
+}
+
+/// Triton's client reads the mock engine, with what that has in its log.
+#[test]
+fn tritons_own_client_reads_the_mock_engine() {
+    let Some(python) = pypi::present(&PYTHON) else {
+        return;
+    };
+    let mock = faulty("--model m --answer größer!");
+    let address = mock.url.trim_start_matches("http://");
+    let mut client = Command::new(python);
+    let client = run_patiently(client.args([CLIENT, address, "m"])).with_code(0);
+    let lines = client.stdout.lines();
+    let read: Vec<Read> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let truths = mock.end();
+    // One of the calls generates nothing, whoever makes it.
+    assert_eq!((read.len(), truths.len()), (11, 10), "{read:?}");
+    assert_eq!(read[0].up, [true; 3]);
+    for (number, read) in read[..10].iter().enumerate() {
+        let of_number = |truth: &&mock::Truth| truth.number == number as u64;
+        let truth = truths.iter().find(of_number).unwrap();
+        let about = format!("{number}: {read:?}");
+        let (status, tokens, errors) = match number {
+            4 => (&["UNAVAILABLE"][..], 0, 0),
+            5 => (&["OK"][..], 5, 1),
+            // grpcio's own words for a stream that was reset, and one without a status.
+            6 => (
+                &["INTERNAL", "UNKNOWN", "UNAVAILABLE", "CANCELLED"][..],
+                5,
+                0,
+            ),
+            7 => (&["INTERNAL", "UNKNOWN"][..], 5, 0),
+            9 => (&["NOT_FOUND"][..], 0, 0),
+            _ => (&["OK"][..], 12, 0),
+        };
+        assert!(status.contains(&&*read.status), "{about}");
+        assert_eq!(read.errors.len(), errors, "{about}");
+        let sent: u32 = truth.chunks.iter().map(|chunk| chunk.tokens).sum();
+        let counted: u32 = read.pieces.iter().map(|(.., tokens)| tokens).sum();
+        // What was not read when the reset came is lost.
+        let is_read = counted == tokens || (number == 6 && (1..=tokens).contains(&counted));
+        assert!(sent == tokens && is_read, "{sent} sent: {about}");
+        let text: String = read.pieces.iter().map(|(text, ..)| &**text).collect();
+        let whole = "größer! ";
+        assert!(tokens == 0 || text.starts_with('g'), "{about}");
+        if tokens == 12 {
+            assert!(text.starts_with(whole) && text.len() == 12, "{about}");
+            let (last, before) = read.pieces.split_last().unwrap();
+            assert_eq!(last.1, "length", "{about}");
+            assert!(before.iter().all(|piece| piece.1 == "None"), "{about}");
+            assert_eq!(last.2, 9, "bytes of the prompt: {about}");
+            let pieces = if number == 1 { 1 } else { 12 };
+            assert_eq!(read.pieces.len(), pieces, "{about}");
+        }
+    }
+    assert_eq!(read[4].details, mock_says());
+    assert_eq!(read[5].errors, [mock_says()]);
+    assert!(read[9].details.contains("`another` does not exist"));
+    assert_eq!(read[10].status, "UNIMPLEMENTED");
+    assert!(read[10].details.contains("decoupled"), "{:?}", read[10]);
+}
+
+/// The words of the mock engine for an error of its own, which are vLLM's.
+fn mock_says() -> &'static str {
+    "EngineCore encountered an issue. See stack trace (above) for the root cause."
+}
+
+/// The runner reads the mock engine, with what that has in its log.
+#[test]
+fn each_exchange_is_what_the_mock_engine_logged() {
+    let mock = faulty("");
+    let folder = TempDir::new().unwrap();
+    let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
+                --random-output-len 12 --warmup-requests 0 --concurrency 1 --num-prompts 12";
+    let mut command = runner();
+    command
+        .args(words(line))
+        .args(["--base-url", &mock.url])
+        .current_dir(folder.path());
+    run(&mut command).with_code(0);
+    let exchanges = exchanges(folder.path());
+    let truths = mock.end();
+    assert_eq!((exchanges.len(), truths.len()), (12, 12));
+    for (number, (exchange, truth)) in exchanges.iter().zip(&truths).enumerate() {
+        let about = format!("{number}: {:?}", exchange.outcome);
+        assert_eq!(truth.number, number as u64);
+        let (wanted, tokens) = match number {
+            4 => (Some(Class::InBandError), 0),
+            5 => (Some(Class::InBandError), 5),
+            6 | 7 => (Some(Class::Truncated), 5),
+            _ => (None, 12),
+        };
+        assert_eq!(class(exchange), wanted, "{about}");
+        let kinds = exchange.events.kind.iter();
+        let pieces = kinds.filter(|kind| **kind == Kind::Text).count();
+        assert_eq!(pieces, tokens, "{about}");
+        assert_eq!(exchange.output.len(), tokens, "{about}");
+        let sent: u32 = truth.chunks.iter().map(|chunk| chunk.tokens).sum();
+        assert_eq!(sent as usize, tokens, "{about}");
+        if wanted.is_none() {
+            let usage = exchange.usage.unwrap();
+            assert_eq!(usage.input_tokens, truth.prompt_tokens, "{about}");
+            assert_eq!(usage.output_tokens, Some(12), "{about}");
+            assert_eq!(exchange.finish.as_deref(), Some("length"), "{about}");
+        }
+    }
+    match &exchanges[4].outcome {
+        Outcome::Incomplete { reason, .. } => assert_eq!(*reason, Some(Reason::Unavailable)),
+        Outcome::Ok => panic!("it was refused"),
+    }
 }

@@ -1,6 +1,6 @@
 //! Speech from a server that is not ours, whose WAV Python's `wave` writes.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use model::exchange::{Class, Exchange};
 
 use crate::endings::{class, exchanges};
-use crate::support::process::{Process, run, runner, words};
+use crate::support::process::{run, runner, words};
+use crate::support::pypi;
 
 /// The server.
 const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/speech.py");
@@ -27,11 +28,7 @@ fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
     let log = folder.path().join("log.jsonl");
     let texts: Vec<String> = (0..60).map(|text| format!("Sentence {text}.")).collect();
     std::fs::write(folder.path().join("texts.txt"), texts.join("\n")).unwrap();
-    let mut command = Command::new("python3");
-    command.arg(SPEECH).arg("0").arg(&log).stdin(Stdio::piped());
-    let mut server = Process::start(&mut command);
-    server.until("its port", |server| server.stdout().ends_with('\n'));
-    let url = format!("http://127.0.0.1:{}", server.stdout().trim());
+    let (_server, url) = pypi::serve(Path::new("python3"), SPEECH, &log);
     let line = "--backend openai --set backend.config.route=speech --model m --dataset-name custom \
                 --dataset-path texts.txt --num-prompts 60 --warmup-requests 0 --concurrency 6 \
                 --temperature server";

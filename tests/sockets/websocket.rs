@@ -2,7 +2,7 @@
 //! `/v1/realtime`, with faults.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -12,9 +12,8 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 
 use crate::endings::{class, exchanges};
 use crate::support::authority::Authority;
-use crate::support::lacking::leave_out;
 use crate::support::process::{Mock, Process, run, runner, words};
-use crate::support::pypi::{self, PYPI};
+use crate::support::pypi;
 
 /// The server.
 const REALTIME: &str = concat!(
@@ -75,25 +74,9 @@ fn recordings(folder: &Path, count: u16, samples: u32) {
 
 /// The server, its address and its log, in this folder; nothing without Python's packages.
 fn serve(folder: &Path) -> Option<(Process, String, PathBuf)> {
-    let python = match &*PYTHON {
-        Ok(python) => python,
-        Err(why) => {
-            eprintln!("{why}");
-            leave_out(&PYPI);
-            return None;
-        }
-    };
     let log = folder.join("log.jsonl");
-    let mut command = Command::new(python);
-    command
-        .arg(REALTIME)
-        .arg("0")
-        .arg(&log)
-        .stdin(Stdio::piped());
-    let mut server = Process::start(&mut command);
-    server.until("its port", |server| server.stdout().contains('\n'));
-    let port = server.stdout().lines().next().unwrap().to_owned();
-    Some((server, format!("http://127.0.0.1:{port}"), log))
+    let (server, url) = pypi::serve(pypi::present(&PYTHON)?, REALTIME, &log);
+    Some((server, url, log))
 }
 
 /// The connections that the server has logged.

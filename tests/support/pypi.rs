@@ -1,10 +1,11 @@
 //! Tools from PyPI and the npm registry, installed once for each set of requirements.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use super::lacking::Lack;
+use super::lacking::{Lack, leave_out};
+use super::process::Process;
 
 /// Packages from PyPI.
 pub const PYPI: Lack = Lack {
@@ -49,4 +50,28 @@ pub fn python(folder: &Path, requirements: &str) -> Result<PathBuf, String> {
         .arg("--disable-pip-version-check")
         .args(requirements.lines().filter(|line| !line.starts_with('#')));
     prepared(folder, requirements, &mut [environment, install]).map(|()| python)
+}
+
+/// That Python, or nothing, and then the test is left out.
+pub fn present(python: &Result<PathBuf, String>) -> Option<&Path> {
+    match python {
+        Ok(python) => Some(python),
+        Err(why) => {
+            eprintln!("{why}");
+            leave_out(&PYPI);
+            None
+        }
+    }
+}
+
+/// A server in Python that takes a port, 0 for any, and the file of its log, prints its port, and
+/// serves until its input ends; and its URL.
+pub fn serve(python: &Path, script: &str, log: &Path) -> (Process, String) {
+    let mut command = Command::new(python);
+    command.arg(script).arg("0").arg(log).stdin(Stdio::piped());
+    let mut server = Process::start(&mut command);
+    server.until("its port", |server| server.stdout().contains('\n'));
+    let said = server.stdout();
+    let port = said.lines().next().expect("it printed a line");
+    (server, format!("http://127.0.0.1:{port}"))
 }

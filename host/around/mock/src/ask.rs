@@ -7,6 +7,7 @@ pub(super) mod body;
 mod form;
 mod sound;
 mod speech;
+mod triton;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use body::{Body, Counted, chat_prompt, prompt};
 pub(super) use sound::{Heard, ReplyForm};
 pub(super) use speech::SpeechForm;
+pub(super) use triton::TritonForm;
 
 use super::dialect::{Dialect, ask as scripted};
 use super::prediction::Asked;
@@ -32,6 +34,8 @@ pub(super) enum Route {
     Speech(SpeechForm),
     /// SGLang's or LMDeploy's `/generate`.
     Generate(Generate),
+    /// Triton's call `ModelStreamInfer`, with answers of this form.
+    Triton(TritonForm),
     /// A route of Replicate's predictions.
     Prediction(Asked),
     /// A route that the script defines.
@@ -46,6 +50,7 @@ impl Route {
             Route::Transcriptions => "/v1/audio/transcriptions".into(),
             Route::Speech(_) => "/v1/audio/speech".into(),
             Route::Generate(_) => "/generate".into(),
+            Route::Triton(_) => crate::triton::STREAM.into(),
             Route::Prediction(asked) => asked.path().into(),
             Route::Scripted(dialect) => dialect.path.clone(),
         }
@@ -117,6 +122,16 @@ impl Refusal {
         }
     }
 
+    /// The key is missing, or another.
+    pub fn unauthorized() -> Self {
+        Refusal {
+            status: 401,
+            kind: "AuthenticationError",
+            message: "Unauthorized".to_owned(),
+            param: None,
+        }
+    }
+
     /// An error of the engine's own.
     pub fn internal(status: u16) -> Self {
         Refusal {
@@ -127,6 +142,26 @@ impl Refusal {
             param: None,
         }
     }
+}
+
+/// Reads a body of this content type as the built-in route of this path reads it, or says why it is
+/// refused. Nothing is answered: it is for who checks how bodies are read.
+///
+/// # Errors
+/// The refusal, in words; that there is no such route, too.
+pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
+    let routes = [
+        Route::Completions,
+        Route::Chat,
+        Route::Transcriptions,
+        Route::Speech(SpeechForm::default()),
+        Route::Generate(Generate::Sglang),
+        Route::Triton(TritonForm::default()),
+    ];
+    let route = routes.into_iter().find(|route| route.path() == path);
+    let route = route.ok_or_else(|| format!("no route `{path}` is built in"))?;
+    let read = Ask::read_as(route, content_type, body);
+    read.map(drop).map_err(|refusal| refusal.message)
 }
 
 impl Ask {
@@ -154,6 +189,7 @@ impl Ask {
         match route {
             Route::Transcriptions => sound::read(content_type, body),
             Route::Speech(_) => speech::read(body),
+            Route::Triton(_) => triton::read(body),
             other => Ask::read(other, body),
         }
     }
@@ -173,6 +209,7 @@ impl Ask {
             Route::Completions
             | Route::Transcriptions
             | Route::Speech(_)
+            | Route::Triton(_)
             | Route::Prediction(_)
             | Route::Scripted(_) => prompt(body.prompt, "prompt")?,
             Route::Generate(Generate::Sglang) => prompt(body.text.or(body.input_ids), "text")?,

@@ -5,10 +5,10 @@
 //! Routes: OpenAI's `/v1/completions`, `/v1/chat/completions` and `/v1/audio/transcriptions`,
 //! `/generate` of SGLang or LMDeploy, `/v1/models`, `/health`, `/version`, `/metrics`, vLLM's `/reset_prefix_cache` and
 //! SGLang's `/flush_cache`; Replicate's `/v1/predictions`, with `/v1/models/OWNER/NAME/predictions` and
-//! `/v1/streams/ID`; vLLM's and OpenAI's `/v1/realtime`, a WebSocket; and routes that the script
-//! defines, for engines that are not built in.
+//! `/v1/streams/ID`; vLLM's and OpenAI's `/v1/realtime`, a WebSocket; `ModelStreamInfer` of Triton
+//! over gRPC; and routes that the script defines, for engines that are not built in.
 //! A token is one byte of text. Every route is served over HTTP/1.1 and over HTTP/2, with TLS or
-//! without.
+//! without, but a WebSocket needs the former and gRPC the latter.
 //!
 //! This crate owns the server and its scripts. It leaves measuring to others and shares no code
 //! with the runner's own parsing of replies, so that one can check the other; its knowledge of
@@ -35,6 +35,7 @@ mod control;
 mod dialect;
 mod engine;
 mod fault;
+mod grpc;
 mod metrics;
 mod mounts;
 mod pace;
@@ -51,9 +52,11 @@ mod stream;
 mod tests;
 mod tls;
 mod transcript;
+mod triton;
 mod truth;
 mod wire;
 
+pub use ask::understand;
 pub use dialect::ScriptedRoute;
 pub use engine::Engine;
 pub use fault::{Breakdown, Fault, On, What};

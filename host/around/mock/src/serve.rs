@@ -23,11 +23,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::ask::{Ask, Refusal, Route, SpeechForm};
+use super::ask::{Ask, Refusal, Route, SpeechForm, TritonForm};
 use super::control::inform;
 use super::dialect::Gives;
 use super::engine::Engine;
-use super::fault::{Breakdown, Mishaps};
+use super::fault::{Breakdown, Mishaps, web_page_everywhere};
+use super::grpc;
 use super::mounts::Mounts;
 use super::pace::Turn;
 use super::prediction::{self, Asked, Job};
@@ -39,6 +40,7 @@ use super::script::Headers;
 use super::stream::{Fate, ReplyBody, Steps, Timed};
 use super::tls::Tls;
 use super::transcript::{Shared, Transcript};
+use super::triton;
 use super::truth::lock;
 use super::wire::prediction::Prediction;
 use super::wire::{self, Head};
@@ -193,6 +195,9 @@ async fn respond(
     }
     match route(&engine, &request, &fate) {
         Some(asked) => answer(engine, asked, request, fate).await,
+        None if grpc::is_call(&request) && web_page_everywhere(&engine.script.faults).is_none() => {
+            Ok(triton::inform(request.uri().path()))
+        }
         None => Ok(inform(&engine, &request)),
     }
 }
@@ -224,6 +229,12 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
             route: Route::Prediction(asked),
         });
     }
+    if path == triton::STREAM && grpc::is_call(request) {
+        return Some(TextRoute {
+            route: Route::Triton(TritonForm::default()),
+            asks_for_key: true,
+        });
+    }
     let generate = Route::Generate(engine.script.generate);
     let routes = [
         Route::Completions,
@@ -242,10 +253,12 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
 
 /// Reads a body, and holds its share of the memory that all bodies have. One of unstated length
 /// takes a little, and more as it grows, so that it keeps no other waiting; where no more is left,
-/// it is given up.
+/// it is given up. What comes after there is enough is not read: a call of gRPC may go on until it
+/// is answered.
 async fn read_body(
     bodies: &Arc<Semaphore>,
     body: Incoming,
+    is_enough: fn(&[u8]) -> bool,
 ) -> Option<(Bytes, OwnedSemaphorePermit)> {
     let kibibytes = |bytes: usize| u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
     let stated = body.size_hint().upper();
@@ -272,6 +285,9 @@ async fn read_body(
             held += (more as usize) << 10;
         }
         read.extend_from_slice(&data);
+        if is_enough(&read) {
+            break;
+        }
     }
     Some((read.freeze(), room))
 }
@@ -287,7 +303,12 @@ async fn answer(
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
     let (parts, body) = request.into_parts();
-    let (body, room) = read_body(&engine.bodies, body).await.ok_or(HangUp)?;
+    let is_enough = match route {
+        Route::Triton(_) => grpc::has_message,
+        _ => |_: &[u8]| false,
+    };
+    let read = read_body(&engine.bodies, body, is_enough).await;
+    let (body, room) = read.ok_or(HangUp)?;
     let received = Instant::now();
     engine.has_begun(received);
     let mut record = Record::new(Arc::clone(&engine), route.path(), received);
@@ -314,6 +335,8 @@ async fn answer(
             fate,
         };
         reply_to(&engine, request).await
+    } else if let Route::Triton(_) = route {
+        Ok(refuse(record, &route, &Refusal::unauthorized()))
     } else {
         record.refused(Some(401));
         Ok(unauthorized())
@@ -412,6 +435,13 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     };
     let wire = wire::wire(script, &ask, &head);
     let split = mishaps.split.map(|bytes| bytes.get());
+    // The end marker of a call is its status.
+    let marks_end = !matches!(
+        mishaps.breakdown,
+        Some((_, Breakdown::NoDone | Breakdown::Close { .. }))
+    );
+    let is_call = matches!(route, Route::Triton(_));
+    let trailers = (is_call && marks_end).then(|| grpc::status(grpc::OK, ""));
     let content_type = match &ask.heard {
         Some(heard) if heard.is_text(script) && !ask.stream => {
             HeaderValue::from_static("text/plain; charset=utf-8")
@@ -443,7 +473,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
             mishaps,
         })
     };
-    let mut timed = Timed::new(steps, received, turn, split, record, fate);
+    let timed = Timed::new(steps, received, turn, split, record, fate);
+    let mut timed = timed.with_trailers(trailers);
     if !ask.stream || script.headers == Headers::FirstToken {
         timed.until_first_step().await;
     }
@@ -519,6 +550,7 @@ fn predicted(
 
 fn content_type(route: &Route, stream: bool) -> HeaderValue {
     match (route, stream) {
+        (Route::Triton(_), _) => HeaderValue::from_static(grpc::CONTENT_TYPE),
         (Route::Scripted(dialect), true) => dialect.content_type.clone(),
         (Route::Scripted(dialect), false) => dialect.whole_content_type.clone(),
         (Route::Speech(form), stream) if form.is_raw || !stream => {
@@ -534,6 +566,11 @@ fn content_type(route: &Route, stream: bool) -> HeaderValue {
 }
 
 fn refuse(mut record: Record, route: &Route, refusal: &Refusal) -> Response<ReplyBody> {
+    if let Route::Triton(_) = route {
+        // What went wrong is not the status of HTTP.
+        record.refused(Some(200));
+        return grpc::refused(refusal);
+    }
     record.refused(Some(refusal.status));
     let content_type = match route {
         Route::Speech(_) => HeaderValue::from_static(JSON),

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
@@ -143,6 +144,8 @@ pub(super) struct Timed {
     unflushed: bool,
     record: Record,
     fate: Arc<Fate>,
+    /// The fields after the last piece.
+    trailers: Option<HeaderMap>,
 }
 
 struct Rest {
@@ -174,7 +177,14 @@ impl Timed {
             unflushed: false,
             record,
             fate,
+            trailers: None,
         }
+    }
+
+    /// As it is, with these fields after the last piece.
+    pub fn with_trailers(mut self, trailers: Option<HeaderMap>) -> Self {
+        self.trailers = trailers;
+        self
     }
 
     /// Waits until the first step is due, so that the reply's head goes out with it.
@@ -293,6 +303,8 @@ impl Timed {
 pub(super) enum ReplyBody {
     /// Bytes that are already there.
     Ready(Option<Bytes>),
+    /// Bytes that are already there, and the fields after them.
+    Called(Option<Bytes>, Option<HeaderMap>),
     /// Bytes that are sent at their times.
     Timed(Box<Timed>),
 }
@@ -309,14 +321,27 @@ impl Body for ReplyBody {
             ReplyBody::Ready(bytes) => {
                 Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
             }
-            ReplyBody::Timed(timed) => timed
-                .poll_piece(cx)
-                .map(|piece| piece.map(|piece| piece.map(Frame::data))),
+            ReplyBody::Called(bytes, trailers) => {
+                let bytes = bytes.take().map(Frame::data);
+                let frame = bytes.or_else(|| trailers.take().map(Frame::trailers));
+                Poll::Ready(frame.map(Ok))
+            }
+            ReplyBody::Timed(timed) => Poll::Ready(match ready!(timed.poll_piece(cx)) {
+                Some(piece) => Some(piece.map(Frame::data)),
+                None => timed.trailers.take().map(Frame::trailers).map(Ok),
+            }),
         }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, ReplyBody::Ready(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
+            // A body of a known length would end before what comes after it.
+            ReplyBody::Called(..) => SizeHint::default(),
+            ReplyBody::Timed(timed) if timed.trailers.is_some() => SizeHint::default(),
             ReplyBody::Ready(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }

@@ -10,6 +10,7 @@ mod openai;
 pub(super) mod prediction;
 mod speech;
 mod transcription;
+mod triton;
 
 use super::answer::Answer;
 use super::ask::{Ask, Refusal, Route};
@@ -91,6 +92,7 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
             (None, _) => Box::new(openai::OpenAi::new(script, ask, head)),
         },
         Route::Speech(form) => Box::new(speech::Speech::new(script, ask, *form)),
+        Route::Triton(form) => Box::new(triton::Triton::new(script, ask, form)),
         Route::Generate(Generate::Sglang) => Box::new(native::Sglang::new(script, ask, head)),
         Route::Generate(Generate::Lmdeploy) => Box::new(native::Lmdeploy::new(ask)),
         Route::Prediction(asked) => match asked.job() {
@@ -133,6 +135,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
             );
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
+        Route::Triton(_) => triton::error(refusal, &mut out),
         Route::Prediction(_) => return prediction::error(refusal),
         Route::Scripted(dialect) => return dialect.error_body(*status, message),
     }
@@ -150,12 +153,15 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
     if let Route::Scripted(dialect) = route {
         return dialect.error_event(*status, message, out);
     }
+    if let Route::Triton(_) = route {
+        return triton::error(refusal, out);
+    }
     if let Route::Prediction(_) = route {
         out.extend_from_slice(b"event: error\n");
     }
     out.extend_from_slice(b"data: ");
     match route {
-        Route::Scripted(_) => {}
+        Route::Scripted(_) | Route::Triton(_) => {}
         Route::Prediction(_) => out.extend_from_slice(&prediction::error(refusal)),
         // As Python's `json.dumps`, hence the spaces, which events of success do not have.
         Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
@@ -200,6 +206,8 @@ pub(super) fn ping(route: &Route) -> &'static [u8] {
     match route {
         Route::Scripted(dialect) => dialect.ping(),
         Route::Speech(form) if form.is_raw => b"",
+        // A message has a meaning, and between messages there is nothing.
+        Route::Triton(_) => b"",
         _ => PING,
     }
 }
@@ -209,6 +217,7 @@ pub(super) fn has_lines(route: &Route) -> bool {
     match route {
         Route::Scripted(dialect) => dialect.has_lines(),
         Route::Speech(form) => !form.is_raw,
+        Route::Triton(_) => false,
         _ => true,
     }
 }

@@ -23,6 +23,7 @@ mod records;
 mod scenarios;
 mod scripts;
 mod sharegpt;
+mod sounds;
 mod tokenizers;
 mod traces;
 mod verified;
@@ -38,8 +39,9 @@ pub use outline::outline;
 pub use pages::metrics;
 pub use records::records;
 pub use scenarios::scenario;
-pub use scripts::mock_script;
+pub use scripts::{mock_request, mock_script};
 pub use sharegpt::sharegpt;
+pub use sounds::sound;
 pub use tokenizers::tokenizer;
 pub use traces::trace;
 pub use verified::{verify_case, verify_profile};
@@ -49,7 +51,7 @@ pub use words::words;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its binary, its corpus and its cases.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("audit", audit),
     ("component", component),
     ("decode", decode),
@@ -57,11 +59,13 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("framer", framer),
     ("http1", http1),
     ("metrics", metrics),
+    ("mock_request", mock_request),
     ("mock_script", mock_script),
     ("outline", outline),
     ("records", records),
     ("scenario", scenario),
     ("sharegpt", sharegpt),
+    ("sound", sound),
     ("tokenizer", tokenizer),
     ("trace", trace),
     ("verify_case", verify_case),

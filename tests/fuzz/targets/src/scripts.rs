@@ -1,7 +1,8 @@
-//! Scripts of the mock engine.
+//! Scripts of the mock engine, and bodies of requests to it.
 
 use mock::Script;
 
+use crate::bytes::first;
 use crate::scenarios::told;
 
 /// A script's text: what is wrong with it is said in words with places within it, and what is right
@@ -13,5 +14,31 @@ pub fn mock_script(data: &[u8]) {
     match Script::parse("script.toml", text) {
         Ok(script) => script.check().expect("what was read can be played"),
         Err(error) => told(&error, text),
+    }
+}
+
+/// The routes whose bodies are read, and the content type of each.
+const ROUTES: [(&str, &str); 6] = [
+    (
+        "/v1/audio/transcriptions",
+        "multipart/form-data; boundary=xx",
+    ),
+    (
+        "/inference.GRPCInferenceService/ModelStreamInfer",
+        "application/grpc",
+    ),
+    ("/v1/audio/speech", "application/json"),
+    ("/v1/chat/completions", "application/json"),
+    ("/v1/completions", "application/json"),
+    ("/generate", "application/json"),
+];
+
+/// A body for a route that the first byte chooses: it is understood, or refused in words.
+pub fn mock_request(data: &[u8]) {
+    let (choice, body) = first(data);
+    let (path, content_type) = ROUTES[usize::from(choice) % ROUTES.len()];
+    if let Err(said) = mock::understand(path, content_type, body) {
+        assert!(!said.is_empty());
+        assert!(!said.contains("is built in"), "{path} has a route");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 /// The largest message that is taken, in bytes.
 const MESSAGE_BYTES: usize = 16 << 20;
@@ -24,8 +24,12 @@ pub(super) enum Message {
     Binary,
 }
 
+/// Bytes that are read at once. A message is several reads of a few bytes each, and where a
+/// thousand clients speak at once, each read of the socket would make those behind it later.
+const READ_BYTES: usize = 4 << 10;
+
 /// Reads a client's messages.
-pub(super) struct Reader<Io>(Io);
+pub(super) struct Reader<Io>(BufReader<Io>);
 
 /// Writes messages to a client.
 pub(super) struct Writer<Io> {
@@ -39,7 +43,7 @@ pub(super) struct Writer<Io> {
 
 impl<Io: AsyncRead + Unpin> Reader<Io> {
     pub fn new(io: Io) -> Self {
-        Reader(io)
+        Reader(BufReader::with_capacity(READ_BYTES, io))
     }
 
     /// The next message; nothing if the client closes. Answers pings.
