@@ -1,8 +1,8 @@
 //! Raises the findings of a run: every rule, and the order of what they find.
 
 use super::{
-    Finding, cache, client, cold, course, devices, fleet, input, load, rules, series, server, tokens,
-    vitals,
+    Finding, cache, client, cold, course, devices, fleet, input, load, rules, series, server,
+    tokens, vitals,
 };
 use crate::summary::Summary;
 
