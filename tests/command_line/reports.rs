@@ -61,7 +61,7 @@ fn a_report_is_what_the_run_printed() {
 #[test]
 fn a_report_has_the_time_slices_that_are_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, run_folder) = a_run(folder.path(), "--rate 20");
+    let (_, run_folder) = a_run(folder.path(), "--request-rate 20");
     assert!(!report(&run_folder, "json").contains("time-slices"));
     let sliced = |format: &str| {
         let mut command = runner();

@@ -202,7 +202,9 @@ fn starts(report: &LabReport) -> Table {
         "Least (s)",
         "Most (s)",
     ]);
-    for trial in report.studies.iter().flat_map(|study| &study.trials) {
+    let trials = (report.studies.iter())
+        .flat_map(|study| study.trials.iter().map(move |trial| (study, trial)));
+    for (study, trial) in trials {
         let own = report.starts.iter().filter(|start| start.trial == trial.id);
         let seconds: Vec<f64> = own.map(|start| start.ready_after_s).collect();
         let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -211,9 +213,12 @@ fn starts(report: &LabReport) -> Table {
         if let Some(median) = median(seconds) {
             let figures = [median, least, most].map(|figure| fixed(figure, 2));
             table.row(
-                [trial.label.clone(), many.to_string()]
-                    .into_iter()
-                    .chain(figures),
+                [
+                    format!("{}{}", trial.label, of_model(report, study)),
+                    many.to_string(),
+                ]
+                .into_iter()
+                .chain(figures),
             );
         }
     }

@@ -244,3 +244,69 @@ pub fn csv(out: &mut impl Write, slices: &TimeSlices) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchanges::{facts, ms, reply};
+    use model::exchange::Kind::{End, Text};
+    use result::summary::Summary;
+
+    /// One request is sent in each of the first two seconds, and the last of them ends in the third.
+    fn sliced(streamed: bool) -> TimeSlices {
+        let events = |first| {
+            [
+                (first, Text, Some(1), 3),
+                (first + 500, Text, Some(1), 3),
+                (first + 500, End, None, 0),
+            ]
+        };
+        let run = [reply(0, 1000, &events(1200)), reply(1, 2000, &events(2750))];
+        let mut facts = facts();
+        facts.run.time_slice = Some(ms(1000));
+        facts.run.streamed = streamed;
+        Summary::of(&facts, &run).time_slices.unwrap()
+    }
+
+    #[test]
+    fn every_form_has_each_slice_and_what_was_not_measured_is_not_zero() {
+        let mut out = Vec::new();
+        csv(&mut out, &sliced(true)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(rows.len(), 1 + 3);
+        assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+        let column = |name: &str| {
+            let at = rows[0].iter().position(|head| *head == name).unwrap();
+            rows[1..].iter().map(|row| row[at]).collect::<Vec<_>>()
+        };
+        assert_eq!(column("from-s"), ["0", "1", "2"]);
+        assert_eq!(column("to-s"), ["1", "2", "2.25"]);
+        assert_eq!(column("output-tokens"), ["2", "1", "1"]);
+        assert_eq!(column("median-ttft-ms"), ["200.000000", "750.000000", ""]);
+        assert_eq!(column("mean-itl-ms"), ["500.000000", "", "500.000000"]);
+
+        let lines = lines(&sliced(true));
+        assert_eq!(lines.len(), 1 + 3);
+        assert!(lines[3].contains(" - "), "{lines:?}");
+        assert!(!lines[3].contains(" 0.00"), "{lines:?}");
+        assert_eq!(table(&sliced(true)).rows.len(), 3);
+        let whole = table(&sliced(false)).head;
+        assert!(!whole.iter().any(|head| head.contains("TTFT")), "{whole:?}");
+        assert!(
+            !whole.iter().any(|head| head.contains("tok/s")),
+            "{whole:?}"
+        );
+    }
+
+    #[test]
+    fn a_length_that_was_not_kept_is_said() {
+        let mut slices = sliced(true);
+        assert_eq!(length(&slices), "of 1 s");
+        slices.requested_s = Some(0.0001);
+        assert_eq!(
+            length(&slices),
+            "of 1 s, because there would be too many of 0.0001 s"
+        );
+    }
+}

@@ -437,6 +437,7 @@ proptest! {
         let mut facts = facts();
         facts.run.max_in_flight = Some(8);
         facts.run.percentiles = vec![50.0, 95.0, 99.9];
+        facts.run.time_slice = Some(Nanos(300_000_000));
         facts.run.goodput = crate::metric::objective::parse("ttft:900 tpot:50").unwrap();
         facts.retokenized = run.iter().map(|e| (e.index, e.index as u32 * 7)).collect();
         let whole = Summary::of(&facts, &run);
