@@ -34,6 +34,11 @@ pub struct Script {
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
+    /// Requests from the first one on that are answered later by `cold_delay`, as those that come
+    /// while an engine compiles.
+    pub cold_requests: u32,
+    /// The time by which their first token is later.
+    pub cold_delay: Span,
     /// Variation of both from request to request: the standard deviation of their logarithms, which
     /// is about a share of them. 0 means not at all.
     pub spread: f64,
@@ -236,6 +241,8 @@ impl Default for Script {
         Script {
             ttft: Span(Duration::from_millis(100)),
             itl: Span(Duration::from_millis(10)),
+            cold_requests: 0,
+            cold_delay: Span(Duration::ZERO),
             spread: 0.0,
             seed: 0,
             batching: None,
@@ -310,7 +317,11 @@ impl Script {
     /// file's usual time beside a flag's batch.
     pub fn check(&self) -> Result<(), ScriptError> {
         let wrong = |key, message: String| Err(ScriptError::Value { key, message });
-        let spans = [("ttft", Some(self.ttft)), ("itl", Some(self.itl))];
+        let spans = [
+            ("ttft", Some(self.ttft)),
+            ("itl", Some(self.itl)),
+            ("cold-delay", Some(self.cold_delay)),
+        ];
         let lasting = self
             .faults
             .iter()
@@ -334,6 +345,7 @@ impl Script {
         let timed = [
             ("ttft", self.ttft != usual.ttft),
             ("itl", self.itl != usual.itl),
+            ("cold-delay", self.cold_delay != usual.cold_delay),
             ("spread", self.spread != usual.spread),
             ("max-concurrency", self.max_concurrency.is_some()),
         ];

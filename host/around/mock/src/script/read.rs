@@ -29,6 +29,8 @@ fn script(t: &mut Reader<'_, '_>) -> Script {
     Script {
         ttft: span(t, "ttft").unwrap_or(usual.ttft),
         itl: span(t, "itl").unwrap_or(usual.itl),
+        cold_requests: number(t, "cold-requests", 0..=u32::MAX).unwrap_or(usual.cold_requests),
+        cold_delay: span(t, "cold-delay").unwrap_or(usual.cold_delay),
         spread: spread(t).unwrap_or(usual.spread),
         seed: number(t, "seed", 0..=u32::MAX).map_or(usual.seed, u64::from),
         batching: batching(t),
