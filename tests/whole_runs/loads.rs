@@ -7,6 +7,7 @@ use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 use result::finding::{Id, Verdict};
 use result::summary::Treatment;
+use result::summary::cold::Shown;
 use runs::folder::RunFolder;
 
 use super::{assert_close, base};
@@ -344,4 +345,80 @@ async fn a_dataset_that_alters_nothing_is_silent() {
     let ran = base().run().await;
     assert_eq!(ran.summary.dataset, None);
     assert!(!ran.folder().join("dataset.json").exists());
+}
+
+/// Eight users, whose requests and waits vary from seed to seed.
+fn users(requests: u32, seed: u64, more: &str) -> Trial {
+    base().with(&format!(
+        "load.requests = {requests}\nload.seed = {seed}\nload.concurrency = 8\n{more}"
+    ))
+}
+
+/// The first eight requests come while the engine compiles for 40 s.
+const COMPILES: &str = "ttft = '900ms'\nspread = 0.2\ncold-requests = 8\ncold-delay = '40s'\n";
+
+#[tokio::test(start_paused = true)]
+async fn a_first_wave_that_waits_for_compiles_is_found() {
+    for seed in 0..100 {
+        let script = format!("{COMPILES}seed = {seed}");
+        let ran = users(48, seed, "").against(&script).run().await;
+        ran.ended.as_ref().unwrap();
+        let cold = ran.summary.cold_start.as_ref().expect("it is found");
+        assert_eq!(cold.shown, Shown::FirstWave);
+        assert_eq!((cold.requests, cold.first, cold.last), (8, 0, 7));
+        assert!(cold.wait_without_ms < 2000.0 && cold.wait_ms > 5000.0);
+        assert!(found(&ran, Id::ColdStart));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_ready_has_no_cold_start() {
+    let mut alarms = 0;
+    for seed in 0..100 {
+        let script = format!("ttft = '900ms'\nspread = 0.2\nseed = {seed}");
+        let ran = users(48, seed, "").against(&script).run().await;
+        ran.ended.as_ref().unwrap();
+        alarms += u32::from(found(&ran, Id::ColdStart));
+    }
+    assert!(alarms <= 1, "{alarms} of 100");
+}
+
+/// The first wave of the warm-up meets the compiles, the second one differs from it, and the third
+/// one does not differ from the second.
+#[tokio::test(start_paused = true)]
+async fn a_warm_up_goes_on_until_the_engine_is_stable() {
+    let script = COMPILES.replace("0.2", "0");
+    let until_stable = "load.warming = 'until-stable'";
+    let ran = users(48, 1, until_stable).against(&script).run().await;
+    ran.ended.as_ref().unwrap();
+    let warmup = ran.summary.warmup.expect("it was asked for");
+    assert_eq!((warmup.waves, warmup.stable), (3, true));
+    assert_eq!(ran.warmup().count(), 24);
+    assert!(!found(&ran, Id::ColdStart) && !found(&ran, Id::WarmupUnstable));
+    // Eight are in flight in each wave, and the next one begins when all have ended.
+    let mut sent: Vec<Nanos> = ran.warmup().filter_map(|exchange| exchange.sent).collect();
+    sent.dedup();
+    assert_eq!(sent.len(), 3);
+    let prompts: BTreeSet<&str> = (ran.exchanges.iter())
+        .map(|exchange| exchange.sample.request_digest.as_str())
+        .collect();
+    assert_eq!(prompts.len(), 72, "no prompt of the warm-up is measured");
+
+    let limited = format!("{until_stable}\nload.warmup-limit = '30s'");
+    let ran = users(48, 1, &limited).against(&script).run().await;
+    assert_eq!(ran.warmup().count(), 8);
+    assert!(found(&ran, Id::WarmupUnstable) && !found(&ran, Id::ColdStart));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_up_like_the_load_has_its_requests_in_flight_or_its_rate() {
+    let like_load = "load.warming = 'like-load'";
+    let closed = users(48, 1, like_load).run().await;
+    assert_eq!(closed.warmup().count(), 8);
+    assert_eq!(closed.summary.warmup, None);
+    let open = base().with(like_load).run().await;
+    let sent: Vec<Nanos> = open.warmup().filter_map(|exchange| exchange.sent).collect();
+    assert_eq!(sent.len(), 50, "ten a second for five seconds");
+    let (first, last) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+    assert_eq!(last.since(*first), Nanos(4_900_000_000));
 }

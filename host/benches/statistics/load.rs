@@ -55,6 +55,7 @@ fn run() -> Run {
         even_rate: false,
         max_in_flight: None,
         planned: None,
+        warmup_wave: None,
         streamed: true,
         ignore_eos: false,
         percentiles: vec![50.0, 99.0],

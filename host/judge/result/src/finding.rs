@@ -145,6 +145,8 @@ model::words! {
         DeviceGaps = "device-gaps",
         /// The requests of the beginning met an engine that was not ready yet.
         ColdStart = "cold-start",
+        /// The warm-up ended before the engine was stable.
+        WarmupUnstable = "warmup-unstable",
         /// A figure drifted over the steady window.
         Drift = "drift",
         /// Throughput oscillated with a period.

@@ -6,8 +6,8 @@ use simulator::{Case, Load, REASONING, SHAREGPT, THOUSAND, Workload};
 
 use crate::finding::Id;
 use crate::metric;
-use crate::summary::fixture::facts;
 use crate::summary::cold::Shown;
+use crate::summary::fixture::facts;
 use crate::summary::{Bounds, ColdStart, Loop, RunFacts, SteadyState, Summary};
 use model::exchange::Exchange;
 
@@ -341,91 +341,6 @@ fn slow_steps_at_the_beginning_are_found() {
         for own in &found {
             assert!((own.times - 1.5).abs() < 0.15, "{own:?}");
             assert!(own.e2e_without_ms < own.e2e_ms, "{own:?}");
-        }
-    }
-}
-
-#[test]
-fn scan() {
-    use Load::{Closed, Open, Rate};
-    use simulator::{BIMODAL, CHAT, FIXED, REASONING, TEMPLATES, Workload};
-    let chat = Workload::of(CHAT[0], CHAT[1]);
-    let fixed = Workload::of(FIXED[0], FIXED[1]);
-    let free = "slots=1024,step=8ms,request=10us,prompt-token=10us,context=5ns,chunk=8192";
-    let many = "slots=256,step=10ms,request=50us,prompt-token=10us,chunk=8192";
-    let runs: u64 = std::env::var("RUNS").map_or(40, |runs| runs.parse().unwrap());
-    for (name, engine, workload, load, requests) in [
-        ("usual", "", chat, Closed(32), 600),
-        ("usual", "", chat, Closed(8), 600),
-        ("usual", "", chat, Closed(64), 1500),
-        ("usual", "", chat, Closed(200), 600),
-        ("fixed", "", fixed, Closed(32), 600),
-        ("fixed", "", fixed, Closed(64), 600),
-        ("usual", "", chat, Open(0.5), 600),
-        ("usual", "", chat, Open(0.7), 1500),
-        ("usual", "", chat, Open(0.85), 600),
-        ("usual", "", chat, Open(0.95), 600),
-        ("usual", "", chat, Open(0.95), 1500),
-        ("usual", "", chat, Open(1.2), 600),
-        ("usual", "", chat, Load::Gamma { share: 0.7, shape: 0.25 }, 600),
-        ("usual", "", chat, Load::Gamma { share: 0.9, shape: 0.25 }, 1500),
-        ("usual", "", chat, Load::AtOnce, 600),
-        ("shared", "", SHAREGPT, Open(0.7), 600),
-        ("shared", "", SHAREGPT, Open(0.9), 1500),
-        ("shared", "", SHAREGPT, Closed(32), 600),
-        ("shared", "", SHAREGPT, Closed(64), 1500),
-        ("shared", free, SHAREGPT, Rate(50.0), 1500),
-        ("shared", free, SHAREGPT, Closed(256), 1500),
-        ("shared", "context=500ns", SHAREGPT, Open(0.85), 1500),
-        ("shared", "kv=12000", SHAREGPT, Open(0.85), 1500),
-        ("shared", "kv=12000", SHAREGPT, Closed(32), 600),
-        ("thinking", "", REASONING, Open(0.6), 600),
-        ("thinking", many, REASONING, Open(0.85), 600),
-        ("thinking", many, REASONING, Closed(256), 1500),
-        ("thinking", free, REASONING, Rate(10.0), 600),
-        ("long", "", THOUSAND, Open(0.85), 600),
-        ("long", "", THOUSAND, Closed(64), 600),
-        ("long", free, THOUSAND, Rate(20.0), 600),
-        ("long", free, THOUSAND, Closed(128), 1000),
-        ("mixed", "", BIMODAL, Open(0.85), 1500),
-        ("mixed", "", BIMODAL, Closed(16), 600),
-        ("mixed", "chunk=256", BIMODAL, Open(0.85), 1500),
-        ("templates", "", TEMPLATES, Open(0.85), 1500),
-        ("templates", "", TEMPLATES, Closed(32), 600),
-        ("slowjitter", "jitter=0.1,correlation=0.99", chat, Closed(32), 1500),
-    ] {
-        let case = Case::of(name, engine.parse().unwrap(), workload, load, requests);
-        let facts = facts_of(&case);
-        let (mut wave, mut steps, mut whole) = (0, 0, 0);
-        let mut example = None;
-        for run in 0..runs {
-            let exchanges = case.exchanges(run, run);
-            match Summary::of(&facts, &exchanges).cold_start {
-                Some(own) if own.shown == Shown::FirstWave => {
-                    wave += 1;
-                    example = Some(own);
-                }
-                Some(own) => {
-                    steps += 1;
-                    example = Some(own);
-                }
-                None => {}
-            }
-            let mut facts = facts_of(&case);
-            facts.run.streamed = false;
-            if run < 40 && Summary::of(&facts, &exchanges).cold_start.is_some() {
-                whole += 1;
-            }
-        }
-        println!("{name} {load:?} {requests}: wave {wave} steps {steps} of {runs}; whole {whole} {example:?}");
-    }
-    for part in [0.05, 0.1, 0.2, 0.25] {
-        for share in [0.2, 0.5, 1.0] {
-            for (load, requests) in [(Closed(32), 600), (Closed(32), 1500), (Closed(8), 600)] {
-                let case = Case::usual(load, requests);
-                let found = cold(&case, 20, |at, length| share * at.min(part * length));
-                println!("{load:?} {requests} {share} slower for {part}: {} of 20 {:?}", found.len(), found.first().map(|own| (own.times, own.requests, own.shown)));
-            }
         }
     }
 }

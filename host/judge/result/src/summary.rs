@@ -60,6 +60,7 @@ mod survey;
 pub mod telemetry;
 mod tokens;
 mod unjudged;
+pub mod warmup;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -97,6 +98,7 @@ pub use survey::Survey;
 pub use telemetry::Cost;
 pub use tokens::{Comparison, Counted, LeftOut, Tokens};
 pub use unjudged::{SilentScorer, Unjudged};
+pub use warmup::Warmup;
 
 use crate::finding::{Finding, Verdict};
 use crate::threshold::Checked;
@@ -145,6 +147,9 @@ pub struct Summary {
     /// The run's figures while requests in flight were steady; absent if nothing was in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
+    /// The warm-up that was to go on until the engine was stable; absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<Warmup>,
     /// The cold start of the run, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start: Option<ColdStart>,

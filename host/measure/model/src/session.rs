@@ -34,6 +34,19 @@ crate::words! {
 }
 
 crate::words! {
+    /// The requests that are sent before the measurement.
+    pub enum Warming {
+        /// A number of requests, all at once, or as many as the cap lets through.
+        Requests = "requests",
+        /// As many as the measurement has in flight, at its pace.
+        LikeLoad = "like-load",
+        /// Waves of these until the last two do not differ.
+        UntilStable = "until-stable",
+    }
+    default Requests
+}
+
+crate::words! {
     /// The treatment of the server's prefix cache, which may hold prompts of earlier runs.
     pub enum Cache {
         /// It is left as it is.

@@ -1,6 +1,7 @@
 //! `[load]` as written: how many requests, and when.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::comparability::Fate::{Must, Silent};
 use crate::comparability::Kind;
@@ -9,7 +10,7 @@ use crate::key::{heading::LOAD, plan};
 use crate::table::table;
 use model::arrival::{Shape, ThinkSpread};
 use model::duration::Span;
-use model::session::{Cache, Users};
+use model::session::{Cache, Users, Warming};
 use reader::{Located, Place, Size};
 
 table! {
@@ -88,6 +89,22 @@ table! {
             .flag("warmup-requests", "N", LOAD)
             .alias("num-warmups")
             .theirs(&["num-warmups", "warmup-requests"]);
+        /// Way to warm the engine up.
+        ///
+        /// A few requests leave an engine cold that compiles, captures graphs or fills caches when
+        /// the load comes. `like-load` sends as many as the measurement has in flight; at a rate
+        /// without a cap, those of five seconds; else at most 1000. `until-stable` repeats that
+        /// until every request of the last two waves was answered, the medians of TTFT and TPOT
+        /// differ by at most a tenth or a millisecond, and the longest TTFT of neither is more than
+        /// twice the other's, or 100 ms more: ten waves at most. A wave has at most 10,000
+        /// requests, and `warmup` counts for `requests` alone.
+        warming: Maybe<Warming> = Warming::default() => plan("load.warming", Must(Kind::Load))
+            .flag("warmup", "HOW", LOAD)
+            .conflicts("warmup-requests");
+        /// Longest time for a warmup that goes on until the engine is stable, such as 5m; no wave
+        /// begins after it.
+        warmup_limit: Maybe<Span> = Span(WARMUP_LIMIT) => plan("load.warmup-limit", Silent)
+            .flag("warmup-limit", "TIME", LOAD);
         /// Way to keep prompts of earlier runs in the server's prefix cache from helping this one.
         ///
         /// An earlier run with the same prompts, or one that was stopped, leaves them in the cache.
@@ -112,6 +129,9 @@ table! {
 
 /// Bytes that the sessions under way may take, unless the scenario says otherwise.
 pub const SESSION_MEMORY: u64 = 4 << 30;
+
+/// The time after which no wave of a warmup begins, unless the scenario says otherwise.
+pub const WARMUP_LIMIT: Duration = Duration::from_secs(300);
 
 /// Description of a rate in messages.
 const RATE: &str = "a number of requests per second";

@@ -17,7 +17,7 @@ use model::connection::{Reuse, Timeouts};
 use model::connection::{Timestamps, Version};
 use model::plugin::Kind;
 use model::plugin::Limits;
-use model::session::Users;
+use model::session::{Users, Warming};
 use model::units::Nanos;
 use result::metric::Objective;
 use result::prefix::PAGE;
@@ -234,6 +234,11 @@ impl PlannedTokenizer {
     }
 }
 
+/// The most waves of a warm-up.
+const WARMUP_WAVES: u32 = 10;
+/// The most requests of a wave, so that those of all waves can lie in memory together.
+const WAVE: u32 = 10_000;
+
 /// The number of requests, and when they are due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -260,8 +265,14 @@ pub struct Load {
     /// The text of `salted`. It is made when the run begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<Salt>,
-    /// Requests before the measurement.
+    /// Requests before the measurement: of each wave, if there are several.
     pub warmup: u32,
+    /// The way in which they are sent.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub warming: Warming,
+    /// The time after which no wave begins, in nanoseconds; absent if there is but one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_limit: Option<Nanos>,
     /// Random seed.
     pub seed: u64,
 }
@@ -362,6 +373,34 @@ impl Load {
             }
             _ => self.max_in_flight,
         }
+    }
+
+    /// Returns how many requests are drawn for the warm-up: those of all waves that there may be.
+    pub fn warmup_requests(&self) -> u32 {
+        match self.warming {
+            Warming::UntilStable => self.warmup.saturating_mul(WARMUP_WAVES),
+            Warming::Requests | Warming::LikeLoad => self.warmup,
+        }
+    }
+
+    /// Returns how many requests a wave of a warm-up has that looks like this load: as many as may
+    /// be in flight; at a rate, those of five seconds; else what comes at once.
+    pub fn wave(&self) -> u32 {
+        const SECONDS: f64 = 5.0;
+        const AT_ONCE: u64 = 1000;
+        let wanted = match (self.slots(), self.warmup_rate()) {
+            (Some(slots), _) => u64::from(slots),
+            (None, Some(rate)) => (rate * SECONDS).ceil() as u64,
+            (None, None) => self.roots().unwrap_or(AT_ONCE).min(AT_ONCE),
+        };
+        u32::try_from(wanted).unwrap_or(WAVE).clamp(1, WAVE)
+    }
+
+    /// Returns the requests per second at which a warm-up that looks like this load is sent, if
+    /// it has a rate and no cap holds it.
+    pub fn warmup_rate(&self) -> Option<f64> {
+        let rate = self.arrival.peak_rate();
+        rate.filter(|rate| rate.is_finite() && *rate > 0.0 && self.slots().is_none())
     }
 
     /// Returns how many requests are measured at most, if that is known beforehand.

@@ -12,7 +12,7 @@ use model::adapter::Assignment;
 use model::arrival::{Shape, ThinkSpread};
 use model::connection::{Reuse, Timestamps, Version};
 use model::duration::Span;
-use model::session::{AfterFailure, Cache, History, Users};
+use model::session::{AfterFailure, Cache, History, Users, Warming};
 use model::temperature::Temperature;
 use model::words::{self, Word};
 use reader::words::list;
@@ -307,6 +307,7 @@ words!(
     Cache,
     History,
     Users,
+    Warming,
     Reuse,
     Shape,
     ThinkSpread,

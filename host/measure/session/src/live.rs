@@ -36,10 +36,11 @@ use load::pace::Signal;
 use load::vitals::{Vitals, Watched};
 use model::arrival::Trace;
 use model::clock::Clock;
-use model::exchange::Exchange;
+use model::exchange::{Exchange, Phase as Part};
 use model::timings::Timings;
 use model::units::Nanos;
 use plugins::dataset::Remark;
+use result::summary::warmup::{Warmup, Waves};
 use result::summary::{Client, Server};
 use runs::record::Written;
 use scenario::plan::Plan;
@@ -76,6 +77,8 @@ pub struct Live {
     over_since: AtomicU64,
     given_out: Alone,
     totals: Mutex<Totals>,
+    /// The requests of the warm-up that are on record.
+    waves: Mutex<Waves>,
     begun: OnceLock<Begun>,
     onlookers: Mutex<Vec<Watched>>,
     agents: OnceLock<Arc<dyn Agents>>,
@@ -210,7 +213,16 @@ impl Live {
             .begun
             .get()
             .is_none_or(|begun| begun.plan.request.stream);
+        if exchange.phase == Part::Warmup {
+            lock(&self.waves).add(exchange, streamed);
+        }
         lock(&self.totals).enter(exchange, streamed);
+    }
+
+    /// How many requests of the warm-up are on record, and what they show as waves of so many.
+    pub(crate) fn warmed_up(&self, size: u64) -> (usize, Warmup) {
+        let waves = lock(&self.waves);
+        (waves.ended(), waves.judge(size))
     }
 
     /// The instant that onlookers see: the present until the run is over.

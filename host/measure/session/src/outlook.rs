@@ -168,7 +168,7 @@ impl<'r> Looking<'r> {
     }
 
     fn warm_up(&mut self) -> Result<(), OutlookError> {
-        let wanted = self.plan.load.warmup;
+        let wanted = self.plan.load.warmup_requests();
         for (index, sample) in (0..).zip(spares(self.drawing.samples(), wanted, || false)?) {
             let pending = PendingRequest::alone(index, Phase::Warmup, sample);
             let request = self.write(pending, None);

@@ -89,7 +89,7 @@ impl Preparation {
     /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
         let signal = self.group.signal();
-        let samples = spares(&mut self.samples, self.plan.load.warmup, || {
+        let samples = spares(&mut self.samples, self.plan.load.warmup_requests(), || {
             signal.is_stopped()
         })?;
         let numbered = (0..).zip(samples);

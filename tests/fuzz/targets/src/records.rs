@@ -34,6 +34,7 @@ fn facts(streamed: bool) -> RunFacts {
         even_rate: false,
         max_in_flight: None,
         planned: None,
+        warmup_wave: None,
         streamed,
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],

@@ -1,4 +1,5 @@
-//! The rule on a cold start: did the requests of the beginning meet an engine that was not ready?
+//! Rules on the beginning of a run: did its requests meet an engine that was not ready, and did the
+//! warm-up go on until it was?
 
 use super::{Finding, Id, Severity};
 use crate::summary::Summary;
@@ -51,6 +52,26 @@ pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
             "{what}; mean {figure} is {with:.2} ms, and {without:.2} ms without these requests"
         ),
         why: "an engine that still compiles, captures graphs or fills its caches is slower than it is for everybody who comes later, and how much that changes the figures depends on the length of the run".into(),
-        advice: "warm up with as many requests in flight as the measurement has, and of lengths like its own, until the engine no longer changes".into(),
+        advice: "warm up with as many requests in flight as the measurement has, and of lengths like its own, until the engine no longer changes: `--warmup until-stable`".into(),
+    })
+}
+
+pub(super) fn warmup_unstable(summary: &Summary) -> Option<Finding> {
+    let warmup = summary.warmup.filter(|warmup| !warmup.stable)?;
+    let waves = warmup.waves;
+    let seen = match waves {
+        0 | 1 => format!(
+            "the warmup had {waves} waves of requests, and two are needed to see whether the engine still changes"
+        ),
+        _ => format!(
+            "the warmup had {waves} waves of requests, and the last two still differ, or had failures"
+        ),
+    };
+    Some(Finding {
+        id: Id::WarmupUnstable,
+        severity: Severity::Note,
+        seen,
+        why: "the measurement may have begun while the engine still compiled or filled its caches".into(),
+        advice: "raise `load.warmup-limit`, give the dataset more prompts, or look at the engine's log for what changes from wave to wave".into(),
     })
 }

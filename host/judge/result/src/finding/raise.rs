@@ -1,7 +1,8 @@
 //! Raises the findings of a run: every rule, and the order of what they find.
 
 use super::{
-    Finding, cache, client, cold, course, devices, fleet, input, load, rules, server, tokens, vitals,
+    Finding, cache, client, cold, course, devices, fleet, input, load, rules, server, tokens,
+    vitals,
 };
 use crate::summary::Summary;
 
@@ -58,6 +59,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     devices::power_capped,
     devices::gaps,
     cold::cold_start,
+    cold::warmup_unstable,
     course::drift,
     course::swing,
     course::not_steady,

@@ -50,6 +50,9 @@ pub struct Run {
     /// The cap on requests in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_in_flight: Option<u64>,
+    /// Requests of each wave of the warm-up, if it goes on until the engine is stable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_wave: Option<u64>,
     /// Number of requests that the plan has for the measurement, if it sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<u64>,

@@ -23,6 +23,7 @@ pub(crate) fn facts() -> RunFacts {
         even_rate: false,
         max_in_flight: None,
         planned: None,
+        warmup_wave: None,
         streamed: true,
         ignore_eos: false,
         percentiles: vec![90.0, 99.0],

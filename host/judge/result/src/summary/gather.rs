@@ -18,7 +18,7 @@ use super::telemetry::{self, Answered};
 use super::tokens::TokenSums;
 use super::{
     Concurrency, Cost, Distribution, HEADLINE, Requests, Run, RunFacts, Summary, Throughput,
-    WithFailures, cold, groups, scores, sessions,
+    WithFailures, cold, groups, scores, sessions, warmup,
 };
 use crate::figure::{Figure, Statistic, mirrored};
 use crate::finding::Verdict;
@@ -55,6 +55,7 @@ pub(crate) struct Gather<'a> {
     judged: Option<Judged>,
     steady: Option<Result<Inside, SteadyState>>,
     cold: Option<cold::Gather>,
+    waves: warmup::Waves,
     /// Sessions; only of a run that has any.
     sessions: Option<sessions::Gather>,
     histories: Histories,
@@ -82,6 +83,7 @@ impl<'a> Gather<'a> {
             waiting: Waiting::of(&surveyed).filter(|_| facts.run.even_rate),
             judged: Judged::by(&facts.run.goodput),
             steady: steady.map(|found| found.map(|window| Inside::new(window, filled))),
+            waves: warmup::Waves::default(),
             cold: cold::Gather::new(&facts.run, &surveyed),
             sessions: surveyed.has_sessions.then(Default::default),
             histories: Histories::default(),
@@ -102,6 +104,9 @@ impl<'a> Gather<'a> {
     pub(crate) fn add(&mut self, exchange: &Exchange) {
         if exchange.phase == Phase::Warmup {
             self.requests.warmup += 1;
+            if self.facts.run.warmup_wave.is_some() {
+                self.waves.add(exchange, self.facts.run.streamed);
+            }
             return;
         }
         let retokenized = self.facts.retokenized.get(exchange.index);
@@ -380,6 +385,7 @@ impl<'a> Gather<'a> {
                 .map(|judged| judged.finish(requests.total - requests.cancelled, duration)),
             fleet: self.facts.fleet.clone(),
             steady_state,
+            warmup: run.warmup_wave.map(|size| self.waves.judge(size)),
             cold_start,
             client: self.facts.client.clone(),
             server: self.facts.server.clone(),

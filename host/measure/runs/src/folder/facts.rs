@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::assessment::{Assessment, Later};
 use model::plugin::Kind;
-use model::session::History;
+use model::session::{History, Warming};
 use result::summary::{Loop, Run, RunFacts, Used};
 use scenario::plan::Plan;
 
@@ -25,6 +25,8 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             request_rate: rate,
             even_rate: rate.is_some() && plan.load.arrival.is_even(),
             max_in_flight: plan.slots().map(|slots| slots as u64),
+            warmup_wave: (plan.load.warming == Warming::UntilStable)
+                .then_some(u64::from(plan.load.warmup)),
             planned: plan.held_requests(),
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,

@@ -78,6 +78,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     for (name, span) in [
         ("load.duration", &load.duration),
         ("load.think-time", &load.think_time),
+        ("load.warmup-limit", &load.warmup_limit),
         ("load.ramp.over", &load.ramp.over),
         ("timeouts.connect", &timeouts.connect),
         ("timeouts.first-token", &timeouts.first_token),

@@ -70,7 +70,7 @@ impl Questions {
         let plan = &self.plan;
         let samples = self.dataset.open(plan.load.seed, amount(&plan.load))?;
         let mut drawing = Drawing::new(samples, plan.requests().unwrap_or(u64::MAX));
-        spares(drawing.samples(), plan.load.warmup, || false)?;
+        spares(drawing.samples(), plan.load.warmup_requests(), || false)?;
         let mut gathering = Gathering::new(plan);
         let broken = |what: String| plan_broken(plan, &what);
         let mut ended = false;

@@ -46,7 +46,7 @@ pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
 }
 
 fn skip_spares(load: &Load, samples: &mut dataset::Samples) -> Result<(), PluginError> {
-    let mut left = load.warmup;
+    let mut left = load.warmup_requests();
     while left > 0 {
         let spares = samples.spare(left.min(BATCH))?.len() as u32;
         if spares == 0 {

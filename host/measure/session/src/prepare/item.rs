@@ -46,6 +46,12 @@ impl Item {
         self
     }
 
+    /// The number of its request.
+    pub fn index(&self) -> u64 {
+        let (Item::Ready { prepared, .. } | Item::Faulty { prepared, .. }) = self;
+        prepared.index
+    }
+
     /// The approximate memory that it takes.
     pub(super) fn bytes(&self) -> usize {
         let (Item::Ready { entry, .. } | Item::Faulty { entry, .. }) = self;

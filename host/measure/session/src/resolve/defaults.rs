@@ -9,7 +9,7 @@ use model::connection::Timeouts;
 use model::duration::Span;
 use model::file::PlannedFile;
 use model::plugin::Limits;
-use model::session::Cache;
+use model::session::{Cache, Warming};
 use model::units::Nanos;
 use reader::Located;
 use result::metric::Objective;
@@ -37,7 +37,7 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         (None, None, Some(sessions)) => Amount::Sessions(sessions.value),
         (None, None, None) => otherwise,
     };
-    Load {
+    let planned = Load {
         amount,
         arrival: arrival_of(load, amount, trace),
         max_in_flight: load.max_in_flight.as_ref().map(|said| narrow(said.value)),
@@ -46,7 +46,18 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
         salted: load.meant_cache() == Cache::Salt,
         salt: None,
         warmup: narrow(load.warmup()),
+        warming: load.warming(),
+        warmup_limit: None,
         seed: load.seed(),
+    };
+    match planned.warming {
+        Warming::Requests => planned,
+        Warming::LikeLoad | Warming::UntilStable => Load {
+            warmup: planned.wave(),
+            warmup_limit: (planned.warming == Warming::UntilStable)
+                .then(|| load.warmup_limit().0.into()),
+            ..planned
+        },
     }
 }
 

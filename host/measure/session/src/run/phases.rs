@@ -23,7 +23,7 @@ use model::clock::{Clock, date};
 use model::connection::Reuse;
 use model::exchange::{self, Class, Outcome};
 use model::frame::Framing;
-use model::session::Users;
+use model::session::{Users, Warming};
 use model::target::{Target, listed};
 use model::timings::Stage;
 use model::units::Nanos;
@@ -105,20 +105,7 @@ impl Phases<'_> {
         let mut key = 0;
         if !warmup.is_empty() {
             live.enter(Phase::WarmUp);
-            let mut items = warmup.into_iter();
-            let all_at_once = std::iter::repeat(Due::At(Nanos::ZERO));
-            let all_at_once = all_at_once.take(items.len());
-            let next = |_| items.next().map_or(Next::None, Next::Ready);
-            let mut none = Newsfeed::none();
-            let now = self.clock.now();
-            self.phase(
-                (now, None),
-                all_at_once,
-                (&mut none, next),
-                framing,
-                &mut key,
-            )
-            .await;
+            self.warm_up(warmup, framing, &mut key).await;
         }
         let gate = self.control.gate.as_ref();
         if let (Some(gate), Some(_)) = (gate, &server_control) {
@@ -178,6 +165,59 @@ impl Phases<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Sends the requests of the warm-up: all of them, or wave by wave until the engine is stable.
+    async fn warm_up(&self, items: Vec<Item>, framing: Framing, key: &mut u64) {
+        let load = &self.plan.load;
+        let repeats = load.warming == Warming::UntilStable;
+        // Those of a machine's slice are a part of each wave.
+        let size = u64::from(load.warmup.max(1));
+        let wave_of = |item: &Item| if repeats { item.index() / size } else { 0 };
+        let rate = match load.warming {
+            Warming::Requests => None,
+            Warming::LikeLoad | Warming::UntilStable => load.warmup_rate(),
+        };
+        let began = self.clock.now();
+        let (mut items, mut sent) = (items.into_iter().peekable(), 0);
+        while let Some(wave) = items.peek().map(&wave_of) {
+            let mut own = Vec::new();
+            while let Some(item) = items.next_if(|item| wave_of(item) == wave) {
+                own.push(item);
+            }
+            sent += own.len();
+            let due: Vec<Due> = (own.iter())
+                .map(|item| {
+                    let place = (item.index() % size) as f64;
+                    Due::At(rate.map_or(Nanos::ZERO, |rate| Nanos::from_secs_f64(place / rate)))
+                })
+                .collect();
+            let mut own = own.into_iter();
+            let next = |_| own.next().map_or(Next::None, Next::Ready);
+            let mut none = Newsfeed::none();
+            let now = self.clock.now();
+            self.phase(
+                (now, None),
+                due.into_iter(),
+                (&mut none, next),
+                framing,
+                key,
+            )
+            .await;
+            if !repeats || self.control.signal.is_stopped() {
+                return;
+            }
+            // Replies are on record a little after they have ended.
+            let mut seen = self.control.live.warmed_up(size);
+            while seen.0 < sent && !self.control.signal.is_stopped() {
+                self.rest(Nanos(1_000_000)).await;
+                seen = self.control.live.warmed_up(size);
+            }
+            let limit = load.warmup_limit.unwrap_or_default();
+            if seen.1.stable || self.clock.now().since(began) > limit {
+                return;
+            }
+        }
     }
 
     /// Returns when the measurement begins: now, or when it does for all that begin together.
