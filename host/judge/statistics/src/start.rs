@@ -108,8 +108,8 @@ mod tests {
     fn slices(seed: u64, slow: usize, factor: f64) -> Vec<Slice> {
         let mut random = Random::new(seed);
         let slice = |place: usize| {
-            // The engine fills over the first ten.
-            let batch = 20.0 * ((place + 1) as f64 / 10.0).min(1.0) + random.uniform();
+            // The engine fills over the first three.
+            let batch = 20.0 * ((place + 1) as f64 / 3.0).min(1.0) + random.uniform();
             let prompts = (random.uniform() * 10_000.0).round();
             let work = 50.0 * (0.010 + 0.000_2 * batch) + 0.000_02 * prompts;
             let noise = 1.0 + 0.02 * random.normal();

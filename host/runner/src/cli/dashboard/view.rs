@@ -53,7 +53,7 @@ impl Subject {
             name: plan.name.clone(),
             of: parts.join(" \u{b7} "),
             amount: progress::amount(plan),
-            warmup: plan.load.warmup,
+            warmup: plan.load.warmup_requests(),
             slots: plan.slots(),
         }
     }
