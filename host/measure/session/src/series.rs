@@ -250,7 +250,13 @@ impl Reader {
         let dial = dial.map_err(|error| error.to_string())?;
         let below = self.target.path(&self.question.path);
         let question = self.question.clone();
-        let request = http_request(&self.target, version, (&self.secrets, &[]), &below, question)?;
+        let request = http_request(
+            &self.target,
+            version,
+            (&self.secrets, &[]),
+            &below,
+            question,
+        )?;
         let request = request.ready(date);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
