@@ -194,6 +194,8 @@ fn a_backend_that_fails_on_one_reply_costs_that_exchange() {
         ("misbehave = 'memory'", "it asked for more memory than"),
         ("answer = 'frame-outside'", "an event names frame"),
         ("answer = 'large-state'", "65537 bytes of state"),
+        ("answer = 'send-outside'", "not over a WebSocket"),
+        ("answer = 'proceed-outside'", "not over a WebSocket"),
     ] {
         let backend = format!("call = 'decode', only-on = '!', {misdeed}");
         // Memory takes its time to be had where the machine is busy.

@@ -282,3 +282,25 @@ fn each_exchange_is_what_the_mock_engine_logged() {
         Outcome::Ok => panic!("it was refused"),
     }
 }
+
+/// A probe sees that a call has an end, and what was counted in it.
+#[test]
+fn a_probe_reads_a_call_to_its_end() {
+    let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
+    let flags = [
+        "--backend",
+        "triton-grpc",
+        "--model",
+        "m",
+        "--format",
+        "json",
+    ];
+    let probed = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0);
+    let probe: serde_json::Value = serde_json::from_str(&probed.stdout).unwrap();
+    let routes = probe["routes"].as_array().unwrap();
+    let path = "/inference.GRPCInferenceService/ModelStreamInfer";
+    let route = routes.iter().find(|route| route["path"] == path);
+    let shape = &route.unwrap_or_else(|| panic!("{probe}"))["shape"];
+    assert_eq!(shape["end-marker"], true, "{probe}");
+    assert_eq!(shape["usage"]["output-tokens"], 8, "{probe}");
+}

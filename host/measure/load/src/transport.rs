@@ -29,6 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use model::clock::Clock;
 use model::exchange;
+use model::frame;
 use model::units::Nanos;
 use poller::{Poller, Readiness};
 
@@ -274,7 +275,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     }
 
     /// Sends a request and reads the reply, or so much of its body: for questions that are not
-    /// measured.
+    /// measured. The body of a call of gRPC ends with its trailer fields, as its framing has them.
     ///
     /// # Errors
     /// What broke the connection, for people.
@@ -294,9 +295,16 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                 }
             }
 
-            fn trailers(&mut self, _: Nanos, fields: &HeaderMap) -> Result<(), String> {
+            fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
                 self.failed = failed_call(fields);
-                Ok(())
+                match fields.contains_key(GRPC_STATUS) {
+                    true => {
+                        let fields = visible(fields);
+                        let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
+                        self.take(at, &frame::trailers(fields))
+                    }
+                    false => Ok(()),
+                }
             }
         }
         let marks = Rc::default();

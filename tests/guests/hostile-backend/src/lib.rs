@@ -5,7 +5,9 @@
 use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
-use runner_plugin::{Output, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel};
+use runner_plugin::{
+    Outgoing, Output, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel,
+};
 use runner_plugin::{Settings, Speculation, Timings, log};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -100,6 +102,10 @@ enum Answer {
     Swell,
     /// A text that is not UTF-8.
     NoText,
+    /// A message to send, although there is no WebSocket.
+    SendOutside,
+    /// What is held can go, although there is no WebSocket.
+    ProceedOutside,
 }
 
 /// The misdeed before there is a configuration.
@@ -353,6 +359,10 @@ impl backend::GuestCodec for Codec {
                     add(index, steps(1024, vec![1; 1024]));
                 }
                 Some(Answer::Unread) => decoded.unread = 1,
+                Some(Answer::SendOutside) => {
+                    add(index, Meaning::Send(Outgoing::binary(Vec::new())));
+                }
+                Some(Answer::ProceedOutside) => add(index, Meaning::Proceed),
                 _ => {}
             }
             let mut add = |what| {
