@@ -61,6 +61,7 @@ pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
 mod tests {
     use super::*;
     use devices::{Device, Facts, Failed, Head, Reading, Sample};
+    use model::units::Nanos;
 
     fn entries() -> Vec<Entry> {
         let head = Entry::Head(Head {

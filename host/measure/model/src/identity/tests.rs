@@ -83,7 +83,7 @@ fn no_two_requests_of_any_phase_or_process_have_an_id_in_common() {
     for form in Form::ALL {
         let mut seen = HashSet::new();
         let ids = RequestIds {
-            form: *form,
+            form,
             ..everything()
         };
         for process in 0..4 {
