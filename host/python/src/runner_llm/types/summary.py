@@ -77,6 +77,7 @@ Id = Literal[
     "throttled",
     "clock-step",
     "decode-behind",
+    "spans-lost",
     "held-back",
     "sessions-waited",
     "shared-machine",
@@ -94,9 +95,14 @@ Id = Literal[
     "cache-differs",
     "cache-not-reported",
     "preempted",
+    "server-queue",
+    "admission-throttled",
+    "server-gaps",
     "device-throttled",
     "device-power-capped",
     "device-gaps",
+    "cold-start",
+    "warmup-unstable",
     "drift",
     "swing",
     "not-steady",
@@ -141,6 +147,7 @@ Id = Literal[
 - `throttled`: A CPU quota kept this process from running.
 - `clock-step`: The system clock was stepped during the measurement.
 - `decode-behind`: Replies were decoded long after they were read.
+- `spans-lost`: A collector of traces did not take all spans.
 - `held-back`: Replies were not read for a time, because decoding or recording was behind.
 - `sessions-waited`: Sessions began late, because those under way took all the memory that they may
   take.
@@ -163,9 +170,14 @@ Id = Literal[
 - `cache-not-reported`: The server did not report what it found in its prefix cache, although the
   scenario requested it.
 - `preempted`: The server put requests back that it had begun.
+- `server-queue`: Requests waited in the server's queue.
+- `admission-throttled`: The server's limit on running requests made others wait.
+- `server-gaps`: The server's series have gaps.
 - `device-throttled`: Heat or the power supply kept a device's clock down.
 - `device-power-capped`: The limit on a device's power kept its clock down.
 - `device-gaps`: The telemetry of a device has gaps.
+- `cold-start`: The requests of the beginning met an engine that was not ready yet.
+- `warmup-unstable`: The warm-up ended before the engine was stable.
 - `drift`: A figure drifted over the steady window.
 - `swing`: Throughput oscillated with a period.
 - `not-steady`: There is no steady state.
@@ -213,6 +225,16 @@ Treatment = Literal[
 - `truncated`: Cut it short.
 - `repaired`: Changed something in it that was wrong.
 - `repeated`: Used it again, because there was not enough.
+"""
+
+Shown = Literal[
+    "first-wave",
+    "first-steps",
+]
+"""The part of a run's beginning that shows a cold start.
+
+- `first-wave`: Requests of the first wave waited longer than an engine that is ready explains.
+- `first-steps`: The engine's steps took longer than the same work took later.
 """
 
 EnergyFrom = Literal[
@@ -270,6 +292,8 @@ class Run:
     """True if the rate is the same from the first request to the last."""
     max_in_flight: int | None
     """The cap on requests in flight."""
+    warmup_wave: int | None
+    """Requests of each wave of the warm-up, if it goes on until the engine is stable."""
     planned: int | None
     """Number of requests that the plan has for the measurement, if it sets one."""
     streamed: bool
@@ -293,6 +317,10 @@ class Run:
     first_due: int | None
     """Time from the start of the measurement until its first request was due; some arrivals start
     late.
+    """
+    time_slice: int | None
+    """The requested length of the time slices that figures are also given by; absent if they were
+    not requested.
     """
     goodput: list[Objective]
     """The objectives that a request must meet to count as good."""
@@ -327,6 +355,7 @@ class Run:
             request_rate=value.get("request-rate"),
             even_rate=value.get("even-rate", False),
             max_in_flight=value.get("max-in-flight"),
+            warmup_wave=value.get("warmup-wave"),
             planned=value.get("planned"),
             streamed=value["streamed"],
             ignore_eos=value["ignore-eos"],
@@ -334,6 +363,7 @@ class Run:
             failures_as_infinite=value.get("failures-as-infinite", False),
             measure_start=value.get("measure-start"),
             first_due=value.get("first-due"),
+            time_slice=value.get("time-slice"),
             goodput=[Objective.from_json(item) for item in value.get("goodput", [])],
             thresholds=list(value.get("thresholds", [])),
             tokenizer=optional(Tokenizer.from_json, value.get("tokenizer")),
@@ -1617,6 +1647,89 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class TimeSlices:
+    """The run's figures by time slice."""
+
+    length_s: float
+    """Seconds of a slice; the last one may be shorter."""
+    requested_s: float | None
+    """The seconds that were requested; absent if a slice has that length. There are at most 1000
+    slices: where the requested length needs more, a slice takes the smallest multiple of it that
+    does not.
+    """
+    slices: list[TimeSlice]
+    """The slices in order, without gaps."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TimeSlices:
+        """Reads it from parsed JSON."""
+        return cls(
+            length_s=value["length-s"],
+            requested_s=value.get("requested-s"),
+            slices=[TimeSlice.from_json(item) for item in value["slices"]],
+        )
+
+
+@dataclass(frozen=True)
+class TimeSlice:
+    """A time slice. Requests that have no record, because the run was stopped or an agent was lost,
+    are in none.
+    """
+
+    from_s: float
+    """Seconds from the start of the measurement to its beginning."""
+    to_s: float
+    """Seconds from the start of the measurement to its end."""
+    due: int
+    """Requests that were due in it."""
+    sent: int
+    """Requests that were sent in it."""
+    successful: int
+    """Requests whose answer was complete in it."""
+    failed: int
+    """Requests that failed in it; those without an end count when they were due."""
+    cancelled: int | None
+    """Requests that the client cancelled on purpose in it, likewise."""
+    mean_in_flight: float
+    """Mean number of requests in flight, including those that fail."""
+    requests_per_s: float
+    """Answers that were complete in it, per second."""
+    output_tokens: int | None
+    """Output tokens of answered requests that came in it; absent if the run does not show when
+    tokens came.
+    """
+    output_tokens_per_s: float | None
+    """The same per second."""
+    mean_itl_ms: float | None
+    """Mean of the gaps of answered requests that ended in it, as `itl` defines them, in
+    milliseconds; absent if none did.
+    """
+    metrics: dict[str, Distribution]
+    """TTFT and E2E latency of answered requests that were sent in it, and TPOT of those that ended
+    in it, by name. One without a sample is absent.
+    """
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> TimeSlice:
+        """Reads it from parsed JSON."""
+        return cls(
+            from_s=value["from-s"],
+            to_s=value["to-s"],
+            due=value["due"],
+            sent=value["sent"],
+            successful=value["successful"],
+            failed=value["failed"],
+            cancelled=value.get("cancelled"),
+            mean_in_flight=value["mean-in-flight"],
+            requests_per_s=value["requests-per-s"],
+            output_tokens=value.get("output-tokens"),
+            output_tokens_per_s=value.get("output-tokens-per-s"),
+            mean_itl_ms=value.get("mean-itl-ms"),
+            metrics={key: Distribution.from_json(item) for key, item in value["metrics"].items()},
+        )
+
+
+@dataclass(frozen=True)
 class Goodput:
     """The number of requests that met the run's objectives."""
 
@@ -1795,6 +1908,78 @@ class Swing:
 
 
 @dataclass(frozen=True)
+class Warmup:
+    """The warm-up of a run that was to go on until the engine was stable."""
+
+    waves: int
+    """The number of waves."""
+    stable: bool
+    """True if the last two did not differ."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Warmup:
+        """Reads it from parsed JSON."""
+        return cls(
+            waves=value["waves"],
+            stable=value["stable"],
+        )
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """A cold start, and what the run's figures are without its requests."""
+
+    shown: Shown
+    """What shows it."""
+    requests: int
+    """Number of answered requests that met it."""
+    first: int
+    """The lowest index among them."""
+    last: int
+    """The highest index among them."""
+    until_s: float
+    """Seconds from the start of the measurement until it was over: until the last first token of
+    these requests, or until steps took their later time.
+    """
+    times: float
+    """Of a first wave, the longest wait among them divided by the longest later wait; of first
+    steps, the time of a step divided by what the same work took later.
+    """
+    longest_wait_ms: float
+    """The longest wait of these requests from sending to first token, in milliseconds; to the end
+    of the answer where replies are not streamed.
+    """
+    longest_later_wait_ms: float
+    """The longest wait of the requests after it, in milliseconds."""
+    wait_ms: float
+    """The mean wait over the run, in milliseconds."""
+    wait_without_ms: float
+    """The mean wait without these requests, in milliseconds."""
+    e2e_ms: float
+    """The mean E2E latency over the run, in milliseconds."""
+    e2e_without_ms: float
+    """The mean E2E latency without these requests, in milliseconds."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ColdStart:
+        """Reads it from parsed JSON."""
+        return cls(
+            shown=value["shown"],
+            requests=value["requests"],
+            first=value["first"],
+            last=value["last"],
+            until_s=value["until-s"],
+            times=value["times"],
+            longest_wait_ms=value["longest-wait-ms"],
+            longest_later_wait_ms=value["longest-later-wait-ms"],
+            wait_ms=value["wait-ms"],
+            wait_without_ms=value["wait-without-ms"],
+            e2e_ms=value["e2e-ms"],
+            e2e_without_ms=value["e2e-without-ms"],
+        )
+
+
+@dataclass(frozen=True)
 class Fleet:
     """The processes of a fleet."""
 
@@ -1936,6 +2121,8 @@ class Client:
     """Memory of the sessions under way; absent if no request depended on another."""
     plugin_overruns: dict[str, Overruns]
     """Calls to plugins during the load that were stopped because they ran too long, by plugin."""
+    spans: Spans | None
+    """The spans that were sent to a collector; absent if none were to be."""
     machine: Machine | None
     """The whole machine; absent if the system does not report it."""
 
@@ -1954,6 +2141,7 @@ class Client:
             backlog=optional(Backlog2.from_json, value.get("backlog")),
             sessions=optional(SessionMemory.from_json, value.get("sessions")),
             plugin_overruns={key: Overruns.from_json(item) for key, item in value.get("plugin-overruns", {}).items()},
+            spans=optional(Spans.from_json, value.get("spans")),
             machine=optional(Machine.from_json, value.get("machine")),
         )
 
@@ -2082,6 +2270,29 @@ class Overruns:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """The spans of requests and sessions, on their way to a collector of traces. Of several load
+    generators, all together.
+    """
+
+    sent: int
+    """Spans that the collector took."""
+    lost: int
+    """Spans that it did not take, or that had no room while it was slow."""
+    error: str | None
+    """The first reason why something was lost, spans or metrics."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Spans:
+        """Reads it from parsed JSON."""
+        return cls(
+            sent=value["sent"],
+            lost=value["lost"],
+            error=value.get("error"),
+        )
+
+
+@dataclass(frozen=True)
 class Machine:
     """Processor use of the machine. Shares are of all its cores."""
 
@@ -2146,6 +2357,130 @@ class TargetMetrics:
             after=optional(dict, value.get("after")),
             during=dict(value.get("during", {})),
             lost=value.get("lost"),
+        )
+
+
+@dataclass(frozen=True)
+class ServerSeries:
+    """The server's own series over the measurement."""
+
+    every_s: float
+    """Seconds from one page to the next."""
+    pages: int
+    """Pages that were read during the measurement, of all targets."""
+    covered: float
+    """Share of the measurement that lies between pages, of the target that has least."""
+    series: int
+    """The number of series that the pages have."""
+    longest_page_ms: float
+    """The longest time that a page took, in milliseconds."""
+    failed: int | None
+    """Pages that did not come; absent if all came."""
+    last_error: str | None
+    """The error of the last of these."""
+    left_out: int | None
+    """Lines of a page that were not kept because there are too many or their labels are too long.
+    """
+    figures: dict[str, Figure]
+    """The figures that all targets report. One that a target does not report is absent."""
+    queues: list[Queue]
+    """The queue in front of each target's scheduler, of those that report one."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ServerSeries:
+        """Reads it from parsed JSON."""
+        return cls(
+            every_s=value["every-s"],
+            pages=value["pages"],
+            covered=value["covered"],
+            series=value["series"],
+            longest_page_ms=value["longest-page-ms"],
+            failed=value.get("failed"),
+            last_error=value.get("last-error"),
+            left_out=value.get("left-out"),
+            figures={key: Figure.from_json(item) for key, item in value.get("figures", {}).items()},
+            queues=[Queue.from_json(item) for item in value.get("queues", [])],
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of a server's figures over an interval. Levels have a mean and extremes, counts a total
+    and a rate, shares a mean, times a mean and percentiles.
+    """
+
+    metrics: list[str]
+    """The server's own metrics that it is made of."""
+    mean: float | None
+    """The mean over time; of times, over what was observed; of shares, the share of the whole."""
+    min: float | None
+    """The smallest value on a page."""
+    max: float | None
+    """The largest value on a page."""
+    total: float | None
+    """What a counter grew by, or how many observations there are. Where a page lies beyond an end
+    of the interval, the growth up to it is shared out evenly over time.
+    """
+    per_s: float | None
+    """The same per second."""
+    p50: float | None
+    """The median of what was observed: linear within a bucket of the server's histogram. Absent
+    where it lies in the lowest bucket, of which only the upper bound is known.
+    """
+    p99: float | None
+    """The 99th percentile likewise; where it lies beyond the last finite bound, that bound."""
+    first_s: float | None
+    """Seconds from the beginning of the interval until a counter first grew, to within a page."""
+    last_s: float | None
+    """Seconds until it last grew."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Figure:
+        """Reads it from parsed JSON."""
+        return cls(
+            metrics=list(value["metrics"]),
+            mean=value.get("mean"),
+            min=value.get("min"),
+            max=value.get("max"),
+            total=value.get("total"),
+            per_s=value.get("per-s"),
+            p50=value.get("p50"),
+            p99=value.get("p99"),
+            first_s=value.get("first-s"),
+            last_s=value.get("last-s"),
+        )
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The queue in front of a target's scheduler."""
+
+    url: str
+    """The target's base URL."""
+    queued: float
+    """Share of the time in which requests waited."""
+    pages: int
+    """Pages on which requests waited."""
+    max_waiting: float
+    """The most that waited on a page."""
+    ceiling: float | None
+    """The most that ran on a page while others waited; absent if none did."""
+    at_ceiling: float | None
+    """Share of the time in which requests waited that at least 95 % of that many ran."""
+    kv_usage: float | None
+    """Mean share of the KV cache in use while requests waited."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Queue:
+        """Reads it from parsed JSON."""
+        return cls(
+            url=value["url"],
+            queued=value["queued"],
+            pages=value["pages"],
+            max_waiting=value["max-waiting"],
+            ceiling=value.get("ceiling"),
+            at_ceiling=value.get("at-ceiling"),
+            kv_usage=value.get("kv-usage"),
         )
 
 
@@ -2647,16 +2982,24 @@ class Summary:
     """The treatment that the dataset gave to its input; absent if it did nothing to it, or did not
     say so.
     """
+    time_slices: TimeSlices | None
+    """Figures by time slice; absent if they were not requested, or nothing ended."""
     goodput: Goodput | None
     """The number of requests that met the run's objectives; absent if the run has none."""
     steady_state: SteadyState | None
     """The run's figures while requests in flight were steady; absent if nothing was in flight."""
+    warmup: Warmup | None
+    """The warm-up that was to go on until the engine was stable; absent if it was not."""
+    cold_start: ColdStart | None
+    """The cold start of the run, if there was one."""
     fleet: Fleet | None
     """The load machines that made the run together; absent if one did."""
     client: Client | None
     """The performance of this client; absent if it was not monitored."""
     server: Server | None
     """The server's own metrics; absent if they were not requested."""
+    server_series: ServerSeries | None
+    """The server's own series over the measurement; absent if its metrics page was not sampled."""
     devices: Devices | None
     """The activity and power of the devices during the measurement; absent if they were not
     sampled.
@@ -2698,11 +3041,15 @@ class Summary:
             histories=optional(Histories.from_json, value.get("histories")),
             groups=optional(Groups.from_json, value.get("groups")),
             dataset=optional(Dataset.from_json, value.get("dataset")),
+            time_slices=optional(TimeSlices.from_json, value.get("time-slices")),
             goodput=optional(Goodput.from_json, value.get("goodput")),
             steady_state=optional(SteadyState.from_json, value.get("steady-state")),
+            warmup=optional(Warmup.from_json, value.get("warmup")),
+            cold_start=optional(ColdStart.from_json, value.get("cold-start")),
             fleet=optional(Fleet.from_json, value.get("fleet")),
             client=optional(Client.from_json, value.get("client")),
             server=optional(Server.from_json, value.get("server")),
+            server_series=optional(ServerSeries.from_json, value.get("server-series")),
             devices=optional(Devices.from_json, value.get("devices")),
             cost=optional(Cost.from_json, value.get("cost")),
             cache=optional(Cache.from_json, value.get("cache")),
