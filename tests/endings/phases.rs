@@ -60,7 +60,11 @@ fn metrics_that_never_come() {
     let (folder, route) = (TempDir::new().unwrap(), "GET /metrics");
     let server = Raw::routing([(route, vec![silence()])]);
     let listening = server.listen();
-    let mut process = start(&listening.url, folder.path(), "--server-metrics");
+    let mut process = start(
+        &listening.url,
+        folder.path(),
+        "--server-metrics --server-series none",
+    );
     until_asked(&mut process, &server, route, 1);
     interrupted(process);
     assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
@@ -73,7 +77,11 @@ fn metrics_that_come_only_once() {
     let first = whole("200 OK", "vllm:prompt_tokens_total 5\n");
     let server = Raw::routing([(route, vec![first, silence()])]);
     let listening = server.listen();
-    let mut process = start(&listening.url, folder.path(), "--server-metrics --details");
+    let mut process = start(
+        &listening.url,
+        folder.path(),
+        "--server-metrics --server-series none --details",
+    );
     until_asked(&mut process, &server, route, 2);
     let ended = interrupted(process);
     assert_eq!(count(&exchanges(folder.path()), None), 11);

@@ -54,6 +54,14 @@ impl Policy {
                 said.value, said.value
             ));
         }
+        if let Some(said) = &asked.report.otlp
+            && own.report.otlp.as_ref().map(|own| &own.value) != Some(&said.value)
+        {
+            wrong.push(format!(
+                "rank 0's scenario has this machine send spans to {}, with the headers in its variable OTEL_EXPORTER_OTLP_HEADERS, and this process's command line does not name that collector: give --otlp {} to every process, or {TRUST}",
+                said.value, said.value
+            ));
+        }
         let mut paths = Vec::new();
         for (name, said) in &asked.dataset.files {
             let own = own.dataset.files.get(name).map(|own| &own.value);
@@ -191,6 +199,24 @@ fn refused(wrong: Vec<String>) -> Result<(), FleetError> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::*;
+
+    /// A collector's headers are secrets of the machine.
+    #[test]
+    fn spans_go_only_to_a_collector_that_this_process_names() {
+        let of = |text: &str| Source {
+            scenario: Scenario::parse("s", text).unwrap(),
+            ..Source::default()
+        };
+        let asked = of("report.otlp = \"http://collector:4318\"");
+        let check = |own: &str| Policy::of(of(own)).check(&asked, Path::new("/work"));
+        let refused = check("").unwrap_err().to_string();
+        let advice = "give --otlp http://collector:4318 to every process, or --trust-rank-0";
+        assert!(refused.contains(advice), "{refused}");
+        assert!(check("report.otlp = \"http://other:4318\"").is_err());
+        check("report.otlp = \"http://collector:4318\"").unwrap();
+    }
+
     /// A new key with a path, an address or a variable fails this test: let
     /// [`Policy`](super::Policy) know of it first.
     #[test]
@@ -211,6 +237,7 @@ mod tests {
             "connection.ca-cert",
             "dataset.files.NAME",
             "load.trace.file",
+            "report.otlp",
             // Rank 0 alone reads it.
             "run.device-metrics",
         ];

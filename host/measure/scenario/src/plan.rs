@@ -401,7 +401,10 @@ impl Load {
         const AT_ONCE: u64 = 1000;
         let wanted = match (self.slots(), self.warmup_rate()) {
             (Some(slots), _) => u64::from(slots),
-            (None, Some(rate)) => (rate * SECONDS).ceil() as u64,
+            (None, Some(rate)) => {
+                let wave = (1..=WAVE).find(|wave| f64::from(*wave) >= rate * SECONDS);
+                u64::from(wave.unwrap_or(WAVE))
+            }
             (None, None) => self.roots().unwrap_or(AT_ONCE).min(AT_ONCE),
         };
         u32::try_from(wanted).unwrap_or(WAVE).clamp(1, WAVE)
