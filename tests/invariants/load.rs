@@ -34,8 +34,9 @@ dataset.config = { like = "vllm", input-len = 40, output-len = 11, range-ratio =
 load = { requests = 30, arrival = "poisson", rate = 40.0, warmup = 0, seed = 7 }
 "#;
 
+/// Without ids, which differ from process to process on purpose.
 fn trial() -> Trial {
-    Trial::of(SCENARIO)
+    Trial::of(SCENARIO).with("request.ids.request = 'off'")
 }
 
 /// The time when the plan's requests are due, from the start of the measurement.

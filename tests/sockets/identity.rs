@@ -23,16 +23,12 @@ struct Routed {
     headers: BTreeMap<String, String>,
 }
 
+/// The header fields with ids of each request that an engine got.
+type Logged = Vec<BTreeMap<String, String>>;
+
 /// Two engines behind a router that hashes this header: a run with these flags, what the router
 /// logged, and the header fields with ids that each engine logged.
-fn run_through_router(
-    header: &str,
-    flags: &[&str],
-) -> (
-    Vec<Exchange>,
-    Vec<Routed>,
-    [Vec<BTreeMap<String, String>>; 2],
-) {
+fn run_through_router(header: &str, flags: &[&str]) -> (Vec<Exchange>, Vec<Routed>, [Logged; 2]) {
     let folder = TempDir::new().unwrap();
     let engine = || Mock::logging(&["--ttft", "2ms", "--itl", "100us"]);
     let engines = [engine(), engine()];
