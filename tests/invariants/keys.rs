@@ -65,6 +65,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
         "load.arrival" | "load.duration" | "load.rate" | "load.normalise" => (&poisson, None),
         "load.sessions" => (&["load.sessions=3"], None),
         "load.burstiness" => (&["load.burstiness=0.9", "load.rate=2"], None),
+        "load.warmup-limit" => (&["load.warming=until-stable"], None),
         "load.trace.file" => (&[], Some(times.into())),
         "load.trace.time-scale" => (&[&trace], None),
         "load.concurrency" | "load.think-time" | "load.think-spread" => (&closed, None),
