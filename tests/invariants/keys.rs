@@ -180,8 +180,13 @@ fn each_key_changes_the_plan_where_it_says() {
         {
             let rest = leaf.strip_prefix(place);
             let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-            // How many requests warm the engine up follows from the way.
-            let follows = key.path == "load.warming" && leaf.as_str() == "load.warmup";
+            // How many requests warm the engine up follows from the way, and whether its series are
+            // read from whether its metrics are.
+            let follows = match key.path.as_str() {
+                "load.warming" => leaf.as_str() == "load.warmup",
+                "report.server-metrics" => leaf.starts_with("control.server-series"),
+                _ => false,
+            };
             assert!(
                 below || follows,
                 "`{}` changes `{leaf}`, which is not in `{place}`",
