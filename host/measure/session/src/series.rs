@@ -183,18 +183,26 @@ struct Reader {
     in_a_row: u32,
 }
 
+/// The means of asking a target. They are made once, because they read the certificates that are
+/// trusted; each page has a connection of its own.
+struct Line {
+    dial: Dial,
+    runtime: tokio::runtime::Runtime,
+}
+
 impl Reader {
     fn run(mut self, stopped: &Receiver<()>) {
         let mut due = self.clock.now();
+        let mut line = None;
         loop {
-            self.sample();
+            self.sample(&mut line);
             let Some(every) = self.every() else { break };
             // A server that is slower than the interval is asked as often as it answers.
             due = (due + every).max(self.clock.now());
             match stopped.recv_timeout(due.since(self.clock.now()).into()) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) => {
-                    self.sample();
+                    self.sample(&mut line);
                     break;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -213,9 +221,9 @@ impl Reader {
         Some(Nanos(every.0.saturating_mul(1 << doublings)))
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, line: &mut Option<Line>) {
         let asked = self.clock.now();
-        match self.page() {
+        match self.page(line) {
             Ok(page) => {
                 let came = self.clock.now();
                 self.in_a_row = 0;
@@ -242,12 +250,26 @@ impl Reader {
         }
     }
 
-    /// The page as it is now, without secrets.
-    fn page(&self) -> Result<String, String> {
-        let version = self.plan.http;
+    fn line(&self) -> Result<Line, String> {
         let targets = std::slice::from_ref(&self.target);
-        let dial = Dial::new(targets, &[], version, &self.plan.trust, Timestamps::User);
-        let dial = dial.map_err(|error| error.to_string())?;
+        let trust = &self.plan.trust;
+        let dial = Dial::new(targets, &[], self.plan.http, trust, Timestamps::User);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        Ok(Line {
+            dial: dial.map_err(|error| error.to_string())?,
+            runtime: runtime.map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// The page as it is now, without secrets.
+    fn page(&self, line: &mut Option<Line>) -> Result<String, String> {
+        let version = self.plan.http;
+        let Line { dial, runtime } = match line {
+            Some(line) => line,
+            None => line.insert(self.line()?),
+        };
         let below = self.target.path(&self.question.path);
         let question = self.question.clone();
         let request = http_request(
@@ -258,12 +280,8 @@ impl Reader {
             question,
         )?;
         let request = request.ready(date);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| error.to_string())?;
         let asked = async {
-            let mut connection = connection(&dial, 0, self.clock, PAGE_WITHIN.into()).await?;
+            let mut connection = connection(dial, 0, self.clock, PAGE_WITHIN.into()).await?;
             let answer = answer_within(&mut connection, request, PAGE_WITHIN).await;
             let late = || {
                 let limit = model::duration::format(PAGE_WITHIN);
@@ -271,7 +289,7 @@ impl Reader {
             };
             answer.unwrap_or_else(late)
         };
-        let (head, body) = tokio::task::LocalSet::new().block_on(&runtime, asked)?;
+        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, asked)?;
         match head.status {
             200 => Ok(whole_lines(&self.secrets.redact_bytes(&body))),
             status => Err(format!(
