@@ -10,7 +10,7 @@ use crate::measured::{Section, cell, exceeds, falls_short, percent};
 use model::exchange::Exchange;
 use model::units::Nanos;
 use result::finding::{Id, Severity};
-use simulator::{Case, Load};
+use simulator::{Case, Load, delay};
 
 /// The findings whose error rates are counted.
 const COUNTED: [Id; 8] = [
@@ -336,26 +336,4 @@ fn step(exchanges: &mut [Exchange], share: f64) {
     delay(exchanges, |seconds, length| {
         share * (seconds - length / 2.0).max(0.0)
     });
-}
-
-/// Delays every instant, given in seconds of a run of a length, by so many seconds.
-fn delay(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
-    let end = exchanges.iter().filter_map(|own| own.ended).max();
-    let length = end.unwrap_or(Nanos(1)).as_secs_f64();
-    let later = |at: &mut Nanos| {
-        let seconds = at.as_secs_f64();
-        *at = Nanos::from_secs_f64(seconds + by(seconds, length));
-    };
-    for own in exchanges {
-        later(&mut own.due);
-        let instants = [
-            &mut own.sent,
-            &mut own.written,
-            &mut own.first_byte,
-            &mut own.headers,
-            &mut own.ended,
-        ];
-        instants.into_iter().flatten().for_each(later);
-        own.events.at.iter_mut().for_each(later);
-    }
 }

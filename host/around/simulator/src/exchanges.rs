@@ -18,6 +18,29 @@ pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
         .collect()
 }
 
+/// Delays every instant by so many seconds: a function of the instant and of the run's length, both
+/// in seconds. It spoils a healthy run.
+pub fn delay(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
+    let end = exchanges.iter().filter_map(|own| own.ended).max();
+    let length = end.unwrap_or(Nanos(1)).as_secs_f64();
+    let later = |at: &mut Nanos| {
+        let seconds = at.as_secs_f64();
+        *at = Nanos::from_secs_f64(seconds + by(seconds, length));
+    };
+    for own in exchanges {
+        later(&mut own.due);
+        let instants = [
+            &mut own.sent,
+            &mut own.written,
+            &mut own.first_byte,
+            &mut own.headers,
+            &mut own.ended,
+        ];
+        instants.into_iter().flatten().for_each(later);
+        own.events.at.iter_mut().for_each(later);
+    }
+}
+
 fn exchange(index: u64, served: &Served) -> Exchange {
     let mut events = Events::default();
     // The first token comes alone, and each further event when its last token does.

@@ -20,7 +20,7 @@ mod workload;
 
 pub use case::{Case, Draw, Effects, Load, words};
 pub use engine::{Engine, Work};
-pub use exchanges::exchanges;
+pub use exchanges::{delay, exchanges};
 pub use load::{Served, all_at_once, capacity, closed, gamma, open, open_slowing, poisson};
 pub use parameters::Parameters;
 pub use random::Random;

@@ -267,35 +267,12 @@ fn throughput_has_intervals_however_requests_come() {
     }
 }
 
-/// Lets every instant after the first come later, given in seconds of a run of a length.
-fn later(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
-    use model::units::Nanos;
-    let end = exchanges.iter().filter_map(|own| own.ended).max();
-    let length = end.unwrap_or(Nanos(1)).as_secs_f64();
-    let late = |at: &mut Nanos| {
-        let seconds = at.as_secs_f64();
-        *at = Nanos::from_secs_f64(seconds + by(seconds, length));
-    };
-    for own in exchanges {
-        late(&mut own.due);
-        let instants = [
-            &mut own.sent,
-            &mut own.written,
-            &mut own.first_byte,
-            &mut own.headers,
-            &mut own.ended,
-        ];
-        instants.into_iter().flatten().for_each(late);
-        own.events.at.iter_mut().for_each(late);
-    }
-}
-
 /// The runs of a closed loop in which a cold start is found after it was spoilt.
 fn cold(case: &Case, runs: u64, by: impl Fn(f64, f64) -> f64) -> Vec<ColdStart> {
     let facts = facts_of(case);
     let draw = |run| {
         let mut exchanges = case.exchanges(run, run);
-        later(&mut exchanges, &by);
+        simulator::delay(&mut exchanges, &by);
         Summary::of(&facts, &exchanges).cold_start
     };
     (0..runs).filter_map(draw).collect()
