@@ -12,8 +12,12 @@ use toml::de::{DeTable, DeValue};
 
 /// The manifest whose version all packages of the workspace have.
 const MANIFEST: &str = "Cargo.toml";
-/// The lock files, of the workspace and of the fuzzer's.
-const LOCKS: [&str; 2] = ["Cargo.lock", "tests/fuzz/Cargo.lock"];
+/// The lock files: of the workspace, of the fuzzer, and of the fixture with a library of WASI of its own.
+const LOCKS: [&str; 3] = [
+    "Cargo.lock",
+    "tests/fuzz/Cargo.lock",
+    "tests/wasi3/Cargo.lock",
+];
 /// The metadata of the Python package, which may take its version from elsewhere.
 const PYTHON: &str = "host/python/pyproject.toml";
 
@@ -66,8 +70,8 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Adds a lock file. The first names our packages, which are those without a source; the
-    /// fuzzer's has a package of its own besides them.
+    /// Adds a lock file. The first names our packages, which are those without a source; each of the
+    /// others has a package of its own besides them.
     fn lock(&mut self, root: &Path, path: &'static str, ours: &mut Vec<String>) -> Result<()> {
         let text = super::read(root, path)?;
         let table = parsed(path, &text)?;

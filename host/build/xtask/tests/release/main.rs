@@ -29,10 +29,11 @@ fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// The files that a release reads and writes.
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "Cargo.toml",
     "Cargo.lock",
     "tests/fuzz/Cargo.lock",
+    "tests/wasi3/Cargo.lock",
     "CHANGELOG.md",
 ];
 
