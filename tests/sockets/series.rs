@@ -86,9 +86,11 @@ fn series_are_what_the_engine_did() {
     );
     sent.sort_unstable();
     received.sort_unstable();
-    let apart = sent.iter().zip(&received);
-    let apart = apart.map(|(sent, received)| received - sent).min().unwrap();
-    let reach = recording.longest_ns.0 + SLACK;
+    let delays = sent.iter().zip(&received);
+    let delays: Vec<u64> = delays.map(|(sent, received)| received - sent).collect();
+    let apart = *delays.iter().min().unwrap();
+    // On a busy machine even the fastest request is late, by no more than these differ.
+    let reach = recording.longest_ns.0 + SLACK + delays.iter().max().unwrap() - apart;
     for (metric, from) in [
         ("vllm:num_requests_running", true),
         ("vllm:num_requests_waiting", false),
