@@ -27,6 +27,21 @@ model::names! {
     }
 }
 
+impl Part {
+    /// The name of the metric that is this part of each request.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Part::Client => "ttft-client",
+            Part::Connection => "ttft-connection",
+            Part::Network => "ttft-network",
+            Part::FrontEnd => "ttft-front-end",
+            Part::NetworkAndFrontEnd => "ttft-network-and-front-end",
+            Part::Queue => "ttft-queue",
+            Part::Prefill => "ttft-prefill",
+        }
+    }
+}
+
 /// The time from due to first token of one request, and its parts, in whole nanoseconds.
 ///
 /// `whole` is the sum of the parts and of what is unexplained, exactly. A prefill and a decode on
