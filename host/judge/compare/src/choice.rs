@@ -50,6 +50,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .flat_map(|metric| STATISTICS.map(|statistic| Figure::Of(metric.name, statistic)));
             latencies
                 .chain(parts(summaries))
+                .chain(stages(summaries))
                 .chain(wholes(|name| WHOLES.contains(&name)))
                 .chain(scores(summaries).filter(|score| score.better() != Better::Neither))
                 .collect()
@@ -88,6 +89,15 @@ fn parts(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
     };
     let told = Part::ALL.into_iter().filter(told);
     told.map(|part| Figure::Of(part.metric(), Statistic::Mean))
+}
+
+/// The means of the stages before the first token that a run's server tells by its series.
+fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
+    let told = |figure: &Figure| {
+        let mut told = summaries.iter().map(|summary| figure.read(summary));
+        told.any(|value| value.is_some())
+    };
+    wholes(|name| name.starts_with("server.stages.")).filter(told)
 }
 
 /// Our metric that the claims mean by a latency's name; the one of the same name if no claim
