@@ -43,6 +43,11 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let stages = "load.stages=[{from=1, to=2, shape='exponential', for='9s'}]";
     let (with, value): (&[&str], Option<String>) = match key.path.as_str() {
         "target.base-url" => (&[], Some("http://127.0.0.1:2".into())),
+        // Without it, the pages are read every second.
+        "target.metrics-url" => (
+            &["report.server-series=1s"],
+            Some("http://127.0.0.1:3".into()),
+        ),
         "target.api-key-env" => (&[], Some("PATH".into())),
         "target.headers.NAME" => (&[], Some("target.headers.x=7".into())),
         "about.notes.NAME" => (&[], Some("about.notes.x=7".into())),

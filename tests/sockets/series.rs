@@ -1,10 +1,14 @@
 //! The server's own series over a run, held against the log of the engine that wrote its page.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
 use model::units::Nanos;
 use result::finding::Id;
 use result::summary::Summary;
 use runs::folder::RunFolder;
-use series::{Kind, Name, Recording};
+use series::{Kind, Name, Recording, Stage};
 use tempfile::TempDir;
 
 use crate::endings::exchanges;
@@ -182,4 +186,90 @@ fn a_server_without_a_page_fails_no_run() {
     assert!(told.last_error.unwrap().contains("HTTP 404"));
     assert!(recording.is_some());
     assert!(summary.findings.iter().any(|it| it.id == Id::ServerGaps));
+}
+
+/// A server that has nothing but a metrics page, and the heads of the requests that it got.
+fn page_server(page: fn(u64) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for (requests, stream) in (1..).zip(listener.incoming()) {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) > 0 {
+                head.push(byte[0]);
+            }
+            kept.lock().unwrap().push(String::from_utf8(head).unwrap());
+            let page = page(requests);
+            let reply = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+                page.len()
+            );
+            let _ = stream.write_all(reply.as_bytes());
+        }
+    });
+    (url, heads)
+}
+
+/// The lines of a histogram of vLLM that has seen so many requests of that mean, in seconds.
+fn histogram(name: &str, requests: u64, mean: f64) -> String {
+    let labels = "engine=\"0\",model_name=\"m\"";
+    let sum = requests as f64 * mean;
+    format!(
+        "# TYPE vllm:{name} histogram\nvllm:{name}_bucket{{{labels},le=\"0.3\"}} {requests}.0\nvllm:{name}_bucket{{{labels},le=\"+Inf\"}} {requests}.0\nvllm:{name}_count{{{labels}}} {requests}.0\nvllm:{name}_sum{{{labels}}} {sum}\n"
+    )
+}
+
+/// A router in front of a server that prefills and one that decodes: the pages of both say where its
+/// time to first token goes, and neither gets the key that is the router's.
+#[test]
+fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
+    let (prefill, asked) = page_server(|requests| {
+        histogram("request_queue_time_seconds", requests, 0.020)
+            + &histogram("request_prefill_time_seconds", requests, 0.050)
+            + &histogram("nixl_xfer_time_seconds", 0, 0.0)
+    });
+    let (decode, _) = page_server(|requests| {
+        histogram("request_queue_time_seconds", requests, 0.015)
+            + &histogram("request_prefill_time_seconds", requests, 0.007)
+            + &histogram("nixl_xfer_time_seconds", requests, 0.004)
+    });
+    let mock = Mock::start(&["--ttft", "120ms", "--itl", "2ms"]);
+    let flags = format!(
+        "--metrics-url {prefill},{decode} --server-series 100ms --api-key-env PATH --header X-Secret=7"
+    );
+    let (_folder, summary, _) = ran(&mock, &flags);
+    let split = summary.first_token_by_series.as_ref().unwrap();
+    let stages: Vec<(Stage, f64)> = (split.server.stages.iter())
+        .map(|staged| (staged.stage, (staged.mean_ms * 1e6).round() / 1e6))
+        .collect();
+    let expected = [
+        (Stage::PrefillQueue, 20.0),
+        (Stage::Prefill, 50.0),
+        (Stage::Transfer, 4.0),
+        (Stage::DecodeQueue, 11.0),
+        (Stage::FirstStep, 7.0),
+    ];
+    assert_eq!(stages, expected);
+    assert_eq!(split.server.prefill_servers, [prefill]);
+    assert_eq!(split.server.decode_servers, [decode]);
+    let sum: f64 = split.named().iter().map(|(_, ms)| ms).sum();
+    assert!((sum - split.whole_ms).abs() < 1e-6, "{split:?}");
+    assert!(
+        split.unexplained_ms > 20.0,
+        "the mock takes 120 ms: {split:?}"
+    );
+    let heads = asked.lock().unwrap();
+    assert!(heads.len() > 2);
+    for head in &*heads {
+        let head = head.to_lowercase();
+        assert!(head.starts_with("get /metrics "), "{head}");
+        assert!(
+            !head.contains("authorization") && !head.contains("x-secret"),
+            "{head}"
+        );
+    }
 }

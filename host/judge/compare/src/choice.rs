@@ -7,6 +7,7 @@ use audit::claim::Claim;
 use result::figure::{Better, Figure, Statistic, WHOLE};
 use result::metric;
 use result::summary::Summary;
+use result::summary::first_token::Part;
 
 /// Statistics of the headline's latencies.
 const STATISTICS: [Statistic; 3] = [
@@ -48,6 +49,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
             let latencies = latencies
                 .flat_map(|metric| STATISTICS.map(|statistic| Figure::Of(metric.name, statistic)));
             latencies
+                .chain(parts(summaries))
+                .chain(stages(summaries))
                 .chain(wholes(|name| WHOLES.contains(&name)))
                 .chain(scores(summaries).filter(|score| score.better() != Better::Neither))
                 .collect()
@@ -75,6 +78,26 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .collect()
         }
     }
+}
+
+/// The means of the parts of the time to first token that a run's server tells: they say which part
+/// moved where that time did.
+fn parts(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
+    let told = |part: &Part| {
+        let name = part.metric();
+        (summaries.iter()).any(|summary| summary.metrics.contains_key(name))
+    };
+    let told = Part::ALL.into_iter().filter(told);
+    told.map(|part| Figure::Of(part.metric(), Statistic::Mean))
+}
+
+/// The means of the stages before the first token that a run's server tells by its series.
+fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
+    let told = |figure: &Figure| {
+        let mut told = summaries.iter().map(|summary| figure.read(summary));
+        told.any(|value| value.is_some())
+    };
+    wholes(|name| name.starts_with("server.stages.")).filter(told)
 }
 
 /// Our metric that the claims mean by a latency's name; the one of the same name if no claim

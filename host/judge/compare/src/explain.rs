@@ -13,6 +13,7 @@
 mod account;
 mod definition;
 mod parts;
+mod places;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use account::Account;
+pub use places::Place;
 pub use text::text;
 
 use result::figure::Statistic;
@@ -87,6 +89,10 @@ pub struct Row {
     pub parts: Vec<Part>,
     /// The remainder when the parts with a value are taken off: the engine, or unexplained.
     pub remainder: Range,
+    /// Of the mean TTFT: the places of the whole difference, by the servers' own timings. They are
+    /// no further parts, and add up to the difference by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
 }
 
 model::words! {
@@ -267,5 +273,9 @@ fn row(
         difference,
         parts,
         remainder,
+        places: match figure {
+            "ttft.mean" => places::of_mean_ttft(sides),
+            _ => Vec::new(),
+        },
     })
 }

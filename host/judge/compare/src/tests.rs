@@ -5,6 +5,9 @@ use super::fixture::{
 };
 use super::*;
 use audit::claim::{Claim, Source, Tool};
+use model::exchange::ServerTimings;
+use model::units::Nanos;
+use result::summary::Summary;
 
 fn judgement(compared: &Compared, figure: &str) -> Option<Judgement> {
     compared.row("B", figure).unwrap().judgement
@@ -189,6 +192,42 @@ fn claims_have_no_interval_unless_they_have_samples() {
     ];
     let found = compare(&sides, &asked(named(&["ttft.mean"]), 600)).unwrap();
     assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
+}
+
+/// A run whose server tells its queue and its prefill has the parts of TTFT in every comparison.
+#[test]
+fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
+    let compared = |queue: Option<u64>| {
+        let timed = |queue: Option<u64>| {
+            let mut run = exchanges(USUAL, 300, 10.0);
+            for exchange in &mut run {
+                exchange.timings = queue.map(|queue| ServerTimings {
+                    queue: Some(Nanos(queue * 1_000_000 + exchange.index * 1_000)),
+                    prefill: Some(Nanos(10_000_000)),
+                    ..ServerTimings::default()
+                });
+            }
+            side(&run)
+        };
+        let sides = [timed(Some(5)), timed(queue)];
+        let summaries: Vec<&Summary> = (sides.iter())
+            .flat_map(Side::measured)
+            .map(|measured| &measured.reported.summary)
+            .collect();
+        let figures = figures(&Choice::Headline, &summaries, &[]);
+        compare(&sides, &asked(figures, 300)).unwrap()
+    };
+    let found = compared(Some(25));
+    let row = |figure: &str| found.row("B", figure).unwrap();
+    assert_eq!(row("ttft-queue.mean").judgement, Some(Judgement::Worse));
+    assert!((row("ttft-queue.mean").difference.unwrap() - 20.0).abs() < 1e-6);
+    assert_eq!(row("ttft-prefill.mean").difference, Some(0.0));
+    assert!(
+        found.row("B", "ttft-network.mean").is_none(),
+        "nobody tells it"
+    );
+    let found = compared(None);
+    assert_eq!(found.row("B", "ttft-queue.mean").unwrap().value, None);
 }
 
 #[test]

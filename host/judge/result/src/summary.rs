@@ -141,6 +141,10 @@ pub struct Summary {
     /// absent if no reply states such.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token: Option<FirstToken>,
+    /// The same as means, by the server's series; absent if its pages do not tell, or if one server
+    /// does everything and replies state timings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_by_series: Option<first_token::BySeries>,
     /// Requests that depend on each other; absent if none does, and no request is a turn of a
     /// conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{Name, SOURCES, Source};
 use crate::pieces::{Curve, Fold, Piece, curve, held, mean, on_pages, sum, total};
 use crate::recording::Recording;
+use crate::stages::Stages;
 
 /// The server's own series over the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +40,9 @@ pub struct ServerSeries {
     /// The queue in front of each target's scheduler, of those that report one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Queue>,
+    /// The stages of a request before its first token; absent where the pages do not tell them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
 }
 
 /// One of a server's figures over an interval. Levels have a mean and extremes, counts a total and
@@ -132,7 +136,9 @@ impl Recording {
             let metrics = metrics.into_iter().map(str::to_owned).collect();
             Some((*name, Figure { metrics, ..figure }))
         });
+        let figures: BTreeMap<Name, Figure> = figures.collect();
         Some(ServerSeries {
+            stages: self.stages(over, |name| figures.get(&name)),
             every_s: self.every_ns.as_secs_f64(),
             pages: pages as u64,
             covered: covered.fold(1.0, f64::min),
@@ -145,7 +151,7 @@ impl Recording {
                 .last()
                 .map(|failed| failed.error.clone()),
             left_out: self.left_out,
-            figures: figures.collect(),
+            figures,
             queues: (0..self.targets.len() as u32)
                 .filter_map(|target| self.queue(target, over))
                 .collect(),

@@ -3,8 +3,8 @@
 //!
 //! This crate owns how a page is read ([`page`]), how samples are kept line by line ([`entry`]) and
 //! become series again ([`recording`]), which of a server's series mean the same as another's
-//! ([`names`]), and what they were over an interval ([`figures`]) or over equal spans of time
-//! ([`course`]). It is pure: `session` fetches the pages, `runs` has the file, `report` draws.
+//! ([`names`]), what they were over an interval ([`figures`]) or over equal spans of time ([`course`]),
+//! and what a request passes before its first token ([`stages`]). It is pure: `session` fetches the pages, `runs` has the file, `report` draws.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ pub mod names;
 pub mod page;
 mod pieces;
 pub mod recording;
+pub mod stages;
 
 #[cfg(test)]
 mod tests;
@@ -28,3 +29,4 @@ pub use levels::{Levels, levels};
 pub use names::Name;
 pub use page::Kind;
 pub use recording::Recording;
+pub use stages::{Stage, Staged, Stages};

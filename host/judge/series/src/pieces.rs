@@ -184,8 +184,17 @@ fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option
 }
 
 fn rates(recording: &Recording, target: u32, names: &[&str]) -> Option<Vec<Piece>> {
-    let pages = recording.pages_of(target);
     let series = names.iter().flat_map(|name| recording.of(target, name));
+    rates_of(recording, target, series)
+}
+
+/// The rate at which counters of a target grow together; `None` if there are none.
+pub(crate) fn rates_of<'a>(
+    recording: &Recording,
+    target: u32,
+    series: impl Iterator<Item = &'a Recorded>,
+) -> Option<Vec<Piece>> {
+    let pages = recording.pages_of(target);
     let grown = grown(series, pages.len())?;
     let pairs = pages.windows(2).zip(grown);
     Some(

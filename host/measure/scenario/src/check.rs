@@ -74,20 +74,22 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
 }
 
 fn target(target: &Target, problems: &mut Vec<Problem>) {
-    for Located { value, place } in target.base_url.iter().flat_map(|urls| &urls.value) {
-        let uri = with_scheme(value).parse::<Uri>().ok().filter(|uri| {
+    let named = |key: &'static str, urls: &Option<Located<Vec<Located<String>>>>| {
+        let urls: Vec<Located<String>> = urls.iter().flat_map(|urls| urls.value.clone()).collect();
+        urls.into_iter().map(move |url| (key, url))
+    };
+    let urls = named("target.base-url", &target.base_url);
+    for (key, Located { value, place }) in
+        urls.chain(named("target.metrics-url", &target.metrics_url))
+    {
+        let uri = with_scheme(&value).parse::<Uri>().ok().filter(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https"))
                 && uri.host().is_some_and(|h| !h.is_empty())
         });
         // A URL that may hold a password is refused by the target, which does not repeat it.
         if uri.is_none_or(|uri| uri.query().is_some()) && !value.contains('@') {
             let expected = "a URL such as \"http://127.0.0.1:8000\"";
-            problems.push(wrong(
-                "target.base-url",
-                place,
-                expected,
-                format!("{value:?}"),
-            ));
+            problems.push(wrong(key, &place, expected, format!("{value:?}")));
         }
     }
     for Located { value, place } in target.hosts.iter().flat_map(|hosts| &hosts.value) {

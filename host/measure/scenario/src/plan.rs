@@ -113,6 +113,10 @@ pub struct PlannedTarget {
     /// The hosts beside the targets' to which a reply may lead the next request of its exchange.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// The base URLs of the engines behind a router, whose metrics pages are read instead of those of
+    /// the targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics_urls: Vec<String>,
 }
 
 /// The API key that requests carry, but for its value.

@@ -49,7 +49,7 @@ table! {
         server_series: Maybe<ServerSeries>
             => plan("control.server-series", Silent)
                 .flag("server-series", "TIME", RESULT)
-                .otherwise("1s with `report.server-metrics`, else none");
+                .otherwise("1s with `report.server-metrics` or `target.metrics-url`, else none");
         /// Compare the prompt tokens that the server found in its prefix cache with those that
         /// repeat within the run.
         ///

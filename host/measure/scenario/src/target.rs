@@ -68,6 +68,15 @@ table! {
             .flag("allow-host", "HOST", TARGET)
             .delimiter(',')
             .otherwise("the targets' alone");
+        /// Base URLs of the engines behind a router, whose metrics pages are read instead of the
+        /// targets'; such as those of the servers that prefill and those that decode.
+        ///
+        /// `report.server-series` says how often. Neither the API key nor headers go there, unless it
+        /// is a target.
+        metrics_url: Maybe<Vec<Located<String>>> => plan("target.metrics-urls", Silent)
+            .flag("metrics-url", "URL", TARGET)
+            .delimiter(',')
+            .otherwise("the targets");
     }
 }
 

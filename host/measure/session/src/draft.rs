@@ -81,6 +81,8 @@ pub struct DraftTarget {
     pub headers: Vec<String>,
     /// The hosts beside the targets' where exchanges may go on.
     pub hosts: Vec<String>,
+    /// The engines behind them whose metrics pages are read instead of theirs.
+    pub metrics_urls: Vec<String>,
 }
 
 impl Draft {
@@ -92,6 +94,7 @@ impl Draft {
             api_key,
             headers,
             hosts,
+            metrics_urls,
         } = self.target;
         Plan {
             name: self.name,
@@ -103,6 +106,7 @@ impl Draft {
                 api_key,
                 headers,
                 hosts,
+                metrics_urls,
             },
             backend: self.backend,
             dataset: PlannedDataset {

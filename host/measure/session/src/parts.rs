@@ -23,6 +23,8 @@ pub struct Parts {
     pub dataset: Dataset,
     /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
+    /// The engines behind them whose metrics pages are read; empty where those of the targets are.
+    pub monitored: Vec<Target>,
     /// The hosts beside them where exchanges may go on.
     pub hosts: Vec<AllowedHost>,
     /// Secrets, which must not leave the process except in requests.

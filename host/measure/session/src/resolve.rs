@@ -248,6 +248,7 @@ impl<'s> Resolution<'s> {
             Some((_, trace)) => trace,
             None => self.planned_arrivals(&mut load, &dataset),
         };
+        let monitored = self.monitored();
         if !self.faults.is_empty() {
             return Err(self.faults);
         }
@@ -267,6 +268,7 @@ impl<'s> Resolution<'s> {
                 api_key,
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
+                metrics_urls: monitored.iter().map(Target::to_string).collect(),
             },
             backend: planned_backend,
             dataset: planned_dataset,
@@ -295,6 +297,7 @@ impl<'s> Resolution<'s> {
                 backend,
                 dataset,
                 targets,
+                monitored,
                 hosts,
                 secrets,
                 trace,

@@ -1,4 +1,4 @@
-//! The server's own series: the metrics page of each target, read at an interval on a thread of its
+//! The server's own series: the metrics page of each target, or of each engine behind it, read at an interval on a thread of its
 //! own while the run goes on, and kept in the run's folder page by page.
 //!
 //! The backend says where the page is; `series` says what is on it and what is kept, `runs` has the
@@ -85,25 +85,30 @@ impl ServerPages {
         let Some(question) = parts.backend.open()?.control(Control::Metrics)? else {
             return Ok(None);
         };
+        let targets = match parts.monitored.as_slice() {
+            [] => &parts.targets,
+            _ => &parts.monitored,
+        };
         let encoder = Encoder::new(Head {
-            targets: parts.targets.iter().map(Target::to_string).collect(),
+            targets: targets.iter().map(Target::to_string).collect(),
             every_ns: every,
         });
         let mut log = Log::create(folder)?;
         log.write(&[encoder.head()]);
         let shared = Arc::new(Shared {
             kept: Mutex::new(Some(Kept { encoder, log })),
-            latest: Mutex::new(vec![None; parts.targets.len()]),
+            latest: Mutex::new(vec![None; targets.len()]),
         });
         let (end, ended) = channel();
         let mut stops = Vec::new();
-        for (number, target) in (0..).zip(&parts.targets) {
+        for (number, target) in (0..).zip(targets) {
             let (stop, stopped) = channel();
             let reader = Reader {
                 clock,
                 number,
                 target: target.clone(),
                 question: question.clone(),
+                is_target: parts.targets.iter().any(|own| own.is_at(target)),
                 secrets: parts.secrets.clone(),
                 plan: plan.connection.clone(),
                 shared: Arc::clone(&shared),
@@ -176,6 +181,8 @@ struct Reader {
     number: u32,
     target: Target,
     question: backend::Request,
+    /// True if requests go there too, and so the key may.
+    is_target: bool,
     secrets: Secrets,
     plan: scenario::plan::Wiring,
     shared: Arc<Shared>,
@@ -272,13 +279,12 @@ impl Reader {
         };
         let below = self.target.path(&self.question.path);
         let question = self.question.clone();
-        let request = http_request(
-            &self.target,
-            version,
-            (&self.secrets, &[]),
-            &below,
-            question,
-        )?;
+        let nothing = Secrets::default();
+        let secrets = match self.is_target {
+            true => &self.secrets,
+            false => &nothing,
+        };
+        let request = http_request(&self.target, version, (secrets, &[]), &below, question)?;
         let request = request.ready(date);
         let asked = async {
             let mut connection = connection(dial, 0, self.clock, PAGE_WITHIN.into()).await?;

@@ -9,6 +9,7 @@ use model::exchange::{Exchange, Phase};
 use result::figure::{Figure, Statistic};
 use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
+use result::summary::first_token::Parts;
 use runs::Reported;
 use statistics::{Ranked, Sorted};
 
@@ -45,6 +46,8 @@ pub struct Account {
     pub(super) asked: Asked,
     pub(super) came: Came,
     pub(super) requests: Requests,
+    /// The parts of the mean time to first token, if the server of a run of ours tells them.
+    pub(super) first_token: Option<Parts>,
 }
 
 /// The settings of a result that it states.
@@ -220,6 +223,7 @@ impl Account {
                 lengths,
             },
             requests: Requests::Ours(records),
+            first_token: summary.first_token.as_ref().map(|split| split.mean.clone()),
         })
     }
 
@@ -296,6 +300,7 @@ impl Account {
             },
             figures,
             requests: Requests::Theirs(claim.samples),
+            first_token: None,
         }
     }
 

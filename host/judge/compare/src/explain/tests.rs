@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::exchanges::{output_usage, reply};
+use crate::exchanges::{ms, output_usage, reply};
 use audit::claim::{Claim, Sample, Source, Tool};
-use model::exchange::{Exchange, Kind as Event};
+use model::exchange::{Exchange, Kind as Event, ServerTimings};
 use result::summary::{RunFacts, Summary};
 use runs::Reported;
 use runs::folder;
@@ -296,6 +296,64 @@ fn run(ttfts: &[u64], tokens: u32) -> (Reported, RunFacts, Vec<Exchange>) {
         status: None,
     };
     (reported, facts, exchanges)
+}
+
+/// The engine of B keeps requests in its queue for longer: that is the place of the difference, and
+/// what a server does not tell by itself is compared with the sum of what another does.
+#[test]
+fn the_place_of_a_difference_of_ttft_is_told() {
+    let account = |ttfts: &[u64], [first_token, queue, prefill]: [Option<u64>; 3]| {
+        let (mut reported, facts, mut exchanges) = run(ttfts, 4);
+        for exchange in &mut exchanges {
+            exchange.timings = Some(ServerTimings {
+                first_token: first_token.map(ms),
+                queue: queue.map(ms),
+                prefill: prefill.map(ms),
+                decode: None,
+            });
+        }
+        reported.summary = Summary::of(&facts, &exchanges);
+        let exchanges = exchanges.into_iter().map(Ok::<_, Infallible>);
+        let Ok(account) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
+        account
+    };
+    let places = |a: &Account, b: &Account| -> Vec<(String, f64, f64)> {
+        let explained = explain(a, b);
+        let row = figure(&explained, "ttft.mean");
+        let sum: f64 = row.places.iter().map(|place| place.difference).sum();
+        assert!(row.places.is_empty() || (sum - row.difference).abs() < 1e-9);
+        let places = row.places.iter();
+        places
+            .map(|place| (place.place.clone(), place.a, place.b))
+            .collect()
+    };
+    let of = |place: &str, a: f64, b: f64| (place.to_owned(), a, b);
+    let whole = [Some(90), Some(20), Some(60)];
+    let a = account(&[100, 100], whole);
+    let b = account(&[250, 350], [Some(285), Some(220), Some(60)]);
+    let expected = [
+        of("network", 10.0, 32.5),
+        of("front end", 10.0, 5.0),
+        of("queue", 20.0, 220.0),
+        of("prefill", 60.0, 60.0),
+        of("unexplained", 0.0, -17.5),
+    ];
+    assert_eq!(places(&a, &b), expected);
+    let b = account(&[300, 300], [None, Some(220), Some(60)]);
+    let expected = [
+        of("network and front end", 20.0, 20.0),
+        of("queue", 20.0, 220.0),
+        of("prefill", 60.0, 60.0),
+    ];
+    assert_eq!(places(&a, &b), expected);
+    let told = text(&explain(&a, &b));
+    assert!(
+        told.contains("    queue                   +200        20 ms in A, 220 ms in B\n"),
+        "{told}"
+    );
+    let b = account(&[300, 300], [None; 3]);
+    assert_eq!(places(&a, &b), []);
+    assert!(!text(&explain(&a, &b)).contains("timings"));
 }
 
 /// A claim about the same requests, whose first was cold, beside a run that warmed up: the part is

@@ -91,6 +91,23 @@ fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
         "remainder",
         ranged(row.remainder),
     );
+    if !row.places.is_empty() {
+        out.push_str("  by the servers' own timings, the difference is at:\n");
+    }
+    for place in &row.places {
+        let first = format!(
+            "    {:<22}  {:<10}  ",
+            place.place,
+            signed(place.difference)
+        );
+        let words = format!(
+            "{} {unit} in A, {} {unit} in B",
+            shown(place.a),
+            shown(place.b),
+            unit = row.unit,
+        );
+        wrapped(out, &first, "              ", &words);
+    }
 }
 
 /// The number of a note, which is added if it is new.

@@ -6,6 +6,7 @@ use super::score::{PREFIX, better};
 use super::{Better, Figure, Statistic, WHOLE};
 use crate::metric::CATALOGUE;
 use crate::summary::{Bounds, Summary, server};
+use ::series::Stage;
 
 impl Figure {
     /// The figure's value in a summary; absent if it was not measured, or if the percentile was not
@@ -126,6 +127,12 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
         "sessions.sessions-per-s" => s.sessions?.sessions_per_s,
         "sessions.turns-per-s" => s.sessions?.turns_per_s,
         "server.preemptions" => s.server.as_ref()?.counted(server::Figure::Preemptions),
+        "server.stages.queue-ms" => stage(s, Stage::Queue),
+        "server.stages.prefill-queue-ms" => stage(s, Stage::PrefillQueue),
+        "server.stages.prefill-ms" => stage(s, Stage::Prefill),
+        "server.stages.transfer-ms" => stage(s, Stage::Transfer),
+        "server.stages.decode-queue-ms" => stage(s, Stage::DecodeQueue),
+        "server.stages.first-step-ms" => stage(s, Stage::FirstStep),
         "devices.energy-j" => s.devices.as_ref()?.energy_j,
         "devices.mean-power-w" => s.devices.as_ref()?.mean_power_w,
         "devices.max-power-w" => s.devices.as_ref()?.max_power_w,
@@ -156,6 +163,13 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
         "cost.per-million-total-tokens" => s.cost.as_ref()?.per_million_total_tokens,
         _ => unreachable!("`{name}` has no value"),
     }
+}
+
+/// The mean time of a stage before the first token, by the server's series.
+fn stage(s: &Summary, stage: Stage) -> Option<f64> {
+    let stages = s.server_series.as_ref()?.stages.as_ref()?;
+    let found = stages.stages.iter().find(|staged| staged.stage == stage)?;
+    Some(found.mean_ms)
 }
 
 /// The value of a score in a summary; absent if no scorer gave it.

@@ -6,6 +6,7 @@ use super::Of::{self, Answered, Sent};
 use super::Unit::{Milliseconds, Ratio, Requests, Share, Speedup, Tokens, TokensPerEvent};
 use super::Unit::{TokensPerSecond, TokensPerStep};
 use super::names::*;
+use crate::summary::first_token::Part;
 
 /// Every metric, in the order in which results list them.
 pub static CATALOGUE: &[Metric] = &[
@@ -48,6 +49,62 @@ pub static CATALOGUE: &[Metric] = &[
         equals: "TTFT of MLPerf's Server scenario, which counts from the scheduled arrival",
         of: Answered,
         measure: One(|reading| reading.ttft_from_due()),
+    },
+    Metric {
+        name: "ttft-client",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: sent - due, without ttft-connection; of requests whose server reports timings of its first token, as all parts",
+        equals: "no other tool's",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::Client)),
+    },
+    Metric {
+        name: "ttft-connection",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: the wait for a connection to open, TLS included, after the request could have been sent; zero where one was open",
+        equals: "no other tool's",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::Connection)),
+    },
+    Metric {
+        name: "ttft-network",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: ttft - the server's own time to first token, where it reports that by itself; zero where it states more than passed",
+        equals: "no other tool's",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::Network)),
+    },
+    Metric {
+        name: "ttft-front-end",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: the server's own time to first token - ttft-queue - ttft-prefill, where it reports all three; zero where the two are longer",
+        equals: "no other tool's",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::FrontEnd)),
+    },
+    Metric {
+        name: "ttft-network-and-front-end",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: ttft - ttft-queue - ttft-prefill, where the server reports these two alone; zero where it states more than passed",
+        equals: "no other tool's",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::NetworkAndFrontEnd)),
+    },
+    Metric {
+        name: "ttft-queue",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: server-queue, of streamed replies with a first token",
+        equals: "vllm:request_queue_time_seconds; sglang:queue_time_seconds",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::Queue)),
+    },
+    Metric {
+        name: "ttft-prefill",
+        unit: Milliseconds,
+        definition: "part of ttft-from-due: server-prefill, of streamed replies with a first token",
+        equals: "vllm:request_prefill_time_seconds",
+        of: Answered,
+        measure: One(|reading| reading.first_token(Part::Prefill)),
     },
     Metric {
         name: "ttft-from-input",

@@ -1,6 +1,7 @@
 //! The formulas: each metric of the catalogue for one exchange that has been read.
 
 use super::reading::Reading;
+use crate::summary::first_token::{Part, Split};
 use model::exchange::{Exchange, ServerTimings, Usage};
 use model::units::Nanos;
 
@@ -35,6 +36,11 @@ impl Reading<'_> {
     pub(super) fn ttft_from_due(&self) -> Option<f64> {
         let first = self.began()?;
         Some(span(self.exchange.due, first))
+    }
+
+    /// A part of the time from due to first token, in milliseconds.
+    pub(super) fn first_token(&self, part: Part) -> Option<f64> {
+        Split::of(self)?.part(part).map(Nanos::as_millis_f64)
     }
 
     pub(super) fn ttft_from_input(&self) -> Option<f64> {

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::summary::first_token::Part;
 use crate::summary::fixture::{any_exchange, failed, ms, output_usage, reply};
 use model::exchange::Kind::{Audio, End, Finish, Reasoning, Role, Text, Tool, Usage};
 use model::exchange::{Connection, Exchange, ServerTimings, Speculation};
@@ -90,6 +91,13 @@ fn every_definition_by_hand() {
         ("ttft-reasoning", vec![120.0]),
         ("ttft-answer", vec![160.0]),
         ("ttft-from-due", vec![140.0]),
+        ("ttft-client", vec![11.0]),
+        ("ttft-connection", vec![9.0]),
+        ("ttft-network", vec![30.0]),
+        ("ttft-front-end", vec![23.0]),
+        ("ttft-network-and-front-end", vec![]),
+        ("ttft-queue", vec![7.0]),
+        ("ttft-prefill", vec![60.0]),
         ("ttft-from-input", vec![60.0]),
         ("ttft-with-connect", vec![129.0]),
         ("ttft-second", vec![40.0]),
@@ -244,6 +252,20 @@ fn what_a_server_states_of_itself_in_parts() {
         assert_eq!(samples("server-ttft", &exchange), ttft);
         assert_eq!(samples("server-decode", &exchange), NONE);
     }
+    // The parts of the time to first token add up to it, and are those that the server tells.
+    exchange.timings = Some(ServerTimings {
+        queue: Some(ms(5)),
+        prefill: Some(ms(10)),
+        ..ServerTimings::default()
+    });
+    let parts: f64 = Part::ALL
+        .into_iter()
+        .flat_map(|part| samples(part.metric(), &exchange))
+        .sum();
+    assert_eq!(samples("ttft-from-due", &exchange), [parts]);
+    assert_eq!(samples("ttft-queue", &exchange), [5.0]);
+    assert_eq!(samples("ttft-prefill", &exchange), [10.0]);
+    assert_eq!(samples("ttft-network", &exchange), NONE);
     let length = |exchange: &Exchange| samples("acceptance-length", exchange);
     for (steps, list, accepted, expected) in [
         (4, vec![1, 1, 2], None, Some(2.25)),

@@ -9,6 +9,7 @@
 //! and a table around a percentile takes the sums that its ranks fall into. The order of requests
 //! changes nothing.
 
+mod by_series;
 pub mod split;
 
 use std::collections::BTreeMap;
@@ -16,9 +17,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use by_series::BySeries;
 pub use split::{Part, Split};
 
 use crate::metric::Reading;
+use ::series::ServerSeries;
 use statistics::cells::leading;
 
 /// Bits of a whole time that distinguish sums: of those of one sum, none is longer than another by
@@ -109,6 +112,8 @@ pub struct Parts {
 pub(super) struct Gather {
     /// By the leading bits of the whole time.
     sums: BTreeMap<u64, Sums>,
+    /// This client's parts of all that have a first token.
+    client: Sums,
     without_timings: u64,
     without_first_token: u64,
     unanswered: u64,
@@ -129,7 +134,12 @@ impl Gather {
     pub(super) fn add(&mut self, reading: &Reading<'_>) {
         if !reading.exchange.is_ok() {
             self.unanswered += 1;
-        } else if let Some(split) = Split::of(reading) {
+            return;
+        }
+        if let Some(split) = Split::of_client(reading) {
+            self.client.add(&split);
+        }
+        if let Some(split) = Split::of(reading) {
             let (cell, _) = leading(split.whole.0, BITS);
             self.sums.entry(cell).or_default().add(&split);
         } else if reading.began().is_some() {
@@ -164,6 +174,15 @@ impl Gather {
             mean: all.mean()?,
             around: PERCENTILES.into_iter().filter_map(around).collect(),
         })
+    }
+
+    /// The parts by the server's series; absent if these do not tell, or if replies tell as much of
+    /// each request.
+    pub(super) fn by_series(&self, series: Option<&ServerSeries>) -> Option<BySeries> {
+        let stages = series?.stages.as_ref()?;
+        let is_told = !self.sums.is_empty() && stages.prefill_servers.is_empty();
+        let client = self.client.mean().filter(|_| !is_told)?;
+        Some(BySeries::of(self.client.requests, &client, stages))
     }
 
     /// The sums that hold ranks between two percentiles, of so many requests.

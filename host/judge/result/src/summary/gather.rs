@@ -395,6 +395,7 @@ impl<'a> Gather<'a> {
             throughput,
             arrivals: self.surveyed.arrivals,
             concurrency,
+            first_token_by_series: self.first_token.by_series(server_series.as_ref()),
             first_token: self.first_token.finish(),
             groups: self.groups.finish(&run.percentiles),
             sessions,

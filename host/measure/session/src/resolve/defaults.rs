@@ -272,14 +272,15 @@ pub fn controls(scenario: &Scenario) -> Controls {
     }
 }
 
-/// The time between two readings of the targets' metrics pages: none, unless the scenario asks for
-/// their metrics.
+/// The time between two readings of metrics pages: none, unless the scenario asks for the servers'
+/// metrics, or says whose pages to read.
 fn server_series(scenario: &Scenario) -> Option<Nanos> {
     let report = &scenario.report;
     match report.server_series.as_ref().map(|said| said.value) {
         Some(ServerSeries::None) => None,
         Some(ServerSeries::Every(span)) => Some(span.0.into()),
-        None => (report.server_metrics()).then(|| ServerSeries::USUAL.0.into()),
+        None => (report.server_metrics() || scenario.target.metrics_url.is_some())
+            .then(|| ServerSeries::USUAL.0.into()),
     }
 }
 

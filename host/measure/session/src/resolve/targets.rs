@@ -65,6 +65,9 @@ impl Resolution<'_> {
         let series = scenario.report.server_series.as_ref();
         let series = series.filter(|said| said.value != ServerSeries::None);
         let series = series.map(|said| Located::new(true, said.place.clone()));
+        let pages = scenario.target.metrics_url.as_ref();
+        let pages = pages.map(|said| Located::new(true, said.place.clone()));
+        let series = series.or(pages);
         let series = (&series, Control::Metrics, "show its metrics");
         for (said, what, to) in [flush, metrics, series] {
             let Some(said) = said.as_ref().filter(|said| said.value) else {
@@ -131,6 +134,16 @@ impl Resolution<'_> {
             (Err(error), _) => self.faults.add(error, None),
         }
         said
+    }
+
+    /// Returns the engines behind the targets whose metrics pages are read.
+    pub(super) fn monitored(&mut self) -> Vec<Target> {
+        let Some(said) = &self.source.scenario.target.metrics_url else {
+            return Vec::new();
+        };
+        let urls = said.value.iter();
+        urls.filter_map(|url| self.target(&url.value, Some(&url.place)))
+            .collect()
     }
 
     /// Returns the hosts that the user allows beside the targets.

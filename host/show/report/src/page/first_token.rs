@@ -5,6 +5,7 @@ use crate::charts::Shown;
 use crate::document::{Document, Fit, Table};
 use model::number::{count, fixed, percent};
 use result::summary::FirstToken;
+use result::summary::first_token::BySeries;
 
 /// Adds the section with those charts, if any run has parts of it.
 pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
@@ -13,6 +14,7 @@ pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
         .filter_map(|run| Some((run, run.reported.summary.first_token.as_ref()?)))
         .collect();
     if told.is_empty() {
+        by_series(page, runs, true);
         return;
     }
     page.section("parts", Some("Parts"), "Where the time to first token goes");
@@ -27,6 +29,34 @@ pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
         if let Some(words) = split.contradiction(count) {
             page.remark(words);
         }
+    }
+    by_series(page, runs, false);
+}
+
+/// Adds the means by the servers' series, in a section of their own where there is none.
+fn by_series(page: &mut Document, runs: &[Shown], is_alone: bool) {
+    let told: Vec<(&Shown, &BySeries)> = runs
+        .iter()
+        .filter_map(|run| Some((run, run.reported.summary.first_token_by_series.as_ref()?)))
+        .collect();
+    if told.is_empty() {
+        return;
+    }
+    if is_alone {
+        page.section("parts", Some("Parts"), "Where the time to first token goes");
+    }
+    page.remark("Means by the server's own series: of all that it observed during the measurement. No request's own time is known from them, and what they do not tell is called unexplained.");
+    for (run, split) in told {
+        if runs.len() > 1 {
+            page.heading(3, run.label.as_str());
+        }
+        let mut table = Table::new(["Part", "Mean (ms)", "Share"].map(str::to_owned).to_vec());
+        let whole = [("from due to first token", split.whole_ms)];
+        for (name, ms) in split.named().into_iter().chain(whole) {
+            let share = split.share(ms).map(percent).unwrap_or_default();
+            table.row(vec![name.to_owned(), fixed(ms, 2), share]);
+        }
+        page.table(table);
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) fn shares(block: &mut Block, summary: &Summary) {
 /// The shares, the number of requests, and the table.
 pub(super) fn split(block: &mut Block, summary: &Summary) {
     let Some(split) = &summary.first_token else {
+        by_series(block, summary);
         return;
     };
     block.section("Where TTFT Goes");
@@ -37,6 +38,26 @@ pub(super) fn split(block: &mut Block, summary: &Summary) {
     if let Some(words) = split.contradiction(count) {
         block.prose(&words);
     }
+    by_series(block, summary);
+}
+
+/// The means by the server's series.
+fn by_series(block: &mut Block, summary: &Summary) {
+    let Some(split) = &summary.first_token_by_series else {
+        return;
+    };
+    block.section("Where TTFT Goes, by the Server's Series");
+    block.prose(&format!("{:<NAME$} {:>10} {:>8}", "Part", "Mean", "Share"));
+    let whole = [(WHOLE, split.whole_ms)];
+    for (name, ms) in split.named().into_iter().chain(whole) {
+        let share = split.share(ms);
+        let share = share.map_or("-".to_owned(), |share| format!("{:.1}%", share * 100.0));
+        block.prose(&format!("{name:<NAME$} {ms:>10.2} {share:>8}"));
+    }
+    block.prose(&format!(
+        "Means in ms over {} requests; the server's are of all that it observed meanwhile.",
+        split.requests
+    ));
 }
 
 fn table(block: &mut Block, split: &FirstToken) {

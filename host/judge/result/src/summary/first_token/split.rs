@@ -27,6 +27,21 @@ model::names! {
     }
 }
 
+impl Part {
+    /// The name of the metric that is this part of each request.
+    pub fn metric(self) -> &'static str {
+        match self {
+            Part::Client => "ttft-client",
+            Part::Connection => "ttft-connection",
+            Part::Network => "ttft-network",
+            Part::FrontEnd => "ttft-front-end",
+            Part::NetworkAndFrontEnd => "ttft-network-and-front-end",
+            Part::Queue => "ttft-queue",
+            Part::Prefill => "ttft-prefill",
+        }
+    }
+}
+
 /// The time from due to first token of one request, and its parts, in whole nanoseconds.
 ///
 /// `whole` is the sum of the parts and of what is unexplained, exactly. A prefill and a decode on
@@ -49,22 +64,13 @@ impl Split {
     /// Splits the time of a request. Absent if it has no first token that a client saw arrive, or if
     /// its server reports nothing of the time before its first token.
     pub fn of(reading: &Reading<'_>) -> Option<Split> {
-        let exchange = reading.exchange;
-        let (sent, first) = (exchange.sent?, reading.began()?);
-        let timings = exchange.timings?;
+        let timings = reading.exchange.timings?;
         let told = [timings.first_token, timings.queue, timings.prefill];
         if told == [None; 3] {
             return None;
         }
-        let mut split = Split::default();
-        let before = sent.since(exchange.due);
-        let connection = exchange.connection.filter(|own| own.waited);
-        let connection = connection.map_or(Nanos::ZERO, |own| waited(exchange, &own, sent));
-        let connection = connection.min(before);
-        split.put(Part::Client, before.since(connection));
-        split.put(Part::Connection, connection);
-        let ttft = first.since(sent);
-        split.whole = Nanos(before.0.saturating_add(ttft.0));
+        let mut split = Split::of_client(reading)?;
+        let ttft = Nanos(split.whole.0.saturating_sub(split.before().0));
 
         let [_, queue, prefill] = told;
         for (part, time) in [(Part::Queue, queue), (Part::Prefill, prefill)] {
@@ -84,6 +90,28 @@ impl Split {
             }
         }
         Some(split)
+    }
+
+    /// Splits off what passes in this client before a request is sent; absent if it has no first
+    /// token that a client saw arrive.
+    pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
+        let exchange = reading.exchange;
+        let (sent, first) = (exchange.sent?, reading.began()?);
+        let mut split = Split::default();
+        let before = sent.since(exchange.due);
+        let connection = exchange.connection.filter(|own| own.waited);
+        let connection = connection.map_or(Nanos::ZERO, |own| waited(exchange, &own, sent));
+        let connection = connection.min(before);
+        split.put(Part::Client, before.since(connection));
+        split.put(Part::Connection, connection);
+        split.whole = Nanos(before.0.saturating_add(first.since(sent).0));
+        Some(split)
+    }
+
+    /// The time before sending.
+    fn before(&self) -> Nanos {
+        let time = |part| self.part(part).unwrap_or_default();
+        time(Part::Client) + time(Part::Connection)
     }
 
     /// The time of a part; absent where the server does not tell it.

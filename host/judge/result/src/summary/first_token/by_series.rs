@@ -1,0 +1,82 @@
+//! The parts of the mean time to first token by the server's series, where no reply states its own:
+//! means of what all requests passed. No request's own time is known, so there are no percentiles.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{NOTHING_MS, Parts, UNEXPLAINED};
+use ::series::{Stage, Stages};
+
+/// The parts of the mean time from due to first token, by the server's series.
+///
+/// This client's parts are of the answered requests with a first token. The stages are means of what
+/// the server observed during the measurement, of whatever requests: those of others who used it are
+/// among them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BySeries {
+    /// The number of answered requests with a first token.
+    pub requests: u64,
+    /// From due to first token, in milliseconds.
+    pub whole_ms: f64,
+    /// From due to sent, without the wait for a connection.
+    pub client_ms: f64,
+    /// The wait for a connection to open, after the request could have been sent.
+    pub connection_ms: f64,
+    /// The stages in the server.
+    pub server: Stages,
+    /// What is left of the whole: network, front ends, routers, and what no series tells. Negative if
+    /// the stages are longer than the whole.
+    pub unexplained_ms: f64,
+}
+
+impl BySeries {
+    pub(super) fn of(requests: u64, client: &Parts, stages: &Stages) -> Self {
+        let server: f64 = stages.stages.iter().map(|staged| staged.mean_ms).sum();
+        BySeries {
+            requests,
+            whole_ms: client.whole_ms,
+            client_ms: client.client_ms,
+            connection_ms: client.connection_ms,
+            server: stages.clone(),
+            unexplained_ms: client.whole_ms - client.client_ms - client.connection_ms - server,
+        }
+    }
+
+    /// The names and times of the parts, in order, and of what is unexplained, if that is anything.
+    pub fn named(&self) -> Vec<(&'static str, f64)> {
+        let own = [
+            ("client", self.client_ms),
+            ("connection", self.connection_ms),
+        ];
+        let stages = self.server.stages.iter();
+        let stages = stages.map(|staged| (words(staged.stage), staged.mean_ms));
+        let rest = self.unexplained_ms;
+        let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
+        own.into_iter().chain(stages).chain(rest).collect()
+    }
+
+    /// The mean time of a stage, in milliseconds; absent if the series do not tell it.
+    pub fn stage(&self, stage: Stage) -> Option<f64> {
+        let mut stages = self.server.stages.iter();
+        let found = stages.find(|staged| staged.stage == stage)?;
+        Some(found.mean_ms)
+    }
+
+    /// A time's share of the whole, from 0 to 1; absent if no time passed.
+    pub fn share(&self, ms: f64) -> Option<f64> {
+        (self.whole_ms > 0.0).then(|| ms / self.whole_ms)
+    }
+}
+
+/// A stage, in words of a table.
+fn words(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Queue => "queue",
+        Stage::PrefillQueue => "queue before prefill",
+        Stage::Prefill => "prefill",
+        Stage::Transfer => "transfer",
+        Stage::DecodeQueue => "queue before decode",
+        Stage::FirstStep => "first step of decode",
+    }
+}

@@ -1,0 +1,342 @@
+//! The stages that a request passes in the server before its first token, as means over an interval:
+//! of one server its queue and its prefill, and where prefill and decode are on different machines
+//! both queues and the transfer of keys and values between them.
+//!
+//! A server's histograms say how long its requests took together and how many they were, so their
+//! mean is known and no request's own time is. The role of a server is known from its series.
+
+use model::units::Nanos;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::figures::Figure;
+use crate::names::Name;
+use crate::pieces::{rates_of, total};
+use crate::recording::{Recorded, Recording};
+
+model::words! {
+    /// A stage of a request in the server, in the order in which it passes them.
+    pub enum Stage {
+        /// The queue of the scheduler, where one machine does everything.
+        Queue = "queue",
+        /// The queue of a server that does prefills alone, and its wait for a decode server.
+        PrefillQueue = "prefill-queue",
+        /// The prefill.
+        Prefill = "prefill",
+        /// The transfer of keys and values to the server that decodes.
+        Transfer = "transfer",
+        /// The queue of a server that decodes, without the transfer.
+        DecodeQueue = "decode-queue",
+        /// The first step of a server that decodes, where that computes the first token.
+        FirstStep = "first-step",
+    }
+}
+
+/// The stages before the first token, by the server's own series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Stages {
+    /// The base URLs of the servers that do prefills alone; absent if none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefill_servers: Vec<String>,
+    /// Those of the servers that decode what these have begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decode_servers: Vec<String>,
+    /// The stages that are known, in the order in which a request passes them.
+    pub stages: Vec<Staged>,
+}
+
+/// A stage with its mean time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Staged {
+    /// The stage.
+    pub stage: Stage,
+    /// The mean over what was observed, in milliseconds.
+    pub mean_ms: f64,
+    /// How many times were observed, of the metric that has fewest.
+    pub count: f64,
+    /// The server's own metrics that it is made of.
+    pub metrics: Vec<String>,
+}
+
+/// The work that a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Prefill,
+    Decode,
+}
+
+/// An engine whose servers can have one of the two roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Engine {
+    Vllm,
+    Sglang,
+}
+
+/// A histogram of times, what its unit takes to become milliseconds, and a label that its series
+/// must have.
+#[derive(Clone, Copy)]
+struct Times(&'static str, f64, Option<(&'static str, &'static str)>);
+
+/// The way to a stage's mean.
+struct Row {
+    stage: Stage,
+    role: Role,
+    /// Means that are added up; of several ways, the first whose metrics were all observed counts.
+    ways: &'static [&'static [Times]],
+    /// True if the transfer is within these times.
+    with_transfer: bool,
+}
+
+const fn row(stage: Stage, role: Role, ways: &'static [&'static [Times]]) -> Row {
+    Row {
+        stage,
+        role,
+        ways,
+        with_transfer: false,
+    }
+}
+
+/// The counter that grows where a server of vLLM reads keys and values from another: the connector
+/// NIXL has the decoding side read, and counts there
+/// (`vllm/distributed/kv_transfer/kv_connector/v1/nixl_connector.py`).
+const VLLM_READS: &str = "vllm:nixl_xfer_time_seconds_count";
+
+const VLLM_QUEUE: Times = Times("vllm:request_queue_time_seconds", 1e3, None);
+const VLLM_PREFILL: Times = Times("vllm:request_prefill_time_seconds", 1e3, None);
+const VLLM_TRANSFER: Times = Times("vllm:nixl_xfer_time_seconds", 1e3, None);
+
+/// vLLM's metrics. A request that waits for keys and values of another server has not been scheduled
+/// yet (`WAITING_FOR_REMOTE_KVS` in `vllm/v1/core/sched/scheduler.py`), so that the queue of a server
+/// that decodes holds the transfer. That server computes the prompt's last token and the first of
+/// the answer.
+const VLLM: &[Row] = &[
+    row(Stage::PrefillQueue, Role::Prefill, &[&[VLLM_QUEUE]]),
+    row(Stage::Prefill, Role::Prefill, &[&[VLLM_PREFILL]]),
+    row(Stage::Transfer, Role::Decode, &[&[VLLM_TRANSFER]]),
+    Row {
+        stage: Stage::DecodeQueue,
+        role: Role::Decode,
+        ways: &[&[VLLM_QUEUE]],
+        with_transfer: true,
+    },
+    row(Stage::FirstStep, Role::Decode, &[&[VLLM_PREFILL]]),
+];
+
+/// The label by which a server of SGLang says its role: `prefill`, `decode` or `unified`.
+const SGLANG_ROLE: &str = "engine_type";
+
+const SGLANG_QUEUE: Times = Times("sglang:queue_time_seconds", 1e3, None);
+
+const fn sglang(stage: &'static str) -> Times {
+    let name = "sglang:per_stage_req_latency_seconds";
+    Times(name, 1e3, Some(("stage", stage)))
+}
+
+const SGLANG_BOOTSTRAP: Times = sglang("prefill_bootstrap");
+const SGLANG_FORWARD: Times = sglang("prefill_forward");
+const SGLANG_TRANSFER: Times = sglang("prefill_transfer_kv_cache");
+const SGLANG_KV: Times = Times("sglang:kv_transfer_latency_ms", 1.0, None);
+
+/// SGLang's metrics (`sglang/srt/observability/metrics_collector.py`, and the stages in
+/// `req_time_stats.py` beside it). A request is first in the bootstrap queue of the server that
+/// prefills, until the one that decodes has room for it, then in the queue of the scheduler. The
+/// server that decodes has it in its queue when the transfer is complete; its stage
+/// `decode_transferred` begins before the prefill does, and is no part of the sum.
+const SGLANG: &[Row] = &[
+    row(
+        Stage::PrefillQueue,
+        Role::Prefill,
+        &[&[SGLANG_BOOTSTRAP, SGLANG_QUEUE], &[SGLANG_QUEUE]],
+    ),
+    row(Stage::Prefill, Role::Prefill, &[&[SGLANG_FORWARD]]),
+    row(
+        Stage::Transfer,
+        Role::Prefill,
+        &[&[SGLANG_TRANSFER], &[SGLANG_KV]],
+    ),
+    row(Stage::DecodeQueue, Role::Decode, &[&[SGLANG_QUEUE]]),
+];
+
+/// Less than this of an observation is none: it is what rounding leaves.
+const NONE: f64 = 1e-6;
+
+impl Recording {
+    /// The stages over an interval. `figures` has the figures of all targets over the same: where no
+    /// target has a role, the stages are those of servers that do everything.
+    pub(crate) fn stages<'a>(
+        &self,
+        over: (Nanos, Nanos),
+        figure: impl Fn(Name) -> Option<&'a Figure>,
+    ) -> Option<Stages> {
+        let targets: Vec<u32> = self.pages.keys().copied().collect();
+        let roles: Option<Vec<_>> = (targets.iter())
+            .map(|target| self.role(*target, over))
+            .collect();
+        let apart = roles.and_then(|roles| self.apart(&targets, &roles, over));
+        apart.or_else(|| {
+            let of = |stage: Stage, name: Name| {
+                let figure = figure(name)?;
+                Some(Staged {
+                    stage,
+                    mean_ms: figure.mean?,
+                    count: figure.total?,
+                    metrics: figure.metrics.clone(),
+                })
+            };
+            // A server that has a role, without the others', tells half of the way.
+            let has_role = |target: &u32| self.sglang_role(*target).is_some();
+            if targets.iter().any(has_role) {
+                return None;
+            }
+            let stages = [
+                of(Stage::Queue, Name::QueueTime),
+                of(Stage::Prefill, Name::PrefillTime),
+            ];
+            let stages: Vec<Staged> = stages.into_iter().flatten().collect();
+            (!stages.is_empty()).then(|| Stages {
+                stages,
+                ..Stages::default()
+            })
+        })
+    }
+
+    fn apart(
+        &self,
+        targets: &[u32],
+        roles: &[(Engine, Role)],
+        over: (Nanos, Nanos),
+    ) -> Option<Stages> {
+        let (engine, _) = *roles.first()?;
+        if roles.iter().any(|(other, _)| *other != engine) {
+            return None;
+        }
+        let of = |role: Role| -> Vec<u32> {
+            let those = targets
+                .iter()
+                .zip(roles)
+                .filter(|(_, (_, own))| *own == role);
+            those.map(|(target, _)| *target).collect()
+        };
+        let (prefill, decode) = (of(Role::Prefill), of(Role::Decode));
+        if prefill.is_empty() || decode.is_empty() {
+            return None;
+        }
+        let rows = match engine {
+            Engine::Vllm => VLLM,
+            Engine::Sglang => SGLANG,
+        };
+        let mut stages: Vec<Staged> = Vec::new();
+        for row in rows {
+            let servers = match row.role {
+                Role::Prefill => &prefill,
+                Role::Decode => &decode,
+            };
+            let ways = row.ways.iter();
+            let Some(mut staged) = ways
+                .filter_map(|way| self.staged(row.stage, way, servers, over))
+                .next()
+            else {
+                continue;
+            };
+            if row.with_transfer {
+                let transfer = stages.iter().find(|it| it.stage == Stage::Transfer);
+                let Some(transfer) = transfer else { continue };
+                staged.mean_ms = (staged.mean_ms - transfer.mean_ms).max(0.0);
+                staged.metrics.extend_from_slice(&transfer.metrics);
+            }
+            stages.push(staged);
+        }
+        let urls = |those: &[u32]| -> Vec<String> {
+            let urls = those.iter().filter_map(|it| self.targets.get(*it as usize));
+            urls.cloned().collect()
+        };
+        (!stages.is_empty()).then(|| Stages {
+            prefill_servers: urls(&prefill),
+            decode_servers: urls(&decode),
+            stages,
+        })
+    }
+
+    /// The role of a target among those of its engine.
+    fn role(&self, target: u32, over: (Nanos, Nanos)) -> Option<(Engine, Role)> {
+        if let Some(role) = self.sglang_role(target) {
+            return Some((Engine::Sglang, role));
+        }
+        let queued = format!("{}_count", VLLM_QUEUE.0);
+        self.of(target, &queued).next()?;
+        let read = self.growth_over(target, VLLM_READS, None, over);
+        let role = match read.is_some_and(|read| read > NONE) {
+            true => Role::Decode,
+            false => Role::Prefill,
+        };
+        Some((Engine::Vllm, role))
+    }
+
+    fn sglang_role(&self, target: u32) -> Option<Role> {
+        let own = self.series.values().map(|recorded| &recorded.series);
+        let mut own = own.filter(|it| it.target == target && it.name.starts_with("sglang:"));
+        own.find_map(|series| match series.labels.get(SGLANG_ROLE)?.as_str() {
+            "prefill" => Some(Role::Prefill),
+            "decode" => Some(Role::Decode),
+            _ => None,
+        })
+    }
+
+    /// A stage by one way; `None` if one of its metrics was not observed.
+    fn staged(
+        &self,
+        stage: Stage,
+        way: &[Times],
+        servers: &[u32],
+        over: (Nanos, Nanos),
+    ) -> Option<Staged> {
+        let mut staged = Staged {
+            stage,
+            mean_ms: 0.0,
+            count: f64::INFINITY,
+            metrics: Vec::new(),
+        };
+        for Times(name, unit, label) in way {
+            let of = |suffix: &str| -> f64 {
+                let name = format!("{name}{suffix}");
+                let servers = servers.iter();
+                let grown = servers.filter_map(|it| self.growth_over(*it, &name, *label, over));
+                grown.sum()
+            };
+            let (sum, count) = (of("_sum"), of("_count"));
+            if count <= NONE {
+                return None;
+            }
+            staged.mean_ms += sum * unit / count;
+            staged.count = staged.count.min(count);
+            staged.metrics.push(match label {
+                Some((key, value)) => format!("{name}{{{key}=\"{value}\"}}"),
+                None => (*name).to_owned(),
+            });
+        }
+        Some(staged)
+    }
+
+    /// What the counters of that name, and with that label, grew by over an interval.
+    fn growth_over(
+        &self,
+        target: u32,
+        name: &str,
+        label: Option<(&str, &str)>,
+        over: (Nanos, Nanos),
+    ) -> Option<f64> {
+        let has = |recorded: &&Recorded| {
+            label.is_none_or(|(key, value)| {
+                let labels = &recorded.series.labels;
+                labels.get(key).is_some_and(|own| own == value)
+            })
+        };
+        let series = self.of(target, name).filter(has);
+        Some(total(&[rates_of(self, target, series)?], over))
+    }
+}
+
+#[cfg(test)]
+mod tests;
