@@ -1,6 +1,9 @@
 //! The trait of a backend, and its adapter to the component model: state as bytes, batches as
 //! single frames.
 
+use std::cell::Cell;
+
+use postcard::ser_flavors::Flavor;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -202,21 +205,45 @@ pub(crate) fn thaw<S: Default + DeserializeOwned>(bytes: &[u8]) -> Result<S, Err
         .map_err(|error| Error::Other(format!("the reply's state does not read back: {error}")))
 }
 
-/// Writes a reply's state.
-pub(crate) fn freeze<S: Serialize>(state: &S) -> Result<Vec<u8>, Error> {
-    postcard::to_allocvec(state)
+/// Bytes that a state is written to, each string in one piece.
+struct Frozen(Vec<u8>);
+
+impl Flavor for Frozen {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
+}
+
+/// Writes a reply's state to where the one before was: most often it is as long, and then nothing
+/// is allocated.
+pub(crate) fn freeze<S: Serialize>(state: &S, mut before: Vec<u8>) -> Result<Vec<u8>, Error> {
+    before.clear();
+    postcard::serialize_with_flavor(state, Frozen(before))
         .map_err(|error| Error::Other(format!("the reply's state cannot be written: {error}")))
 }
 
-/// Decodes a batch of frames: what the component's `decode` does.
+/// Decodes a batch of frames: what the component's `decode` does. `meanings` is room for those of
+/// one frame.
 pub(crate) fn decode_batch<'f, B: Backend>(
     backend: &B,
-    state: &[u8],
+    frozen: Vec<u8>,
     frames: impl ExactSizeIterator<Item = Frame<'f>>,
+    meanings: &mut Vec<Meaning>,
 ) -> Result<wit::Decoded, Error> {
-    let mut state: B::State = thaw(state)?;
+    let mut state: B::State = thaw(&frozen)?;
     let mut events = Vec::with_capacity(frames.len() + 2);
-    let mut meanings = Vec::new();
     let mut unread: Vec<u8> = Vec::new();
     for (index, frame) in frames.enumerate() {
         let joined: Vec<u8>;
@@ -229,17 +256,25 @@ pub(crate) fn decode_batch<'f, B: Backend>(
                 ..frame
             }
         };
-        backend.decode(&mut state, &frame, &mut meanings)?;
+        backend.decode(&mut state, &frame, meanings)?;
         let left = backend.unread(&state).min(frame.data.len());
-        unread = frame.data[frame.data.len() - left..].to_vec();
-        events.extend(meanings.drain(..).map(|what| wit::Event {
+        if left > 0 || !unread.is_empty() {
+            unread = frame.data[frame.data.len() - left..].to_vec();
+        }
+        let event = |what| wit::Event {
             frame: index as u32,
             what,
-        }));
+        };
+        // Most frames mean one thing, which takes less to move alone.
+        if meanings.len() == 1 {
+            events.extend(meanings.pop().map(event));
+        } else {
+            events.extend(meanings.drain(..).map(event));
+        }
     }
     Ok(wit::Decoded {
         events,
-        state: freeze(&state)?,
+        state: freeze(&state, frozen)?,
         unread: u32::try_from(unread.len()).unwrap_or(u32::MAX),
     })
 }
@@ -354,32 +389,39 @@ impl Outgoing {
 }
 
 /// An opened backend as the component's `codec`.
-pub struct Codec<B>(B);
+pub struct Codec<B> {
+    backend: B,
+    /// Room for the meanings of a frame, empty between two calls.
+    meanings: Cell<Vec<Meaning>>,
+}
 
 impl<B: Backend> wit::GuestCodec for Codec<B> {
     fn open(config: String) -> Result<wit::Codec, Error> {
         export::hook_panics();
-        Ok(wit::Codec::new(Codec(B::open(config::parse(&config)?)?)))
+        Ok(wit::Codec::new(Codec {
+            backend: B::open(config::parse(&config)?)?,
+            meanings: Cell::default(),
+        }))
     }
 
     fn default_url(&self) -> String {
-        self.0.default_url()
+        self.backend.default_url()
     }
 
     fn control(&self, what: Control) -> Option<Request> {
-        self.0.control(what)
+        self.backend.control(what)
     }
 
     fn credentials(&self) -> Credentials {
-        self.0.credentials()
+        self.backend.credentials()
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
-        self.0.read_models(&body)
+        self.backend.read_models(&body)
     }
 
     fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
-        self.0.read_metrics(&body)
+        self.backend.read_metrics(&body)
     }
 
     fn encode(
@@ -388,22 +430,26 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
         settings: Settings,
         earlier: Option<Earlier>,
     ) -> Result<Call, Error> {
-        self.0.start(&sample, &settings, earlier.as_ref())
+        self.backend.start(&sample, &settings, earlier.as_ref())
     }
 
     fn framing(&self, streaming: bool) -> Framing {
-        self.0.framing(streaming)
+        self.backend.framing(streaming)
     }
 
     fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
-        freeze(&self.0.begin(&head)?)
+        freeze(&self.backend.begin(&head)?, Vec::new())
     }
 
     fn decode(&self, state: Vec<u8>, frames: wit::Frames) -> Result<wit::Decoded, Error> {
-        decode_batch(&self.0, &state, each(&frames))
+        let mut meanings = self.meanings.take();
+        let decoded = decode_batch(&self.backend, state, each(&frames), &mut meanings);
+        meanings.clear();
+        self.meanings.set(meanings);
+        decoded
     }
 
     fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {
-        self.0.explain(status, &body)
+        self.backend.explain(status, &body)
     }
 }

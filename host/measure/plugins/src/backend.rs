@@ -415,8 +415,7 @@ impl Dialect {
             self.check_unread(unread, frames.bytes().len(), fold.is_raw)?;
         }
         let mut last = 0;
-        let mut events = Vec::with_capacity(decoded.events.len());
-        for event in decoded.events {
+        for event in &decoded.events {
             let frame = event.frame as usize;
             if frame >= frames.len() || frame < last {
                 return Err(self.contract(
@@ -443,8 +442,11 @@ impl Dialect {
             if let Some(fault) = fault {
                 return Err(self.contract("decode", fault));
             }
-            events.push((frame, event.what));
         }
+        // Events take as much room as these pairs, so they stay where they are.
+        let events = decoded.events.into_iter();
+        let events = events.map(|event| (event.frame as usize, event.what));
+        let events = events.collect();
         fold.state = decoded.state;
         let left = frames.bytes().len() - unread;
         fold.unread = frames.bytes()[left..].to_vec();

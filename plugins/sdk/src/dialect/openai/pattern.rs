@@ -5,7 +5,10 @@
 //! those of a chunk that was parsed in full; then parsing it in full would give the same except for
 //! that string. A chunk that does not fit is parsed in full.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// The longest pattern, in bytes. It is part of a reply's state, which crosses the boundary with
@@ -25,9 +28,41 @@ pub enum Of {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pattern {
     of: Of,
-    // As text they are copied in one piece when the state is read and written; bytes are not.
-    before: String,
-    after: String,
+    /// The number of bytes before the text.
+    before: usize,
+    /// The bytes before and after it.
+    around: Bytes,
+}
+
+/// Bytes that are copied in one piece when the state is read and written, which a list of bytes is
+/// not, and a text only after a look at each of its bytes.
+#[derive(Clone, Debug)]
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+
+        impl Visitor<'_> for Visit {
+            type Value = Bytes;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
+            }
+        }
+
+        deserializer.deserialize_bytes(Visit)
+    }
 }
 
 #[derive(Deserialize)]
@@ -86,18 +121,17 @@ impl Pattern {
         if chunk.len() - (end - start) > LONGEST {
             return None;
         }
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
         Some(Pattern {
             of,
-            before: text(chunk.get(..start)?)?,
-            after: text(chunk.get(end..)?)?,
+            before: start,
+            around: Bytes([chunk.get(..start)?, chunk.get(end..)?].concat()),
         })
     }
 
     /// The text of a chunk, and what it belongs to, if the chunk has the pattern and the text is
     /// not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
-        let expected = (self.before.as_bytes(), self.after.as_bytes());
+        let expected = self.around.0.split_at_checked(self.before)?;
         let length = chunk
             .len()
             .checked_sub(expected.0.len() + expected.1.len())?;
