@@ -22,11 +22,12 @@ const LEAST: usize = 3;
 const PART: usize = 25;
 /// The probability that chance alone makes a start slow, over all instants at which it may end.
 const CHANCE: f64 = 0.001;
-/// The share of a slice's steps that may read prompts: more than that, and the quickest quarter of
-/// its tokens has some of them.
-const READING: f64 = 0.75;
-/// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
-const PIECE: f64 = 512.0;
+/// The share of a slice's steps that may read prompts, so that the quickest quarter of its tokens
+/// has none of them.
+const READING: f64 = 0.5;
+/// Tokens that an engine reads of a prompt in one step, if the prompt has as many. One that reads
+/// fewer has requests that wait for longer.
+const PIECE: f64 = 1024.0;
 /// The share by which steps must be longer.
 const SMALL: f64 = 0.1;
 /// Parts of the later slices between which dependence is corrected for.
