@@ -24,10 +24,9 @@ const PART: usize = 25;
 const CHANCE: f64 = 0.001;
 /// The share of a slice's steps that may read prompts, so that the quickest quarter of its tokens
 /// has none of them.
-const READING: f64 = 0.5;
-/// Tokens that an engine reads of a prompt in one step, if the prompt has as many. One that reads
-/// fewer has requests that wait for longer.
-const PIECE: f64 = 1024.0;
+const READING: f64 = 0.75;
+/// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
+const PIECE: f64 = 256.0;
 /// The share by which steps must be longer.
 const SMALL: f64 = 0.1;
 /// Parts of the later slices between which dependence is corrected for.
@@ -194,7 +193,7 @@ mod tests {
         let mut slow = slices(1, 25, 2.0);
         assert!(slow_start(&slow).is_some());
         for slice in &mut slow {
-            slice.begun = 40.0;
+            (slice.begun, slice.waiting) = (40.0, 20.0);
         }
         assert_eq!(slow_start(&slow), None);
     }
