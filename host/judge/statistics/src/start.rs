@@ -144,7 +144,7 @@ mod tests {
                 batch,
                 prompts,
                 begun: 10.0,
-                waiting: 2.0,
+                waiting: 0.5,
                 quick: (0.010 + 0.000_2 * batch) * times,
                 ..Slice::default()
             }
