@@ -27,6 +27,8 @@ const CHANCE: f64 = 0.001;
 const READING: f64 = 0.75;
 /// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
 const PIECE: f64 = 256.0;
+/// Slices in which the answer to a prompt may begin that is read in the first of them.
+const AHEAD: usize = 3;
 /// The share by which steps must be longer.
 const SMALL: f64 = 0.1;
 /// Parts of the later slices between which dependence is corrected for.
@@ -50,7 +52,8 @@ pub struct SlowStart {
 /// than later ones, or less than nearly all of them, are left out. Assumes that what the line leaves of the later slices follows
 /// a first-order autoregressive process ([`inflation`]).
 pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
-    let slices: Vec<Slice> = slices.iter().map(quiet).collect();
+    let ahead = |place: usize| &slices[place..slices.len().min(place + AHEAD)];
+    let slices: Vec<Slice> = (0..slices.len()).map(|place| quiet(ahead(place))).collect();
     let (early, later) = slices.split_at(slices.len() / 4);
     let busy: Vec<&Slice> = later.iter().filter(|slice| slice.is_busy()).collect();
     let line = line_through(&busy)?;
@@ -108,13 +111,18 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         .map(|(_, start)| start)
 }
 
-/// A slice as it would be if each of its steps took as long as those that read no prompt; idle if
-/// too few of them do.
-fn quiet(slice: &Slice) -> Slice {
+/// The first of these slices as it would be if each of its steps took as long as those that read no
+/// prompt; idle if too few of them do.
+fn quiet(slices: &[Slice]) -> Slice {
+    let Some(slice) = slices.first().filter(|slice| slice.is_busy()) else {
+        return Slice::default();
+    };
     let steps = slice.steps();
     // Each prompt takes a step and one for each piece, and none is read while no request waits.
-    let reading = (slice.begun + slice.prompts / PIECE).min(slice.waiting * steps);
-    match slice.is_busy() && slice.quick > 0.0 && reading <= READING * steps {
+    let pieces = |slice: &Slice| slice.begun + slice.prompts / PIECE;
+    let most = slices.iter().map(pieces).fold(0.0, f64::max);
+    let reading = most.min(slice.waiting * steps);
+    match slice.quick > 0.0 && reading <= READING * steps {
         true => Slice {
             seconds: steps * slice.quick,
             ..*slice
