@@ -158,6 +158,42 @@ fn the_best_option_wins_and_what_crashes_does_not() {
     assert_eq!(files.report()["studies"], report["studies"]);
 }
 
+/// An engine that takes two seconds to load, and 300 ms for a first token: both times are figures,
+/// and a constraint on them is judged.
+#[test]
+fn the_time_from_the_start_of_an_engine_is_a_figure() {
+    let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "");
+    let lab = files.path().join("lab.toml");
+    let text = std::fs::read_to_string(&lab).unwrap();
+    let mock = format!("launch = [\"{}\", \"mock\"", env!("CARGO_BIN_EXE_runner"));
+    let slow = format!(
+        "launch = [\"sh\", \"-c\", \"sleep 2; exec \\\"$0\\\" \\\"$@\\\"\", \"{}\", \"mock\"",
+        env!("CARGO_BIN_EXE_runner")
+    );
+    let objective = "[objective]\nmaximize = \"throughput.output-tokens-per-s\"";
+    let start = "[objective]\nminimize = \"engine.first-token-after-s\"\n\
+                 subject-to = [\"engine.ready-after-s < 1s\"]";
+    let (text, slow) = (text.replace(objective, start), slow);
+    let text = text
+        .replace(&mock, &slow)
+        .replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
+    let options = text.find("[engines.options]").unwrap();
+    std::fs::write(&lab, &text[..options]).unwrap();
+    let made = files.made();
+    let report = files.report();
+    let start = &report["starts"][0];
+    let [ready, token] =
+        ["ready-after-s", "first-token-after-s"].map(|name| start[name].as_f64().unwrap());
+    assert!(ready >= 2.0, "{ready} {}", made.stderr);
+    assert!(token >= ready + 0.29, "{ready} {token}");
+    let run = &report["studies"][0]["trials"][0]["runs"][0];
+    assert_eq!(run["figure"].as_f64(), Some(token), "{run}");
+    let broken = run["findings"].to_string();
+    assert!(broken.contains("engine.ready-after-s < 1s"), "{broken}");
+    assert!(files.page().contains("First token after, median (s)"));
+    files.follow_their_schemas();
+}
+
 #[test]
 fn an_option_that_loses_requests_never_wins() {
     // Errors come at once, so that what is left is answered faster.

@@ -54,7 +54,13 @@ impl Target {
 type Found = ([bool; COUNTED.len()], bool);
 
 pub fn sections(runs: u64) -> Vec<Section> {
-    vec![healthy(runs), overloaded(runs), slowing(runs), late(runs)]
+    vec![
+        healthy(runs),
+        overloaded(runs),
+        cold(runs),
+        slowing(runs),
+        late(runs),
+    ]
 }
 
 /// Counts the runs of a case that have each of the counted findings, and any that makes a run
@@ -134,7 +140,14 @@ fn healthy(runs: u64) -> Section {
         case(LONG, FREE, Rate(20.0), 600),
         case(MIXED, USUAL, Open(0.85), 1500),
         case(MIXED, CHUNKS, Open(0.85), 1500),
+        case(PREFIXES, USUAL, Open(0.5), 600),
+        case(PREFIXES, USUAL, Open(0.85), 600),
         case(PREFIXES, USUAL, Open(0.85), 1500),
+        case(PREFIXES, USUAL, Closed(8), 600),
+        case(PREFIXES, USUAL, Closed(32), 600),
+        case(PREFIXES, USUAL, Closed(32), 1500),
+        case(PREFIXES, CHUNKS, Open(0.7), 1500),
+        case(PREFIXES, CHUNKS, Closed(32), 600),
         case(CHATS, USUAL, bursts(0.7), 600),
         case(CHATS, USUAL, bursts(0.7), 1500),
         case(CHATS, USUAL, bursts(0.9), 1500),
@@ -221,6 +234,57 @@ fn overloaded(runs: u64) -> Section {
         why: "The growth of a queue is told from chance by its size alone: the less the work of requests varies, and the more \
             requests are sent, the smaller the overload that shows."
             .into(),
+    }
+}
+
+fn cold(runs: u64) -> Section {
+    let mut rows = Vec::new();
+    for users in [8, 32, 64] {
+        let case = Case {
+            name: format!("closed loop, {users} users, first tokens after 40 s, 600 requests"),
+            ..Case::usual(Load::Closed(users), 600)
+        };
+        let target = Target::Found(Id::ColdStart, 1.0);
+        rows.push(row(&case, runs, target, |exchanges| {
+            delay(exchanges, |at, _| if at > 0.0 { 40.0 } else { 0.0 });
+        }));
+    }
+    for (workload, load) in [
+        (CHATS, Load::Closed(32)),
+        (CHATS, Load::Open(0.5)),
+        (SHARED, Load::Closed(64)),
+        (PREFIXES, Load::Closed(32)),
+    ] {
+        for (share, part) in [(0.5, 0.05), (0.5, 0.2), (1.0, 0.05), (1.0, 0.1)] {
+            let usual = case(workload, USUAL, load, 1500);
+            let case = Case {
+                name: format!(
+                    "{}, steps {:.0} % longer for {:.0} %",
+                    usual.name,
+                    100.0 * share,
+                    100.0 * part
+                ),
+                ..usual
+            };
+            let target = match load {
+                Load::Closed(_) if part >= 0.1 => Target::Found(Id::ColdStart, 0.9),
+                _ => Target::None,
+            };
+            rows.push(row(&case, runs, target, |exchanges| {
+                delay(exchanges, |at, length| share * at.min(part * length));
+            }));
+        }
+    }
+    Section {
+        title: "Cold starts that are found".into(),
+        about: format!(
+            "The share of {runs} runs of each case with a finding when the engine stands still for 40 s in the beginning, or takes \
+             longer steps for a part of the run. The target is that `cold-start` is found always where the engine stands still, \
+             and in 90 % where the steps of a closed loop are longer for a tenth of the run at least."
+        ),
+        heads: heads(),
+        rows,
+        why: String::new(),
     }
 }
 

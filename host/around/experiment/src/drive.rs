@@ -202,6 +202,9 @@ impl<'b, B: Caller> Experiment<'b, B> {
             }
             Err(_) => RUNS.to_owned(),
         };
+        if let Ok(measured) = &made {
+            running.gave_token(measured.first_token);
+        }
         let (outcome, failure) = self.outcome(made, running);
         let objective = self.lab.objective.as_ref();
         let finished = Progress::Finished(&run.scenario, &outcome, objective);
@@ -235,7 +238,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         }
         match (made, ended) {
             (_, Some(end)) => (Outcome::Died(end), None),
-            (Ok(measured), None) => (self.measured(&measured), None),
+            (Ok(measured), None) => (self.measured(&measured, running), None),
             (Err(Unmeasured::Run(why)), None) => (Outcome::Failed(why), None),
             (Err(Unmeasured::Machine { failure, words }), None) => {
                 (Outcome::Stopped(words), Some(failure))
@@ -243,7 +246,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         }
     }
 
-    fn measured(&self, measured: &session::Measured) -> Outcome {
+    fn measured(&self, measured: &session::Measured, running: &Running) -> Outcome {
         if let Err(error) = &measured.ended {
             return Outcome::Failed(error.to_string());
         }
@@ -251,6 +254,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let findings = summary.findings.iter();
         let findings = findings.map(|finding| format!("{}: {}", finding.id.name(), finding.seen));
         let objective = self.lab.objective.as_ref();
-        Outcome::Measured(Measured::of(summary, objective, findings.collect()))
+        let measured = Measured::of(summary, objective, findings.collect());
+        Outcome::Measured(measured.started(running.ready_after_s(), running.first_token_after_s()))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lab::journal::{End, Ending};
 use launch::{Class, Death, NotReady};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::machine::Before;
 
@@ -21,6 +22,7 @@ pub struct Running {
     pub(crate) started: Option<launch::Engine>,
     /// The devices before it was started.
     pub(crate) before: Before,
+    first_token_after_s: OnceLock<f64>,
     death: Arc<OnceLock<Death>>,
     /// While it is there, a thread waits for the engine's death.
     _waits: Option<oneshot::Sender<()>>,
@@ -38,6 +40,7 @@ impl Running {
         Ok(Running {
             started: Some(engine),
             before,
+            first_token_after_s: OnceLock::new(),
             death,
             _waits: Some(waits),
         })
@@ -48,6 +51,7 @@ impl Running {
         Running {
             started: None,
             before,
+            first_token_after_s: OnceLock::new(),
             death: Arc::default(),
             _waits: None,
         }
@@ -56,6 +60,20 @@ impl Running {
     /// Seconds from the start of its process until it answered; `None` if the lab did not start it.
     pub(crate) fn ready_after_s(&self) -> Option<f64> {
         self.started.as_ref()?.record().ready_after_s
+    }
+
+    /// Seconds from the start of its process until the first token of its first run, of the warm-up
+    /// or of the measurement; `None` before, and if the lab did not start it.
+    pub(crate) fn first_token_after_s(&self) -> Option<f64> {
+        self.first_token_after_s.get().copied()
+    }
+
+    /// A run had its first token then. The first run with one counts.
+    pub(crate) fn gave_token(&self, first: Option<Instant>) {
+        if let Some((engine, at)) = self.started.as_ref().zip(first) {
+            let after = engine.since_start(at).as_secs_f64();
+            self.first_token_after_s.get_or_init(|| after);
+        }
     }
 
     /// True if it has ended by itself.

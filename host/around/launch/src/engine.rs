@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::clock::Clock;
 use model::units::Nanos;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::LAUNCH_ID;
 use crate::command::{command, write_to};
@@ -338,6 +338,11 @@ impl Engine {
             false if holders.is_empty() => Listener::Unknown,
             false => Listener::Others(holders),
         }
+    }
+
+    /// The time from its start to a later instant.
+    pub fn since_start(&self, at: Instant) -> Duration {
+        at.duration_since(self.clock.instant(Nanos::ZERO))
     }
 
     /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any

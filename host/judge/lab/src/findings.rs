@@ -93,6 +93,10 @@ pub struct StartReport {
     pub round: u32,
     /// Seconds from the start of its process until it answered.
     pub ready_after_s: f64,
+    /// Seconds from the start of its process until the first token of the first run that had one, of
+    /// the warm-up or of the measurement; absent if no run had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_after_s: Option<f64>,
 }
 
 /// A scenario.
@@ -362,7 +366,11 @@ pub fn of(
             starts: results.starts.values().map(Vec::len).sum::<usize>() + failures,
             starts_that_failed: failures,
         },
-        starts: results.ready.iter().filter_map(start_report).collect(),
+        starts: (results.ready.iter().enumerate())
+            .filter_map(|(place, ready)| {
+                start_report(ready, results.first_tokens.get(&place).copied())
+            })
+            .collect(),
         left: progress.at_least,
         release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),
         studies: studies
@@ -434,11 +442,12 @@ fn trial_report(
     }
 }
 
-fn start_report(ready: &Ready) -> Option<StartReport> {
+fn start_report(ready: &Ready, first_token_after_s: Option<f64>) -> Option<StartReport> {
     Some(StartReport {
         trial: ready.trial.clone(),
         round: ready.round,
         ready_after_s: ready.ready_after_s?,
+        first_token_after_s,
     })
 }
 

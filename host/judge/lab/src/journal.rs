@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::expand::TrialId;
 use crate::measured::Measured;
+use result::figure::FIRST_TOKEN_AFTER;
 use result::finding::Verdict;
 
 /// The format's version.
@@ -384,6 +385,9 @@ pub struct Results {
     pub starts: BTreeMap<TrialId, Vec<f64>>,
     /// Starts of engines that answered and whose process the lab started, in order.
     pub ready: Vec<Ready>,
+    /// Of these, by their place, the seconds from the start of the process until the first token of
+    /// a run.
+    pub first_tokens: BTreeMap<usize, f64>,
     /// The facts about each trial's engine; of several starts the last.
     pub facts: BTreeMap<TrialId, Facts>,
     /// The ends of engines that died during a run.
@@ -438,6 +442,15 @@ impl Results {
             Event::Finished(finished) => {
                 self.running = None;
                 self.seconds += finished.seconds.max(0.0);
+                if let Outcome::Measured(measured) = &finished.outcome
+                    && let Some(after) = measured.named(FIRST_TOKEN_AFTER)
+                {
+                    let is_own = |ready: &Ready| {
+                        ready.trial == finished.run.trial && ready.round == finished.run.round
+                    };
+                    let place = self.ready.iter().rposition(is_own);
+                    self.first_tokens.extend(place.map(|place| (place, after)));
+                }
                 let counts = match &finished.outcome {
                     Outcome::Measured(_) | Outcome::Failed(_) => true,
                     Outcome::Died(end) => end.class.is_of_trial(),

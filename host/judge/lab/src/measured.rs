@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::objective::Objective;
-use result::figure::Figure;
+use result::figure::{FIRST_TOKEN_AFTER, Figure, READY_AFTER};
 use result::finding::Verdict;
 use result::summary::Summary;
 
@@ -71,6 +71,18 @@ impl Measured {
             measured.add(&figure, summary);
         }
         measured
+    }
+
+    /// The same with the seconds from the start of the engine's process until it answered, and until
+    /// the first token of the first run that had one, of the warm-up or of the measurement; `None`
+    /// where the lab did not start it.
+    #[must_use]
+    pub fn started(mut self, ready: Option<f64>, first_token: Option<f64>) -> Self {
+        for (name, seconds) in [(READY_AFTER, ready), (FIRST_TOKEN_AFTER, first_token)] {
+            let number = seconds.map(|seconds| (name.to_owned(), Number(seconds)));
+            self.figures.extend(number);
+        }
+        self
     }
 
     fn add(&mut self, figure: &Figure, summary: &Summary) {

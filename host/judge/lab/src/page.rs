@@ -201,11 +201,15 @@ fn starts(report: &LabReport) -> Table {
         "Ready after, median (s)",
         "Least (s)",
         "Most (s)",
+        "First token after, median (s)",
     ]);
     let trials = (report.studies.iter())
         .flat_map(|study| study.trials.iter().map(move |trial| (study, trial)));
     for (study, trial) in trials {
         let own = report.starts.iter().filter(|start| start.trial == trial.id);
+        let tokens = own.clone().filter_map(|start| start.first_token_after_s);
+        let token =
+            median(tokens.collect()).map_or_else(|| "–".to_owned(), |token| fixed(token, 2));
         let seconds: Vec<f64> = own.map(|start| start.ready_after_s).collect();
         let least = seconds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = seconds.iter().copied().fold(0.0, f64::max);
@@ -218,7 +222,8 @@ fn starts(report: &LabReport) -> Table {
                     many.to_string(),
                 ]
                 .into_iter()
-                .chain(figures),
+                .chain(figures)
+                .chain([token]),
             );
         }
     }

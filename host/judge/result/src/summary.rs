@@ -44,6 +44,7 @@ mod failing;
 pub mod first_token;
 pub mod fleet;
 mod flights;
+mod gaps;
 pub(crate) mod gather;
 mod goodput;
 mod groups;

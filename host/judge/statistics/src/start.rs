@@ -4,8 +4,11 @@
 //! The time of a step follows from what it does (`steps`). A line through the slices after the
 //! first quarter says how long each step of the first quarter should have taken; a start is slow
 //! if the steps before some instant of that quarter took longer than the line says, and those after
-//! it did not. So an engine that fills is not slow: it does less, or reads prompts, and the line
-//! knows both.
+//! it did not. So an engine that fills is not slow: it does less, and the line knows that.
+//!
+//! Only steps that read no prompt are compared, and slices in which they are many. An engine that
+//! keeps the beginnings of prompts reads each in full once, so steps with prompts take longer at
+//! first although the engine is as fast as later, and no line knows which prompts these were.
 
 use crate::dependence::inflation;
 use crate::moments::{mean, squares_about};
@@ -19,6 +22,13 @@ const LEAST: usize = 3;
 const PART: usize = 25;
 /// The probability that chance alone makes a start slow, over all instants at which it may end.
 const CHANCE: f64 = 0.001;
+/// The share of a slice's steps that may read prompts, so that the quickest quarter of its tokens
+/// has none of them.
+const READING: f64 = 0.75;
+/// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
+const PIECE: f64 = 256.0;
+/// Slices in which the answer to a prompt may begin that is read in the first of them.
+const AHEAD: usize = 3;
 /// The share by which steps must be longer.
 const SMALL: f64 = 0.1;
 /// Parts of the later slices between which dependence is corrected for.
@@ -42,6 +52,8 @@ pub struct SlowStart {
 /// than later ones, or less than nearly all of them, are left out. Assumes that what the line leaves of the later slices follows
 /// a first-order autoregressive process ([`inflation`]).
 pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
+    let ahead = |place: usize| &slices[place..slices.len().min(place + AHEAD)];
+    let slices: Vec<Slice> = (0..slices.len()).map(|place| quiet(ahead(place))).collect();
     let (early, later) = slices.split_at(slices.len() / 4);
     let busy: Vec<&Slice> = later.iter().filter(|slice| slice.is_busy()).collect();
     let line = line_through(&busy)?;
@@ -99,6 +111,26 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         .map(|(_, start)| start)
 }
 
+/// The first of these slices as it would be if each of its steps took as long as those that read no
+/// prompt; idle if too few of them do.
+fn quiet(slices: &[Slice]) -> Slice {
+    let Some(slice) = slices.first().filter(|slice| slice.is_busy()) else {
+        return Slice::default();
+    };
+    let steps = slice.steps();
+    // Each prompt takes a step and one for each piece, and none is read while no request waits.
+    let pieces = |slice: &Slice| slice.begun + slice.prompts / PIECE;
+    let most = slices.iter().map(pieces).fold(0.0, f64::max);
+    let reading = most.min(slice.waiting * steps);
+    match slice.quick > 0.0 && reading <= READING * steps {
+        true => Slice {
+            seconds: steps * slice.quick,
+            ..*slice
+        },
+        false => Slice::default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,12 +145,16 @@ mod tests {
             let prompts = (random.uniform() * 10_000.0).round();
             let work = 50.0 * (0.010 + 0.000_2 * batch) + 0.000_02 * prompts;
             let noise = 1.0 + 0.02 * random.normal();
+            let times = noise * if place < slow { factor } else { 1.0 };
             Slice {
-                seconds: work * noise * if place < slow { factor } else { 1.0 },
+                seconds: work * times,
                 tokens: 50.0 * batch,
                 batch,
                 prompts,
-                context: 0.0,
+                begun: 10.0,
+                waiting: 0.5,
+                quick: (0.010 + 0.000_2 * batch) * times,
+                ..Slice::default()
             }
         };
         (0..200).map(slice).collect()
@@ -147,8 +183,26 @@ mod tests {
     fn one_long_slice_and_few_slices_are_no_slow_start() {
         let mut stalled = slices(1, 0, 1.0);
         stalled[20].seconds *= 50.0;
+        stalled[20].quick *= 50.0;
         assert_eq!(slow_start(&stalled), None);
         assert_eq!(slow_start(&slices(1, 10, 2.0)[..40]), None);
         assert_eq!(slow_start(&[]), None);
+    }
+
+    /// Prompts whose beginnings are not kept yet take time that steps without prompts do not. Where
+    /// nearly every step reads one, nothing tells the two apart.
+    #[test]
+    fn steps_that_read_prompts_are_no_slow_start() {
+        let mut filling = slices(1, 0, 1.0);
+        for slice in &mut filling[..40] {
+            slice.seconds *= 2.0;
+        }
+        assert_eq!(slow_start(&filling), None);
+        let mut slow = slices(1, 25, 2.0);
+        assert!(slow_start(&slow).is_some());
+        for slice in &mut slow {
+            (slice.begun, slice.waiting) = (40.0, 20.0);
+        }
+        assert_eq!(slow_start(&slow), None);
     }
 }

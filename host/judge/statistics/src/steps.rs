@@ -34,6 +34,13 @@ pub struct Slice {
     pub prompts: f64,
     /// Tokens of context that a step looked at, on average over its length.
     pub context: f64,
+    /// Answers that began.
+    pub begun: f64,
+    /// Requests that waited for their first token, on average over its length.
+    pub waiting: f64,
+    /// Seconds that a quarter of its tokens came at most after the ones before them: of a step that
+    /// reads no prompt, as long as no more than three of four steps read one.
+    pub quick: f64,
 }
 
 impl Slice {
@@ -227,7 +234,7 @@ mod tests {
                     tokens: 50.0 * batch,
                     batch,
                     prompts,
-                    context: 0.0,
+                    ..Slice::default()
                 }
             })
             .collect()

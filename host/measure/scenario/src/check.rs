@@ -13,6 +13,7 @@ use crate::target::Target;
 use model::connection::Reuse;
 use model::connection::Version;
 use model::places::AllowedHost;
+use model::session::Warming;
 use model::target::with_scheme;
 use reader::Problem;
 use reader::{Located, Place};
@@ -192,6 +193,16 @@ pub(crate) fn contradictions(scenario: &Scenario) -> Vec<Problem> {
                 .at(requests.place.clone(), "how many")
                 .at(duration.place.clone(), "for how long")
                 .help("a run ends after a number of requests or a duration; keep one of the two"),
+        );
+    }
+    if let (Some(warmup), Some(warming)) = (&load.warmup, &load.warming)
+        && warming.value != Warming::Requests
+    {
+        problems.push(
+            Problem::new("`load.warmup` and `load.warming` contradict each other")
+                .at(warmup.place.clone(), "how many")
+                .at(warming.place.clone(), "as many as the load has in flight")
+                .help("`warmup` counts for `warming` = \"requests\" alone; keep one of the two"),
         );
     }
     let others = problems.len();

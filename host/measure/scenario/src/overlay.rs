@@ -1,10 +1,12 @@
 //! Laying one scenario over another: flags override the file.
 //!
 //! Most keys simply replace each other. `[load]` needs care, because there one key can contradict
-//! another: a number of requests from a flag rules out the file's duration.
+//! another: a number of requests from a flag rules out the file's duration, and a number of requests to
+//! warm up with its way to do that.
 
 use crate::field::Field;
 use crate::{Arrival, Load, Ramp, Scenario, Trace};
+use model::session::Warming;
 
 impl Scenario {
     /// This scenario with `over` laid on it: whatever `over` sets wins. Free-form tables, headers
@@ -24,6 +26,14 @@ fn make_way(below: &mut Load, over: &Load) {
     }
     if over.duration.is_some() {
         below.requests = None;
+    }
+    if over.warmup.is_some() {
+        below.warming = None;
+    }
+    if let Some(warming) = &over.warming
+        && warming.value != Warming::Requests
+    {
+        below.warmup = None;
     }
     // A time scale suits whatever is played below, a trace or the dataset's own times.
     let only_scales = over.arrival.is_none()

@@ -42,10 +42,12 @@ use model::exchange::{Exchange, Phase as Part};
 use model::timings::Timings;
 use model::units::Nanos;
 use plugins::dataset::Remark;
+use result::metric::Reading;
 use result::summary::warmup::{Warmup, Waves};
 use result::summary::{Client, Server};
 use runs::record::Written;
 use scenario::plan::Plan;
+use tokio::time::Instant;
 
 /// The state of a run while it goes on.
 #[derive(Default)]
@@ -83,6 +85,8 @@ pub struct Live {
     over_since: AtomicU64,
     given_out: Alone,
     totals: Mutex<Totals>,
+    /// The instant of the first token of all answers on record.
+    first_token: Mutex<Option<Nanos>>,
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
     begun: OnceLock<Begun>,
@@ -222,7 +226,21 @@ impl Live {
         if exchange.phase == Part::Warmup {
             lock(&self.waves).add(exchange, streamed);
         }
+        let reading = Reading::new(exchange, streamed, None);
+        if let Some([_, first, end]) = reading.life().filter(|_| exchange.is_ok()) {
+            let first = if streamed { first } else { end };
+            let mut earliest = lock(&self.first_token);
+            *earliest = Some(earliest.map_or(first, |earliest| earliest.min(first)));
+        }
         lock(&self.totals).enter(exchange, streamed);
+    }
+
+    /// The instant of the first token of an answer on record, of the warm-up or of the measurement,
+    /// as the timers of the runtime know it; where replies are not streamed, that of the end of the
+    /// first answer. `None` before, and where others made the load.
+    pub fn first_token(&self) -> Option<Instant> {
+        let at = (*lock(&self.first_token))?;
+        Some(self.begun.get()?.clock.instant(at))
     }
 
     /// How many requests of the warm-up are on record, and what they show as waves of so many.

@@ -16,6 +16,7 @@ use runs::environment::Environment;
 use runs::folder::{self, FolderError, RunFolder, Status};
 use runs::repeat::Repeat;
 use scenario::plan::Plan;
+use tokio::time::Instant;
 
 use crate::assess::assess_read;
 use crate::check::Checked;
@@ -95,6 +96,7 @@ pub struct Kept {
     devices: Option<Recording>,
     series: Option<::series::Recording>,
     dataset: Option<Dataset>,
+    first_token: Option<Instant>,
     kept: Result<(), FolderError>,
 }
 
@@ -108,6 +110,7 @@ pub struct Assessed {
     /// counted and judged.
     survey: Option<Survey>,
     unjudged: Option<Unjudged>,
+    first_token: Option<Instant>,
     kept: Result<(), FolderError>,
 }
 
@@ -135,6 +138,10 @@ pub struct Measured {
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
+    /// The instant of the first token that the server sent, of the warm-up or of the measurement;
+    /// where replies are not streamed, that of the end of the first answer. `None` if no request was
+    /// answered, and where other machines made the load.
+    pub first_token: Option<Instant>,
     /// Success of writing all of it into the folder. If something cannot be saved, as on a full
     /// disk, still show what can be shown.
     pub kept: Result<(), FolderError>,
@@ -323,6 +330,7 @@ impl Loaded {
             cut_short: status.interrupted || status.error.is_some(),
             is_empty: status.records.is_some_and(|written| written.count == 0),
             unsent: status.unsent,
+            first_token: live.first_token(),
             group,
             ended,
             fleet: None,
@@ -421,6 +429,7 @@ impl Kept {
             devices,
             series,
             dataset,
+            first_token,
             mut kept,
         } = self;
         let abandoned = Arc::new(AtomicBool::new(false));
@@ -493,6 +502,7 @@ impl Kept {
             facts,
             survey,
             unjudged,
+            first_token,
             kept,
         })
     }
@@ -517,6 +527,7 @@ impl Assessed {
             facts: self.facts,
             summary,
             unjudged: self.unjudged,
+            first_token: self.first_token,
             kept,
         })
     }

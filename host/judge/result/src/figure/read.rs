@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::score::{PREFIX, better};
-use super::{Better, Figure, Statistic, WHOLE};
+use super::{Better, FIRST_TOKEN_AFTER, Figure, READY_AFTER, Statistic, WHOLE};
 use crate::metric::CATALOGUE;
 use crate::summary::{Bounds, Summary, server};
 use ::series::Stage;
@@ -126,6 +126,8 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
         "sessions.cut-short" => Some(s.sessions?.cut_short as f64),
         "sessions.sessions-per-s" => s.sessions?.sessions_per_s,
         "sessions.turns-per-s" => s.sessions?.turns_per_s,
+        // A lab knows them, and no run does.
+        READY_AFTER | FIRST_TOKEN_AFTER => None,
         "server.preemptions" => s.server.as_ref()?.counted(server::Figure::Preemptions),
         "server.stages.queue-ms" => stage(s, Stage::Queue),
         "server.stages.prefill-queue-ms" => stage(s, Stage::PrefillQueue),

@@ -15,6 +15,11 @@ pub struct Whole {
     pub better: Better,
 }
 
+/// The figure of a lab's engine: seconds from the start of its process until it answered.
+pub const READY_AFTER: &str = "engine.ready-after-s";
+/// The figure of a lab's engine: seconds from the start of its process until its first token.
+pub const FIRST_TOKEN_AFTER: &str = "engine.first-token-after-s";
+
 /// Every figure of the run as a whole.
 pub static WHOLE: &[Whole] = &[
     whole("requests.total", "Requests", "", Neither),
@@ -129,6 +134,18 @@ pub static WHOLE: &[Whole] = &[
         Higher,
     ),
     whole("sessions.turns-per-s", "Turn throughput", "turns/s", Higher),
+    whole(
+        READY_AFTER,
+        "Start of the engine until it answered",
+        "s",
+        Lower,
+    ),
+    whole(
+        FIRST_TOKEN_AFTER,
+        "Start of the engine until its first token",
+        "s",
+        Lower,
+    ),
     whole("server.preemptions", "Server preemptions", "", Lower),
     whole(
         "server.stages.queue-ms",

@@ -8,6 +8,11 @@
 //! wait and k - 1 turns at the later rate of first tokens. In a queue that fills, the first ones
 //! wait less than later ones, and only the steps show it.
 //!
+//! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
+//! read once. Each prompt of the wave, up to the k-th, is therefore allowed the time of a full
+//! reading, at the pace of the one whose first token came first, and at most at that of an engine
+//! that reads slowly.
+//!
 //! **The first steps** took longer than the same work took later (`statistics::start`), and make the
 //! mean E2E latency of the run more than 1 % longer.
 //!
@@ -32,6 +37,9 @@ const LEAST_LATER: u64 = 20;
 const TIMES: f64 = 2.0;
 /// Seconds that a wait must be longer, so that a connection or a first page is no cold start.
 const FLOOR: f64 = 0.1;
+/// Seconds for a token of a prompt at most, 2,000 a second, for prompts that later ones are not
+/// read like: the engine may keep their beginnings.
+const READING: f64 = 0.000_5;
 /// Times by which the mean E2E latency must be longer with the requests of slow first steps than
 /// without them, so that the first reading of shared prefixes is no cold start of the engine.
 const MATTERS: f64 = 1.01;
@@ -88,6 +96,8 @@ struct Early {
     index: u64,
     wait: Nanos,
     took: Nanos,
+    /// Tokens of its prompt; 0 where they are not known.
+    prompt: u32,
 }
 
 /// Sums over requests, in whole numbers.
@@ -166,6 +176,7 @@ impl Gather {
             index: reading.exchange.index,
             wait: first.since(sent),
             took: end.since(sent),
+            prompt: reading.input_tokens.map_or(0, |count| count.tokens),
         };
         self.all.add(&own);
         if sent < self.later {
@@ -205,10 +216,15 @@ impl Gather {
             .filter(|own| own.sent < answer)
             .collect();
         wave.sort_unstable_by_key(|own| (own.sent + own.wait, own.index));
-        let longest = self.longest.as_secs_f64();
-        let cold = wave.iter().enumerate().any(|(before, own)| {
-            let explained = longest + before as f64 * turn;
-            own.wait.as_secs_f64() > TIMES * explained + FLOOR
+        let first = wave.first()?;
+        let pace = first.wait.as_secs_f64() / f64::from(first.prompt.max(1));
+        let pace = pace.min(READING);
+        let mut explained = self.longest.as_secs_f64();
+        let cold = wave.iter().any(|own| {
+            let reading = pace * f64::from(own.prompt);
+            let limit = TIMES * (explained + reading) + FLOOR;
+            explained += turn.max(reading);
+            own.wait.as_secs_f64() > limit
         });
         let last = wave.last().filter(|_| cold)?;
         let until = (last.sent + last.wait).since(self.origin).as_secs_f64();

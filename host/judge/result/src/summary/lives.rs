@@ -5,6 +5,7 @@
 //! fixed number of slices of the run's time, so memory does not grow with it.
 
 use super::facts::{Loop, Run};
+use super::gaps::Gaps;
 use super::survey::Surveyed;
 use crate::metric::Reading;
 use model::units::Nanos;
@@ -119,6 +120,8 @@ struct Held {
     context: u128,
     /// The instant of the last token.
     last: Option<Nanos>,
+    /// Answers that began.
+    begun: u64,
 }
 
 /// Number of a request's traits: lengths and times, in whole numbers.
@@ -152,6 +155,7 @@ pub(super) struct Lives {
     last_sent: Nanos,
     last_first: Nanos,
     held: Vec<Held>,
+    gaps: Gaps,
     /// The change, from a slice to the next one, of the answers that generate tokens when it
     /// begins.
     across: Vec<i64>,
@@ -237,6 +241,7 @@ impl Lives {
             last_sent: surveyed.last_sent.unwrap_or(origin),
             last_first: surveyed.last_first.unwrap_or(origin),
             held: vec![Held::default(); SLICES],
+            gaps: Gaps::new(SLICES),
             across: vec![0; SLICES + 1],
             waiting: Cover::new(),
             answering: Cover::new(),
@@ -304,6 +309,7 @@ impl Lives {
             before: None,
         });
         self.first = first;
+        self.gaps.begin(first);
     }
 
     /// Adds tokens that came at an instant, of the answer that was added last.
@@ -325,6 +331,7 @@ impl Lives {
         let held = &mut self.held[self.current.2];
         held.tokens = held.tokens.saturating_add(tokens);
         held.last = held.last.max(Some(at));
+        self.gaps.add(at, self.current.2, tokens);
     }
 
     /// Adds the prompt and the context of an answer to the slices in which it was under way.
@@ -332,6 +339,7 @@ impl Lives {
         let grid = self.grid;
         let (from, to) = (grid.at(first) / EACH, grid.at(end) / EACH);
         self.held[from].prompts += u64::from(prompt);
+        self.held[from].begun += 1;
         self.across[from + 1] += 1;
         self.across[to + 1] -= 1;
         for slice in from..=to {
@@ -366,7 +374,9 @@ impl Lives {
         self.end_latest();
         let took = self.took.clone().figures()?;
         let answering = self.answering.finish(self.grid, 1.0);
-        let slices = self.slices(&answering);
+        let quick = std::mem::replace(&mut self.gaps, Gaps::new(0)).finish();
+        let waiting = self.waiting.finish(self.grid, 1.0);
+        let slices = self.slices(&answering, &waiting, &quick);
         let steps = Steps::of(&slices);
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let slow_start =
@@ -382,7 +392,7 @@ impl Lives {
             slow_start,
             batch: answering[..until].iter().sum::<f64>() / until as f64,
             seconds,
-            waiting: self.waiting.finish(self.grid, 1.0),
+            waiting,
             per_token: self.per_token.finish(self.grid, f64::from(1_u32 << POINT)),
             answering,
             count,
@@ -398,7 +408,7 @@ impl Lives {
 
     /// The slices that the line of the steps' time goes through. Each is taken from the last token
     /// of the one before to its own last token, because a step belongs to one of them as a whole.
-    fn slices(&self, answering: &[f64]) -> Vec<Slice> {
+    fn slices(&self, answering: &[f64], waiting: &[f64], quick: &[f64]) -> Vec<Slice> {
         let length = self.grid.length as f64 / 1e9 * EACH as f64;
         let seconds = |slice: usize| slice as f64 * length;
         let last = |slice: usize| {
@@ -413,7 +423,8 @@ impl Lives {
             let to = last(slice).unwrap_or(ends);
             across += self.across[slice];
             let next = across + self.across[slice + 1];
-            let own: f64 = answering[slice * EACH..(slice + 1) * EACH].iter().sum();
+            let fine = slice * EACH..(slice + 1) * EACH;
+            let own: f64 = answering[fine.clone()].iter().sum();
             let own = own * length / EACH as f64;
             // Nothing begins or ends between the last token of a slice and the slice's end.
             let answered = own + across as f64 * (begins - from) - next as f64 * (ends - to);
@@ -424,6 +435,9 @@ impl Lives {
                     batch: answered.max(0.0) / (to - from),
                     prompts: held.prompts as f64,
                     context: held.context as f64 / 1e9 / length,
+                    begun: held.begun as f64,
+                    waiting: waiting[fine].iter().sum::<f64>() / EACH as f64,
+                    quick: quick[slice],
                 },
                 false => Slice::default(),
             });

@@ -211,6 +211,22 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
             json!({"duration": "1m"}),
         ),
         (
+            "[load]\nwarming = \"like-load\"\n",
+            Load {
+                warmup: Some(Located::flag("--warmup-requests", 5)),
+                ..Load::default()
+            },
+            json!({"warmup": 5}),
+        ),
+        (
+            "[load]\nwarmup = 0\n",
+            Load {
+                warming: Some(Located::flag("--warmup", Warming::UntilStable)),
+                ..Load::default()
+            },
+            json!({"warming": "until-stable"}),
+        ),
+        (
             closed,
             requests(5),
             json!({"requests": 5, "arrival": "closed", "concurrency": 8}),

@@ -123,6 +123,7 @@ impl<E> Begun<E> {
             devices,
             series,
             dataset: made.dataset,
+            first_token: None,
             run,
             folder,
             kept,
