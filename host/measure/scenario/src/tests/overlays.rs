@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use model::session::Warming;
+
 use super::*;
 
 fn file(text: &str) -> Scenario {

@@ -203,6 +203,24 @@ Severity = Literal[
 - `invalid`: The run did not measure what it was meant to measure.
 """
 
+Stage = Literal[
+    "queue",
+    "prefill-queue",
+    "prefill",
+    "transfer",
+    "decode-queue",
+    "first-step",
+]
+"""A stage of a request in the server, in the order in which it passes them.
+
+- `queue`: The queue of the scheduler, where one machine does everything.
+- `prefill-queue`: The queue of a server that does prefills alone, and its wait for a decode server.
+- `prefill`: The prefill.
+- `transfer`: The transfer of keys and values to the server that decodes.
+- `decode-queue`: The queue of a server that decodes, without the transfer.
+- `first-step`: The first step of a server that decodes, where that computes the first token.
+"""
+
 Basis = Literal[
     "samples",
     "histogram",
@@ -1320,6 +1338,88 @@ class Around:
 
 
 @dataclass(frozen=True)
+class BySeries:
+    """The parts of the mean time from due to first token, by the server's series.
+
+    This client's parts are of the answered requests with a first token. The stages are means of
+    what the server observed during the measurement, of whatever requests: those of others who used
+    it are among them.
+    """
+
+    requests: int
+    """The number of answered requests with a first token."""
+    whole_ms: float
+    """From due to first token, in milliseconds."""
+    client_ms: float
+    """From due to sent, without the wait for a connection."""
+    connection_ms: float
+    """The wait for a connection to open, after the request could have been sent."""
+    server: Stages
+    """The stages in the server."""
+    unexplained_ms: float
+    """What is left of the whole: network, front ends, routers, and what no series tells. Negative
+    if the stages are longer than the whole.
+    """
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> BySeries:
+        """Reads it from parsed JSON."""
+        return cls(
+            requests=value["requests"],
+            whole_ms=value["whole-ms"],
+            client_ms=value["client-ms"],
+            connection_ms=value["connection-ms"],
+            server=Stages.from_json(value["server"]),
+            unexplained_ms=value["unexplained-ms"],
+        )
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages before the first token, by the server's own series."""
+
+    prefill_servers: list[str]
+    """The base URLs of the servers that do prefills alone; absent if none does."""
+    decode_servers: list[str]
+    """Those of the servers that decode what these have begun."""
+    stages: list[Staged]
+    """The stages that are known, in the order in which a request passes them."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Stages:
+        """Reads it from parsed JSON."""
+        return cls(
+            prefill_servers=list(value.get("prefill-servers", [])),
+            decode_servers=list(value.get("decode-servers", [])),
+            stages=[Staged.from_json(item) for item in value["stages"]],
+        )
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A stage with its mean time."""
+
+    stage: Stage
+    """The stage."""
+    mean_ms: float
+    """The mean over what was observed, in milliseconds."""
+    count: float
+    """How many times were observed, of the metric that has fewest."""
+    metrics: list[str]
+    """The server's own metrics that it is made of."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Staged:
+        """Reads it from parsed JSON."""
+        return cls(
+            stage=value["stage"],
+            mean_ms=value["mean-ms"],
+            count=value["count"],
+            metrics=list(value["metrics"]),
+        )
+
+
+@dataclass(frozen=True)
 class Sessions:
     """Requests that depend on each other."""
 
@@ -2385,6 +2485,8 @@ class ServerSeries:
     """The figures that all targets report. One that a target does not report is absent."""
     queues: list[Queue]
     """The queue in front of each target's scheduler, of those that report one."""
+    stages: Stages | None
+    """The stages of a request before its first token; absent where the pages do not tell them."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ServerSeries:
@@ -2400,6 +2502,7 @@ class ServerSeries:
             left_out=value.get("left-out"),
             figures={key: Figure.from_json(item) for key, item in value.get("figures", {}).items()},
             queues=[Queue.from_json(item) for item in value.get("queues", [])],
+            stages=optional(Stages.from_json, value.get("stages")),
         )
 
 
@@ -2970,6 +3073,10 @@ class Summary:
     """Where the time to first token went, by this client's clock and the server's own timings;
     absent if no reply states such.
     """
+    first_token_by_series: BySeries | None
+    """The same as means, by the server's series; absent if its pages do not tell, or if one server
+    does everything and replies state timings.
+    """
     sessions: Sessions | None
     """Requests that depend on each other; absent if none does, and no request is a turn of a
     conversation.
@@ -3037,6 +3144,7 @@ class Summary:
             arrivals=optional(Arrivals.from_json, value.get("arrivals")),
             concurrency=Concurrency.from_json(value["concurrency"]),
             first_token=optional(FirstToken.from_json, value.get("first-token")),
+            first_token_by_series=optional(BySeries.from_json, value.get("first-token-by-series")),
             sessions=optional(Sessions.from_json, value.get("sessions")),
             histories=optional(Histories.from_json, value.get("histories")),
             groups=optional(Groups.from_json, value.get("groups")),
