@@ -240,6 +240,8 @@ mod tests {
             "report.otlp",
             // Rank 0 alone reads it.
             "run.device-metrics",
+            // No secret goes there, unless it is a target too.
+            "target.metrics-url",
         ];
         assert_eq!(keys, BTreeSet::from(known));
     }

@@ -1,5 +1,5 @@
-//! The server's own series: the metrics page of each target, or of each engine behind it, read at an interval on a thread of its
-//! own while the run goes on, and kept in the run's folder page by page.
+//! The server's own series: the metrics page of each target, or of each engine behind it, read at an
+//! interval on a thread of its own while the run goes on, and kept in the run's folder page by page.
 //!
 //! The backend says where the page is; `series` says what is on it and what is kept, `runs` has the
 //! file, and `result` makes figures of it. Nothing that paces, sends or reads takes part: each page
