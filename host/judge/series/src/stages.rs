@@ -46,6 +46,14 @@ pub struct Stages {
     pub stages: Vec<Staged>,
 }
 
+impl Stages {
+    /// The mean time of a stage, in milliseconds; absent if the series do not tell it.
+    pub fn mean_ms(&self, stage: Stage) -> Option<f64> {
+        let found = self.stages.iter().find(|staged| staged.stage == stage)?;
+        Some(found.mean_ms)
+    }
+}
+
 /// A stage with its mean time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -319,7 +327,7 @@ impl Recording {
         Some(staged)
     }
 
-    /// What the counters of that name, and with that label, grew by over an interval.
+    /// The growth over an interval of the counters of that name, with that label.
     fn growth_over(
         &self,
         target: u32,

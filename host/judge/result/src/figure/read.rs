@@ -169,9 +169,7 @@ fn whole(name: &str, s: &Summary) -> Option<f64> {
 
 /// The mean time of a stage before the first token, by the server's series.
 fn stage(s: &Summary, stage: Stage) -> Option<f64> {
-    let stages = s.server_series.as_ref()?.stages.as_ref()?;
-    let found = stages.stages.iter().find(|staged| staged.stage == stage)?;
-    Some(found.mean_ms)
+    s.server_series.as_ref()?.stages.as_ref()?.mean_ms(stage)
 }
 
 /// The value of a score in a summary; absent if no scorer gave it.

@@ -56,13 +56,6 @@ impl BySeries {
         own.into_iter().chain(stages).chain(rest).collect()
     }
 
-    /// The mean time of a stage, in milliseconds; absent if the series do not tell it.
-    pub fn stage(&self, stage: Stage) -> Option<f64> {
-        let mut stages = self.server.stages.iter();
-        let found = stages.find(|staged| staged.stage == stage)?;
-        Some(found.mean_ms)
-    }
-
     /// A time's share of the whole, from 0 to 1; absent if no time passed.
     pub fn share(&self, ms: f64) -> Option<f64> {
         (self.whole_ms > 0.0).then(|| ms / self.whole_ms)
