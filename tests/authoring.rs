@@ -16,9 +16,7 @@ use crate::support::process::{PROJECTS, run_patiently, runner};
 fn author(folder: &Path) -> Command {
     let mut command = runner();
     command.current_dir(folder);
-    command
-        .env("CARGO_TARGET_DIR", PROJECTS)
-        .env("CARGO_NET_OFFLINE", "true");
+    command.env("CARGO_TARGET_DIR", PROJECTS).env("CARGO_NET_OFFLINE", "true");
     if let Some(toolchain) = std::env::var_os("RUNNER_WASM_TOOLCHAIN") {
         command.env("RUNNER_WASM_TOOLCHAIN", toolchain);
     }
@@ -46,10 +44,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
 
         let built = facts(author(folder.path()).args(["plugin", "build", &name]));
         let path = built["path"].as_str().unwrap();
-        assert_eq!(
-            Path::new(path),
-            Path::new(&name).join(format!("target/plugin/{name}.wasm"))
-        );
+        assert_eq!(Path::new(path), Path::new(&name).join(format!("target/plugin/{name}.wasm")));
         let component = std::fs::read(folder.path().join(path)).unwrap();
         assert_eq!(built["size-bytes"], component.len());
         let place = folder.path().to_str().unwrap().as_bytes();
@@ -60,10 +55,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
 
         let checked = facts(author(folder.path()).args(["plugin", "check", path]));
         assert_eq!(checked["loads"], true);
-        assert_eq!(
-            (&checked["kind"], &checked["name"]),
-            (&kind.into(), &name.as_str().into())
-        );
+        assert_eq!((&checked["kind"], &checked["name"]), (&kind.into(), &name.as_str().into()));
         assert_eq!(checked["sha256"], built["sha256"]);
         assert_eq!(checked["config-keys"].as_array().unwrap().len(), 1);
         let imports: Vec<&str> = (checked["imports"].as_array().unwrap().iter())
@@ -88,9 +80,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
         cargo.args(["test", "--quiet", "--offline", "--target-dir", PROJECTS]);
-        cargo
-            .env("RUSTFLAGS", "-D warnings")
-            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        cargo.env("RUSTFLAGS", "-D warnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
         let tested = run_patiently(&mut cargo).with_code(0);
         assert!(tested.stdout.contains("2 passed"), "{tested:#?}");
     }
@@ -116,12 +106,7 @@ fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
     std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();
     let ended = run_patiently(author(folder.path()).args(["plugin", "build", "mine"])).with_code(4);
     assert!(ended.stderr.contains("mismatched types"), "{ended:#?}");
-    assert!(
-        ended
-            .stderr
-            .contains("error: cargo failed (exit status: 101)"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("error: cargo failed (exit status: 101)"), "{ended:#?}");
     assert_eq!(ended.stdout, "");
 }
 
@@ -131,30 +116,17 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     for (language, wanted) in [
-        (
-            "python",
-            "python3 -m venv .venv && .venv/bin/pip install componentize-py==",
-        ),
+        ("python", "python3 -m venv .venv && .venv/bin/pip install componentize-py=="),
         ("javascript", "npm install --global componentize-qjs@"),
-        (
-            "c",
-            "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32",
-        ),
+        ("c", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32"),
     ] {
         let project = folder.path().join(language);
         std::fs::create_dir(&project).unwrap();
         let manifest = format!("name = 'mine'\nkind = 'scorer'\nlanguage = '{language}'\n");
         std::fs::write(project.join("runner-plugin.toml"), manifest).unwrap();
         let mut command = author(folder.path());
-        command
-            .env("PATH", &empty)
-            .args(["plugin", "build", language]);
-        for variable in [
-            "COMPONENTIZE_PY",
-            "COMPONENTIZE_QJS",
-            "CLANG",
-            "WASI_SDK_PATH",
-        ] {
+        command.env("PATH", &empty).args(["plugin", "build", language]);
+        for variable in ["COMPONENTIZE_PY", "COMPONENTIZE_QJS", "CLANG", "WASI_SDK_PATH"] {
             command.env_remove(variable);
         }
         let ended = run_patiently(&mut command).with_code(4);
@@ -162,16 +134,9 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     }
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "rust"])).with_code(0);
     let mut command = author(folder.path());
-    command
-        .env("PATH", &empty)
-        .env("RUNNER_WASM_TOOLCHAIN", "rustup");
+    command.env("PATH", &empty).env("RUNNER_WASM_TOOLCHAIN", "rustup");
     let ended = run_patiently(command.args(["plugin", "build", "rust"])).with_code(4);
-    assert!(
-        ended
-            .stderr
-            .contains("rustup target add wasm32-unknown-unknown"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("rustup target add wasm32-unknown-unknown"), "{ended:#?}");
 }
 
 /// The scores that a case of an author's scorer must show, if the scorer does as it is told.
@@ -226,11 +191,7 @@ fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Sho
         let holds = match shows {
             Shows::Error(words) => {
                 let mark = format!("here: {case}");
-                let line = source
-                    .lines()
-                    .position(|line| line.ends_with(&mark))
-                    .unwrap()
-                    + 1;
+                let line = source.lines().position(|line| line.ends_with(&mark)).unwrap() + 1;
                 let wanted = format!("{words} at {case}, {entry} line {line}");
                 let error = found["failures"][0]["error"].as_str().unwrap_or_default();
                 error.ends_with(&wanted)
@@ -254,24 +215,15 @@ fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
         "scorer.py",
         include_str!("authoring/scorer.py"),
         &[
-            (
-                "prints",
-                Shows::Log(&["info: from print", "error: from standard error"]),
-            ),
-            (
-                "clocks",
-                Shows::Scores(r#""time":0.0,"monotonic":0.0,"performance":0.0"#),
-            ),
+            ("prints", Shows::Log(&["info: from print", "error: from standard error"])),
+            ("clocks", Shows::Scores(r#""time":0.0,"monotonic":0.0,"performance":0.0"#)),
             ("chance", Shows::Same),
             ("key", Shows::Error("KeyError: 'no such key'")),
             (
                 "deeper",
                 Shows::Error("TypeError: '<' not supported between instances of 'str' and 'int'"),
             ),
-            (
-                "exits",
-                Shows::Error("SystemExit: a plugin must return a result or raise an error"),
-            ),
+            ("exits", Shows::Error("SystemExit: a plugin must return a result or raise an error")),
             (
                 "raises_exit",
                 Shows::Error("SystemExit: a plugin must return a result or raise an error"),
@@ -283,22 +235,10 @@ fn what_python_does_is_said_and_its_exceptions_have_their_lines() {
                      a snapshot taken after that)",
                 ),
             ),
-            (
-                "half",
-                Shows::Error("ValueError: half \u{fffd} a character"),
-            ),
-            (
-                "half_input",
-                Shows::Told("invalid-input: half \u{fffd} a character"),
-            ),
-            (
-                "half_protocol",
-                Shows::Told("protocol: half \u{fffd} a character"),
-            ),
-            (
-                "half_other",
-                Shows::Told("other: half \u{fffd} a character"),
-            ),
+            ("half", Shows::Error("ValueError: half \u{fffd} a character")),
+            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
+            ("half_protocol", Shows::Told("protocol: half \u{fffd} a character")),
+            ("half_other", Shows::Told("other: half \u{fffd} a character")),
         ],
     );
 }
@@ -320,16 +260,10 @@ fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
             ),
             ("clocks", Shows::Scores(r#""date":0.0,"performance":0.0"#)),
             ("chance", Shows::Same),
-            (
-                "property",
-                Shows::Error("TypeError: cannot read property 'value' of undefined"),
-            ),
+            ("property", Shows::Error("TypeError: cannot read property 'value' of undefined")),
             ("own", Shows::Error("RangeError: of my own")),
             ("half", Shows::Error("Error: half \u{fffd} a character")),
-            (
-                "half_input",
-                Shows::Told("invalid-input: half \u{fffd} a character"),
-            ),
+            ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
         ],
     );
 }
@@ -381,13 +315,7 @@ fn a_component_of_other_sources_is_not_tested() {
     let ended = run_patiently(author(folder.path()).args(junit)).with_code(4);
     let report = quick_junit::Report::deserialize_from_str(&ended.stdout).unwrap();
     assert_eq!((report.tests, report.errors), (1, 1), "{}", ended.stdout);
-    let named = [
-        "plugin",
-        "test",
-        "mine",
-        "--plugin",
-        "mine/target/plugin/mine.wasm",
-    ];
+    let named = ["plugin", "test", "mine", "--plugin", "mine/target/plugin/mine.wasm"];
     run_patiently(author(folder.path()).args(named)).with_code(0);
     build();
     test().with_code(0);
@@ -399,11 +327,7 @@ fn a_component_of_other_sources_is_not_tested() {
 fn sessions_and_references_are_the_same_in_every_language() {
     for (language, entry, source) in [
         (&PYTHON, "dataset.py", include_str!("authoring/dataset.py")),
-        (
-            &JAVASCRIPT,
-            "plugin.js",
-            include_str!("authoring/dataset.js"),
-        ),
+        (&JAVASCRIPT, "plugin.js", include_str!("authoring/dataset.js")),
         (&C, "plugin.c", include_str!("authoring/dataset.c")),
     ] {
         let Some(compiler) = language.compiler() else {
@@ -440,27 +364,14 @@ fn sessions_and_references_are_the_same_in_every_language() {
         run_patiently(author(folder.path()).args(bless)).with_code(0);
         let read = |file: &str| std::fs::read_to_string(project.join("cases").join(file)).unwrap();
         // Blessing wrote the samples, and had no reason to change the digests.
-        assert!(
-            read("none/digest.txt").starts_with("bc21ff26"),
-            "{}",
-            language.word
-        );
-        assert!(
-            read("two/digest.txt").starts_with("8897ed5d"),
-            "{}",
-            language.word
-        );
+        assert!(read("none/digest.txt").starts_with("bc21ff26"), "{}", language.word);
+        assert!(read("two/digest.txt").starts_with("8897ed5d"), "{}", language.word);
         let samples: Value = serde_json::from_str(&read("two/samples.json")).unwrap();
         let ids = |key: &str| -> Vec<&str> {
             let samples = samples[key].as_array().unwrap().iter();
-            samples
-                .map(|sample| sample["id"].as_str().unwrap())
-                .collect()
+            samples.map(|sample| sample["id"].as_str().unwrap()).collect()
         };
-        assert_eq!(
-            (ids("spare"), ids("samples")),
-            (vec!["1", "4"], vec!["7", "8", "9"])
-        );
+        assert_eq!((ids("spare"), ids("samples")), (vec!["1", "4"], vec!["7", "8", "9"]));
         // A text stays a text.
         assert_eq!(samples["samples"][0]["reference"], "7");
         assert_eq!(samples["samples"][1]["reference"], 8);
@@ -526,10 +437,7 @@ fn grpc_is_the_same_in_every_language() {
                 let path = folder.join(case);
                 let write = |file: &str, text: &str| std::fs::write(path.join(file), text).unwrap();
                 std::fs::create_dir_all(&path).unwrap();
-                write(
-                    "sample.json",
-                    r#"{"id": "1", "prompt": {"text": "Grüß dich"}}"#,
-                );
+                write("sample.json", r#"{"id": "1", "prompt": {"text": "Grüß dich"}}"#);
                 write("events.json", events);
                 if let Some(error) = error {
                     write("error.txt", error);
@@ -544,10 +452,7 @@ fn grpc_is_the_same_in_every_language() {
 /// Exchanges of several requests, and messages over a WebSocket.
 #[test]
 fn conversing_is_the_same_in_every_language() {
-    const FILES: &str = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/authoring/conversing"
-    );
+    const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/authoring/conversing");
     let files = Path::new(FILES);
     for language in [&PYTHON, &JAVASCRIPT, &C] {
         builds_and_passes(language, files, |folder| {

@@ -34,19 +34,13 @@ fn is_equipped() -> bool {
 
 /// The folder of the files that users take.
 fn ours(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../ci")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci").join(path)
 }
 
 /// A file in YAML.
 fn yaml(path: &Path) -> Value {
     let read = "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)";
-    let read = Command::new("python3")
-        .args(["-c", read])
-        .arg(path)
-        .output()
-        .unwrap();
+    let read = Command::new("python3").args(["-c", read]).arg(path).output().unwrap();
     assert!(read.status.success(), "{path:?}: {read:?}");
     serde_json::from_slice(&read.stdout).unwrap()
 }
@@ -70,18 +64,11 @@ impl Checkout {
     fn new(ttft: &str, itl: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/ci/example/.");
-        let copied = Command::new("cp")
-            .args(["-R", example])
-            .arg(folder.path())
-            .status();
+        let copied = Command::new("cp").args(["-R", example]).arg(folder.path()).status();
         assert!(copied.unwrap().success());
         let port = port::free().to_string();
         let checkout = Checkout { folder };
-        for file in [
-            "engine.sh",
-            ".github/workflows/benchmark.yml",
-            ".gitlab-ci.yml",
-        ] {
+        for file in ["engine.sh", ".github/workflows/benchmark.yml", ".gitlab-ci.yml"] {
             checkout.change(file, "8123", &port);
         }
         checkout.change("engine.sh", "--ttft 60ms", &format!("--ttft {ttft}"));
@@ -121,10 +108,7 @@ impl Checkout {
                     folders.push(path);
                 } else {
                     let bytes = std::fs::read(&path).unwrap();
-                    if bytes
-                        .windows(what.len())
-                        .any(|part| part == what.as_bytes())
-                    {
+                    if bytes.windows(what.len()).any(|part| part == what.as_bytes()) {
                         found.push(path);
                     }
                 }

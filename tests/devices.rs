@@ -45,10 +45,7 @@ fn command(mock: &Mock, folder: &Path, flags: &str) -> Command {
     let line = "--backend vllm --dataset-name random --random-input-len 8 --warmup-requests 1 --no-progress";
     let mut command = runner();
     command.args(words(line)).args(words(flags));
-    command
-        .args(["--base-url", &mock.url])
-        .env(VARIABLE, stand_in())
-        .current_dir(folder);
+    command.args(["--base-url", &mock.url]).env(VARIABLE, stand_in()).current_dir(folder);
     command
 }
 
@@ -106,11 +103,7 @@ fn nvml_over_a_run() {
     let devices = summary.devices.as_ref().unwrap();
     assert_eq!(devices.source.as_deref(), Some("nvml"));
     assert_eq!(devices.driver.as_deref(), Some("575.57.08"));
-    let uuids: Vec<_> = devices
-        .each
-        .iter()
-        .map(|it| it.device.uuid.as_deref())
-        .collect();
+    let uuids: Vec<_> = devices.each.iter().map(|it| it.device.uuid.as_deref()).collect();
     assert_eq!(uuids, [Some("GPU-aaaaaaaa"), Some("GPU-bbbbbbbb")]);
 
     let (from, to) = measured(&summary);
@@ -126,9 +119,7 @@ fn nvml_over_a_run() {
     let steps = counter.windows(2).map(|two| two[1].1 - two[0].1);
     assert!(steps.clone().all(|step| step == 2.0), "{counter:?}");
 
-    let [first, second] = devices.each.as_slice() else {
-        panic!("{devices:?}")
-    };
+    let [first, second] = devices.each.as_slice() else { panic!("{devices:?}") };
     assert_eq!(first.energy_from, Some(EnergyFrom::Counter));
     assert_eq!(second.energy_from, Some(EnergyFrom::Power));
     close(first.energy_j, grown(&counter, from, to));
@@ -141,15 +132,7 @@ fn nvml_over_a_run() {
     close(devices.mean_utilization, 0.97);
     assert_eq!(devices.max_temperature_c, Some(61.0));
     close(devices.throttled_share, 1.0);
-    close(
-        first
-            .throttled
-            .as_ref()
-            .unwrap()
-            .get(&Reason::PowerCap)
-            .copied(),
-        1.0,
-    );
+    close(first.throttled.as_ref().unwrap().get(&Reason::PowerCap).copied(), 1.0);
     for figures in &devices.each {
         assert_eq!(figures.power_limit_w, Some(700.0));
         close(figures.mean_sm_clock_mhz, 1_980.0);
@@ -159,27 +142,16 @@ fn nvml_over_a_run() {
     assert_eq!(output, 240);
     close(devices.energy_per_million_output_tokens, energy / 240e-6);
     let total = output + summary.tokens.input.total.unwrap();
-    close(
-        devices.energy_per_million_total_tokens,
-        energy / total as f64 * 1e6,
-    );
+    close(devices.energy_per_million_total_tokens, energy / total as f64 * 1e6);
     let cost = summary.cost.as_ref().unwrap();
     close(cost.total, 7.2 * (to - from) / 3_600.0);
-    close(
-        cost.per_million_output_tokens,
-        7.2 * (to - from) / 3_600.0 / 240e-6,
-    );
-    assert_eq!(
-        found(&summary, Id::DeviceThrottled),
-        Some(Severity::Suspect)
-    );
+    close(cost.per_million_output_tokens, 7.2 * (to - from) / 3_600.0 / 240e-6);
+    assert_eq!(found(&summary, Id::DeviceThrottled), Some(Severity::Suspect));
     assert_eq!(found(&summary, Id::DevicePowerCapped), Some(Severity::Note));
     assert_eq!(found(&summary, Id::DeviceGaps), None);
 
-    let whole = run(runner()
-        .args(["report", "--details"])
-        .arg(run_folder(folder.path())))
-    .with_code(0);
+    let whole =
+        run(runner().args(["report", "--details"]).arg(run_folder(folder.path()))).with_code(0);
     for part in [
         "2 x NVIDIA H100 80GB HBM3",
         "Device energy (J):",
@@ -192,13 +164,8 @@ fn nvml_over_a_run() {
         assert!(whole.stdout.contains(part), "{part}: {}", whole.stdout);
     }
     let again = run(runner().arg("report").arg(run_folder(folder.path()))).with_code(0);
-    assert_eq!(
-        again.stdout, ended.stdout,
-        "the summary is a function of the other files"
-    );
-    let page = run(runner()
-        .args(["report", "--format", "html"])
-        .arg(run_folder(folder.path())));
+    assert_eq!(again.stdout, ended.stdout, "the summary is a function of the other files");
+    let page = run(runner().args(["report", "--format", "html"]).arg(run_folder(folder.path())));
     let page = page.with_code(0).stdout;
     for part in ["What the devices drew", "power of the devices (W)", "GPU"] {
         assert!(page.contains(part), "{part}");
@@ -208,9 +175,7 @@ fn nvml_over_a_run() {
 
 /// Each line of the file is what `runner schema devices` describes.
 fn lines_are_as_the_schema_says(folder: &Path) {
-    let schema = run(runner().args(["schema", "devices"]))
-        .with_code(0)
-        .stdout;
+    let schema = run(runner().args(["schema", "devices"])).with_code(0).stdout;
     let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
     let packed = std::fs::read(run_folder(folder).join(telemetry::FILE)).unwrap();
     let text = String::from_utf8(zstd::decode_all(&*packed).unwrap()).unwrap();
@@ -243,21 +208,13 @@ fn thresholds_and_comparisons_use_the_figures() {
         .collect();
     runs.sort();
     let metrics = format!("{figure},cost.per-million-output-tokens");
-    let compared = run(runner()
-        .arg("compare")
-        .args(&runs)
-        .args(["--metric", &metrics]));
+    let compared = run(runner().arg("compare").args(&runs).args(["--metric", &metrics]));
     let compared = compared.with_code(0);
     for part in [figure, "cost.per-million-output-tokens"] {
         assert!(compared.stdout.contains(part), "{compared:#?}");
     }
     for run in &runs {
-        let devices = RunFolder::at(run)
-            .reported()
-            .unwrap()
-            .summary
-            .devices
-            .unwrap();
+        let devices = RunFolder::at(run).reported().unwrap().summary.devices.unwrap();
         assert_eq!(devices.each.len(), 1, "the other device was not chosen");
         close(devices.mean_power_w, 351.5);
     }
@@ -281,14 +238,7 @@ fn sweeps_have_columns_for_energy_and_cost() {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command
-            .args([
-                "sweep",
-                "--backend",
-                "vllm",
-                "--no-progress",
-                "--random-input-len",
-                "8",
-            ])
+            .args(["sweep", "--backend", "vllm", "--no-progress", "--random-input-len", "8"])
             .args(words(load))
             .args(words(flags))
             .args(["--base-url", &mock.url])
@@ -310,11 +260,7 @@ fn what_cannot_be_read_is_refused_before_any_load() {
     let other = Exporter::start(|_| Some("up 1\n".to_owned()));
     let missing = Exporter::start(|_| None);
     let reasons: [(&str, i32, &[&str]); 4] = [
-        (
-            "nvml",
-            3,
-            &["NVML cannot be loaded", "is NVIDIA's driver installed?"],
-        ),
+        ("nvml", 3, &["NVML cannot be loaded", "is NVIDIA's driver installed?"]),
         (&nobody, 5, &["onnection refused", "curl http://"]),
         (&other.url, 5, &["is it that of dcgm-exporter?"]),
         (&missing.url, 5, &["HTTP 503"]),
@@ -332,19 +278,13 @@ fn what_cannot_be_read_is_refused_before_any_load() {
         let left = std::fs::read_dir(folder.path().join(RUNS));
         assert!(left.is_err() || left.unwrap().next().is_none());
         let asked = mock.end();
-        assert!(
-            asked.iter().all(|truth| truth.output_tokens.is_none()),
-            "{asked:?}"
-        );
+        assert!(asked.iter().all(|truth| truth.output_tokens.is_none()), "{asked:?}");
     }
     let (folder, mock) = (TempDir::new().unwrap(), mock());
     let mut command = command(&mock, folder.path(), LOAD);
     let ended = run(command.args(["--device-metrics", "amd"]));
     assert_eq!(ended.code, Some(2), "{ended:#?}");
-    for part in [
-        "--device-metrics",
-        "\"none\", \"nvml\", or the URL of a page",
-    ] {
+    for part in ["--device-metrics", "\"none\", \"nvml\", or the URL of a page"] {
         assert!(ended.stderr.contains(part), "{ended:#?}");
     }
 }
@@ -368,19 +308,14 @@ fn interrupted_and_killed_runs_keep_their_samples() {
         });
         process.signal(signal);
         let ended = process.end();
-        let reported = RunFolder::at(&run_folder(folder.path()))
-            .reported()
-            .unwrap();
+        let reported = RunFolder::at(&run_folder(folder.path())).reported().unwrap();
         let devices = reported.summary.devices.unwrap();
         assert!(devices.each[0].samples > 20, "{devices:?}");
         assert_eq!(devices.max_power_w, Some(351.5));
         if signal == "INT" {
             assert_eq!(ended.code, Some(130), "{ended:#?}");
             close(devices.mean_power_w, 351.5);
-            assert!(
-                ended.stdout.contains("Mean device power (W):"),
-                "{ended:#?}"
-            );
+            assert!(ended.stdout.contains("Mean device power (W):"), "{ended:#?}");
         }
     }
 }
@@ -399,10 +334,7 @@ fn an_exporter_over_a_run() {
         ))
     });
     let (folder, mock) = (TempDir::new().unwrap(), mock());
-    let flags = format!(
-        "{LOAD} --device-interval 20ms --device-metrics {}",
-        exporter.url
-    );
+    let flags = format!("{LOAD} --device-interval 20ms --device-metrics {}", exporter.url);
     run(&mut command(&mock, folder.path(), &flags)).with_code(0);
     let (summary, recording) = (summary(folder.path()), recording(folder.path()));
     let devices = summary.devices.as_ref().unwrap();
@@ -423,15 +355,10 @@ fn an_exporter_over_a_run() {
     assert_eq!(figures.energy_from, Some(EnergyFrom::Counter));
     close(figures.energy_j, grown(&counter, from, to));
     let inside = |points: Vec<(f64, f64)>| {
-        let points = points
-            .into_iter()
-            .filter(|(at, _)| (from..=to).contains(at));
+        let points = points.into_iter().filter(|(at, _)| (from..=to).contains(at));
         points.map(|(_, value)| value).reduce(f64::max)
     };
-    assert_eq!(
-        figures.max_power_w,
-        inside(value(&|reading| reading.power_w.unwrap()))
-    );
+    assert_eq!(figures.max_power_w, inside(value(&|reading| reading.power_w.unwrap())));
     let used = inside(value(&|reading| reading.memory_used.unwrap() as f64));
     assert_eq!(figures.peak_memory.map(|bytes| bytes as f64), used);
     // The last line of the page has no end, so its number may be half of one.
@@ -447,10 +374,8 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
         (page < 12).then(|| line.to_owned())
     });
     let (folder, mock) = (TempDir::new().unwrap(), mock());
-    let flags = format!(
-        "{LOAD} --details --device-interval 10ms --device-metrics {}",
-        exporter.url
-    );
+    let flags =
+        format!("{LOAD} --details --device-interval 10ms --device-metrics {}", exporter.url);
     let ended = run(&mut command(&mock, folder.path(), &flags)).with_code(0);
     let summary = summary(folder.path());
     let devices = summary.devices.as_ref().unwrap();
@@ -459,20 +384,12 @@ fn an_exporter_that_goes_away_leaves_a_gap() {
     assert_eq!(found(&summary, Id::DeviceGaps), Some(Severity::Note));
     let failed = devices.failed_readings.unwrap();
     assert_eq!(failed, exporter.pages() - 12);
-    assert_eq!(
-        devices.last_error.as_deref(),
-        Some("it answered with HTTP 503")
-    );
-    for part in [
-        "note device-gaps: samples are missing: device 0",
-        "the energy is absent",
-    ] {
+    assert_eq!(devices.last_error.as_deref(), Some("it answered with HTTP 503"));
+    for part in ["note device-gaps: samples are missing: device 0", "the energy is absent"] {
         assert!(ended.stdout.contains(part), "{ended:#?}");
     }
     assert!(!ended.stdout.contains("Device energy"), "{ended:#?}");
-    let again: Ended = run(runner()
-        .args(["report", "--details"])
-        .arg(run_folder(folder.path())));
+    let again: Ended = run(runner().args(["report", "--details"]).arg(run_folder(folder.path())));
     assert_eq!(again.with_code(0).stdout, ended.stdout);
 }
 

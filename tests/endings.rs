@@ -55,38 +55,24 @@ pub fn class(exchange: &Exchange) -> Option<Class> {
 
 /// The number of failed with this class, or not at all.
 pub fn count(exchanges: &[Exchange], wanted: Option<Class>) -> usize {
-    exchanges
-        .iter()
-        .filter(|exchange| class(exchange) == wanted)
-        .count()
+    exchanges.iter().filter(|exchange| class(exchange) == wanted).count()
 }
 
 #[test]
 fn one_interrupt_finishes_what_is_in_flight() {
     for (signal, load) in [("INT", "--concurrency 4"), ("TERM", "--request-rate 100")] {
-        let (folder, mock) = (
-            TempDir::new().unwrap(),
-            Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
-        );
+        let (folder, mock) =
+            (TempDir::new().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
         let flags = format!("--num-prompts 100000 --random-output-len 20 {load}");
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| {
-            has_records(&folder.path().join(RUNS))
-        });
+        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
         process.signal(signal);
         let ended = process.end().with_code(130);
         assert!(
-            ended
-                .stderr
-                .contains("interrupted: waiting for the requests in flight"),
+            ended.stderr.contains("interrupted: waiting for the requests in flight"),
             "{ended:#?}"
         );
-        assert!(
-            ended
-                .stdout
-                .contains("suspect interrupted: the run was stopped"),
-            "{ended:#?}"
-        );
+        assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
         let exchanges = exchanges(folder.path());
         let answered = count(&exchanges, None);
         assert!(answered > 0);
@@ -104,59 +90,39 @@ fn one_interrupt_finishes_what_is_in_flight() {
                 .all(|e| e.phase == Phase::Measure && e.ended.is_some() == e.sent.is_some())
         );
         let indices: Vec<u64> = exchanges.iter().map(|e| e.index).collect();
-        assert_eq!(
-            indices,
-            (0..exchanges.len() as u64).collect::<Vec<_>>(),
-            "none is missing"
-        );
+        assert_eq!(indices, (0..exchanges.len() as u64).collect::<Vec<_>>(), "none is missing");
         assert_eq!(report(folder.path()).stdout, ended.stdout);
     }
 }
 
 #[test]
 fn a_cap_leaves_what_was_due_not_sent() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "500ms"]),
-    );
+    let (folder, mock) =
+        (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "500ms"]));
     let flags = "--num-prompts 500 --random-output-len 4 --request-rate 1000 --max-concurrency 2";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     process.signal("INT");
     let ended = process.end().with_code(130);
     let exchanges = exchanges(folder.path());
-    let (answered, not_sent) = (
-        count(&exchanges, None),
-        count(&exchanges, Some(Class::NotSent)),
-    );
-    assert!(
-        answered > 0 && not_sent > 0,
-        "{answered} answered, {not_sent} not sent"
-    );
+    let (answered, not_sent) = (count(&exchanges, None), count(&exchanges, Some(Class::NotSent)));
+    assert!(answered > 0 && not_sent > 0, "{answered} answered, {not_sent} not sent");
     assert_eq!(answered + not_sent, exchanges.len());
-    assert!(
-        ended.stdout.contains("Failed requests (not-sent):"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("Failed requests (not-sent):"), "{ended:#?}");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
 }
 
 #[test]
 fn a_second_interrupt_stops_at_once() {
     for signal in ["INT", "TERM"] {
-        let (folder, mock) = (
-            TempDir::new().unwrap(),
-            Mock::start(&["--ttft", "1ms", "--itl", "10m"]),
-        );
+        let (folder, mock) =
+            (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
         let flags = "--concurrency 4 --num-prompts 1000 --random-output-len 50";
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
         process.until("four are in flight", |_| {
             let metrics = mock.metrics();
-            let running = metrics
-                .lines()
-                .find(|line| line.starts_with("vllm:num_requests_running"));
+            let running =
+                metrics.lines().find(|line| line.starts_with("vllm:num_requests_running"));
             running.is_some_and(|line| line.ends_with(" 4.0") || line.ends_with(" 4"))
         });
         process.signal(signal);
@@ -167,35 +133,23 @@ fn a_second_interrupt_stops_at_once() {
         let ended = process.end().with_code(130);
         assert!(ended.stderr.contains("stopping: "), "{ended:#?}");
         assert!(
-            ended
-                .stdout
-                .contains("Failed requests (interrupted):           4\n"),
+            ended.stdout.contains("Failed requests (interrupted):           4\n"),
             "{ended:#?}"
         );
         let exchanges = exchanges(folder.path());
         assert_eq!(count(&exchanges, Some(Class::Interrupted)), 4);
         assert_eq!(exchanges.len(), 4);
-        assert!(
-            exchanges
-                .iter()
-                .all(|e| e.sent.is_some() && e.ended.is_some()),
-            "{exchanges:#?}"
-        );
+        assert!(exchanges.iter().all(|e| e.sent.is_some() && e.ended.is_some()), "{exchanges:#?}");
         assert_eq!(report(folder.path()).stdout, ended.stdout);
     }
 }
 
 #[test]
 fn a_killed_run_can_be_reported() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--request-rate 200 --num-prompts 100000 --random-output-len 5";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     process.signal("KILL");
     let ended = process.end();
     assert_eq!((ended.code, ended.stdout.as_str()), (None, ""));
@@ -210,15 +164,11 @@ fn a_killed_run_can_be_reported() {
 
 #[test]
 fn a_server_that_dies_leaves_failures_by_class() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "5ms", "--itl", "20ms"]),
-    );
+    let (folder, mock) =
+        (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "20ms"]));
     let flags = "--request-rate 100 --num-prompts 300 --random-output-len 10";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     mock.kill();
     let ended = process.end().with_code(0);
     let exchanges = exchanges(folder.path());
@@ -228,11 +178,7 @@ fn a_server_that_dies_leaves_failures_by_class() {
         .map(|class| count(&exchanges, Some(class)))
         .into();
     assert!(answered > 0 && by_class[0] > 0, "{answered} {by_class:?}");
-    assert_eq!(
-        answered + by_class.iter().sum::<usize>(),
-        300,
-        "{by_class:?}"
-    );
+    assert_eq!(answered + by_class.iter().sum::<usize>(), 300, "{by_class:?}");
     let connect = format!("{:<40} {}\n", "Failed requests (refused):", by_class[0]);
     assert!(ended.stdout.contains(&connect), "{ended:#?}");
     assert_eq!(report(folder.path()).stdout, ended.stdout);
@@ -251,10 +197,7 @@ fn a_dataset_without_samples_leaves_an_error_and_no_result() {
             .args(["--base-url", &mock.url]);
         let ended = run(command.current_dir(folder.path())).with_code(3);
         assert_eq!(ended.stdout, "", "{dataset}");
-        assert!(
-            ended.stderr.contains("(`data` is empty.json)"),
-            "{ended:#?}"
-        );
+        assert!(ended.stderr.contains("(`data` is empty.json)"), "{ended:#?}");
         assert_eq!(only_run(&folder.path().join(RUNS)), None, "{dataset}");
     }
 }
@@ -265,14 +208,9 @@ struct SmallDisk<'p>(&'p Path);
 impl<'p> SmallDisk<'p> {
     fn mount(path: &'p Path) -> Option<Self> {
         let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", "size=64k", "none"])
-            .arg(path);
+        mount.args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(path);
         mount.stderr(Stdio::null());
-        mount
-            .status()
-            .is_ok_and(|status| status.success())
-            .then(|| SmallDisk(path))
+        mount.status().is_ok_and(|status| status.success()).then(|| SmallDisk(path))
     }
 }
 
@@ -284,10 +222,7 @@ impl Drop for SmallDisk<'_> {
 
 #[test]
 fn a_full_disk_ends_the_run_in_words() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let runs = folder.path().join(RUNS);
     std::fs::create_dir(&runs).unwrap();
     let disk = SmallDisk::mount(&runs);
@@ -295,21 +230,13 @@ fn a_full_disk_ends_the_run_in_words() {
     // memory.
     let (command, said) = match disk {
         Some(_) => (runner(), "No space left on device"),
-        None => (
-            runner_behind("ulimit -f 2400; exec \"$@\""),
-            "File too large",
-        ),
+        None => (runner_behind("ulimit -f 2400; exec \"$@\""), "File too large"),
     };
     let flags = "--concurrency 50 --num-prompts 100000 --random-output-len 100";
     let ended = run(&mut line(command, &mock, folder.path(), flags)).with_code(3);
     let why = format!("records.jsonl.zst`: {said}");
     assert!(ended.stderr.contains(&why), "{ended:#?}");
-    assert!(
-        ended
-            .stderr
-            .contains("everything written before stays readable"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("everything written before stays readable"), "{ended:#?}");
     let kept = count(&exchanges(folder.path()), None);
     assert!(kept > 0);
     let successes = format!("{:<40} {kept}\n", "Successful requests:");
@@ -320,18 +247,11 @@ fn a_full_disk_ends_the_run_in_words() {
 #[test]
 fn nobody_who_listens_is_no_reason_to_panic() {
     for pipes in ["| head -n 1", "2>&1 >/dev/null | true", "2>&1 | true"] {
-        let (folder, mock) = (
-            TempDir::new().unwrap(),
-            Mock::start(&["--ttft", "50ms", "--itl", "1ms"]),
-        );
+        let (folder, mock) =
+            (TempDir::new().unwrap(), Mock::start(&["--ttft", "50ms", "--itl", "1ms"]));
         let shell = format!("{{ \"$@\"; echo $? > code; }} {pipes}");
         let flags = "--num-prompts 2 --random-output-len 4";
-        run(&mut line(
-            runner_behind(&shell),
-            &mock,
-            folder.path(),
-            flags,
-        ));
+        run(&mut line(runner_behind(&shell), &mock, folder.path(), flags));
         let code = std::fs::read_to_string(folder.path().join("code")).unwrap();
         assert_eq!(code, "0\n", "{pipes}");
         assert_eq!(count(&exchanges(folder.path()), None), 3 - 1);
@@ -345,23 +265,16 @@ fn ten_thousand_at_once_are_all_answered() {
         lacking::leave_out(&lacking::OPEN_FILES);
         return;
     }
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "2s", "--itl", "10ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "2s", "--itl", "10ms"]));
     let flags = "--num-prompts 10000 --random-output-len 3";
     let ended = run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
     assert!(
-        ended
-            .stdout
-            .contains("Successful requests:                     10000\n"),
+        ended.stdout.contains("Successful requests:                     10000\n"),
         "{}",
         ended.stdout
     );
     assert!(
-        ended
-            .stdout
-            .contains("Peak concurrent requests:                10000\n"),
+        ended.stdout.contains("Peak concurrent requests:                10000\n"),
         "{}",
         ended.stdout
     );
@@ -370,10 +283,7 @@ fn ten_thousand_at_once_are_all_answered() {
 
 #[test]
 fn too_few_descriptors_are_told_and_recorded() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1s", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1s", "--itl", "1ms"]));
     let starved = runner_behind("ulimit -n 256; exec \"$@\"");
     let flags = "--num-prompts 500 --random-output-len 3";
     let ended = run(&mut line(starved, &mock, folder.path(), flags)).with_code(0);
@@ -386,31 +296,14 @@ fn too_few_descriptors_are_told_and_recorded() {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
     let exchanges = exchanges(folder.path());
-    let (answered, failed) = (
-        count(&exchanges, None),
-        count(&exchanges, Some(Class::Refused)),
-    );
-    assert!(
-        answered > 128 && failed > 128,
-        "{answered} answered, {failed} failed"
-    );
+    let (answered, failed) = (count(&exchanges, None), count(&exchanges, Some(Class::Refused)));
+    assert!(answered > 128 && failed > 128, "{answered} answered, {failed} failed");
     assert_eq!(answered + failed, 500);
-    assert!(
-        ended.stdout.contains("refused: Too many open files"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("refused: Too many open files"), "{}", ended.stdout);
     let capped = runner_behind("ulimit -n 256; exec \"$@\"");
     let elsewhere = TempDir::new().unwrap();
     let flags = format!("{flags} --max-concurrency 128");
     let ended = run(&mut line(capped, &mock, elsewhere.path(), &flags)).with_code(0);
-    assert!(
-        !ended.stderr.contains("warning"),
-        "the advice helps: {}",
-        ended.stderr
-    );
-    assert_eq!(
-        count(&crate::endings::exchanges(elsewhere.path()), None),
-        500
-    );
+    assert!(!ended.stderr.contains("warning"), "the advice helps: {}", ended.stderr);
+    assert_eq!(count(&crate::endings::exchanges(elsewhere.path()), None), 500);
 }

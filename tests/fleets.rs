@@ -105,18 +105,13 @@ impl Fleet {
             .env("RUNNER_FLEET_TOKEN", &self.token)
             .env("RUNNER_FLEET_SIZE", self.size.to_string())
             .env("RUNNER_FLEET_RANK", rank.to_string())
-            .env(
-                "RUNNER_FLEET_COORDINATOR",
-                format!("{}:{}", self.coordinator, self.port),
-            );
+            .env("RUNNER_FLEET_COORDINATOR", format!("{}:{}", self.coordinator, self.port));
         command
     }
 
     /// All processes, of which rank 0 is the first.
     fn start(&self, flags: &str) -> Vec<Process> {
-        (0..self.size)
-            .map(|rank| Process::start(&mut self.command(rank, flags)))
-            .collect()
+        (0..self.size).map(|rank| Process::start(&mut self.command(rank, flags))).collect()
     }
 
     /// The one run folder on rank 0.
@@ -130,11 +125,7 @@ fn records_of(fleet: &Fleet, rank: u32) -> u64 {
     let folders = std::fs::read_dir(fleet.path().join("rank0/runs"));
     let folders = folders.into_iter().flatten().flatten();
     let files = folders
-        .map(|entry| {
-            entry
-                .path()
-                .join(format!("agents/records-{rank:04}.jsonl.zst"))
-        })
+        .map(|entry| entry.path().join(format!("agents/records-{rank:04}.jsonl.zst")))
         .filter_map(|path| path.metadata().ok());
     files.map(|file| file.len()).sum()
 }

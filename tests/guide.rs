@@ -35,9 +35,7 @@ const OTHERS: [Other; 3] = [PYTHON, JAVASCRIPT, C];
 fn is_in(language: &Other, block: &Block) -> bool {
     let word = format!(" {}", language.word);
     block.info.contains(" tested") && block.info.ends_with(&word)
-        || block
-            .path()
-            .is_some_and(|path| path.contains(language.suffix))
+        || block.path().is_some_and(|path| path.contains(language.suffix))
 }
 
 /// A reader with a folder of their own.
@@ -50,10 +48,7 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         let others = OTHERS.map(|other| other.compiler());
-        Reader {
-            folder: tempfile::tempdir().unwrap(),
-            others,
-        }
+        Reader { folder: tempfile::tempdir().unwrap(), others }
     }
 
     /// True if the parts in a language are followed.
@@ -94,9 +89,7 @@ impl Reader {
                 let listening = format!(
                     "timeout 60 bash -c 'until (exec 3<>/dev/tcp/127.0.0.1/{free}) 2>/dev/null; do sleep 0.1; done'"
                 );
-                script = script
-                    .replace(&port, &free)
-                    .replace("sleep 1\n", &(listening + "\n"));
+                script = script.replace(&port, &free).replace("sleep 1\n", &(listening + "\n"));
             }
         }
         self.sh(self.folder.path(), &script, &[]);
@@ -150,18 +143,11 @@ impl Reader {
 /// 40 answers of 16 tokens, by the server's own count.
 fn assert_measured(result: &Value) {
     let counts = &result["requests"];
-    assert_eq!(
-        (&counts["total"], &counts["successful"]),
-        (&40.into(), &40.into()),
-        "{result:#}"
-    );
+    assert_eq!((&counts["total"], &counts["successful"]), (&40.into(), &40.into()), "{result:#}");
     let output = &result["tokens"]["output"];
     assert_eq!(output["total"], 40 * 16, "{result:#}");
     assert_eq!(output["exchanges-by-source"]["usage"], 40, "{result:#}");
-    assert_eq!(
-        result["tokens"]["input"]["exchanges-by-source"]["usage"], 40,
-        "{result:#}"
-    );
+    assert_eq!(result["tokens"]["input"]["exchanges-by-source"]["usage"], 40, "{result:#}");
     assert_ne!(result["verdict"], "invalid", "{result:#}");
 }
 
@@ -173,17 +159,12 @@ fn a_backend_for_an_engine_that_nobody_knows() {
     let failing = reader.json("lantern-failing.json");
     assert_eq!(failing["requests"]["successful"], 30, "{failing:#}");
     assert_eq!(failing["requests"]["failed"], 10, "{failing:#}");
-    let explained = reader
-        .folder
-        .path()
-        .join("lantern/cases/full-queue/explained.json");
+    let explained = reader.folder.path().join("lantern/cases/full-queue/explained.json");
     let explained = std::fs::read_to_string(explained).unwrap();
     assert!(explained.contains("the queue is full"), "{explained}");
-    for (word, result) in [
-        ("python", "lantern-py.json"),
-        ("javascript", "lantern-js.json"),
-        ("c", "lantern-c.json"),
-    ] {
+    for (word, result) in
+        [("python", "lantern-py.json"), ("javascript", "lantern-js.json"), ("c", "lantern-c.json")]
+    {
         if reader.follows(word) {
             assert_measured(&reader.json(result));
         }
@@ -203,10 +184,7 @@ fn a_dataset_and_a_scorer_that_judges_its_answers() {
     // Of the first 20 sums of seed 7, five are 9. All answers have a number, so the two measures
     // are the same.
     assert_eq!(correct["mean"], 0.25, "{result:#}");
-    assert_eq!(
-        result["run-scores"]["correct-of-numbers"], 0.25,
-        "{result:#}"
-    );
+    assert_eq!(result["run-scores"]["correct-of-numbers"], 0.25, "{result:#}");
 }
 
 /// The `run` steps of the workflow, by name.
@@ -236,22 +214,10 @@ fn the_workflow_tests_a_project_as_it_comes() {
     run(runner().args(new).current_dir(reader.folder.path())).with_code(0);
     let project = reader.folder.path().join("as-it-comes");
     let written = project.join(".github/workflows/plugin.yml");
-    assert_eq!(
-        std::fs::read_to_string(written).unwrap(),
-        Page::Workflow.text()
-    );
+    assert_eq!(std::fs::read_to_string(written).unwrap(), Page::Workflow.text());
     let steps = steps();
     let names: Vec<&str> = steps.keys().map(String::as_str).collect();
-    assert_eq!(
-        names,
-        [
-            "Build",
-            "Check",
-            "Get the runner",
-            "Prepare the compiler",
-            "Test"
-        ]
-    );
+    assert_eq!(names, ["Build", "Check", "Get the runner", "Prepare the compiler", "Test"]);
 
     let temporary = reader.folder.path().join("temporary");
     let added = reader.folder.path().join("path");
@@ -259,11 +225,7 @@ fn the_workflow_tests_a_project_as_it_comes() {
     std::fs::write(&added, "").unwrap();
     let binary = env!("CARGO_BIN_EXE_runner");
     let url = PathBuf::from(format!("file://{binary}"));
-    let digest = Command::new("sha256sum")
-        .arg(binary)
-        .output()
-        .unwrap()
-        .stdout;
+    let digest = Command::new("sha256sum").arg(binary).output().unwrap().stdout;
     let digest = String::from_utf8(digest).unwrap();
     let digest = PathBuf::from(digest.split(' ').next().unwrap());
     let variables = [

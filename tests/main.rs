@@ -21,11 +21,7 @@
 //! - `verify`: clients judged against known truth: our own, and eleven that are wrong.
 //! - `endings`: interrupts, kills, full disks and dead servers, on real processes.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod authoring;
 mod browser;
 mod ci;

@@ -136,13 +136,8 @@ fn libraries() -> Vec<PathBuf> {
 fn a_program_of_another_version_or_target_is_refused() {
     let known = product();
     let of = |project: &Project, target| {
-        let product = Product::new(
-            project.clone(),
-            &known.path,
-            target,
-            known.texts.clone(),
-            known.date,
-        );
+        let product =
+            Product::new(project.clone(), &known.path, target, known.texts.clone(), known.date);
         format!("{:#}", product.map(|_| ()).unwrap_err())
     };
     let mut later = known.project.clone();

@@ -15,14 +15,8 @@ use crate::support::process::{Ended, run, runner};
 
 /// A component that was built, by its name below `target/components`.
 fn component(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target/components")
-        .join(name);
-    assert!(
-        path.is_file(),
-        "{} is not built; run `cargo xtask plugins`",
-        path.display()
-    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components").join(name);
+    assert!(path.is_file(), "{} is not built; run `cargo xtask plugins`", path.display());
     path
 }
 
@@ -67,10 +61,7 @@ impl Project {
     /// `runner plugin test` in its folder, with these further words.
     fn command(&self, words: &[&str]) -> Command {
         let mut command = runner();
-        command
-            .current_dir(self.folder.path())
-            .args(["plugin", "test"])
-            .args(words);
+        command.current_dir(self.folder.path()).args(["plugin", "test"]).args(words);
         command
     }
 

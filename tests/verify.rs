@@ -20,56 +20,16 @@ use mock::{Engine, Script};
 /// off there with what it is instead.
 const MUTANTS: [(&str, &str, &str, &str); 11] = [
     ("role", "stream-role", "ttft.mean", "first-chunk"),
-    (
-        "answer-only",
-        "stream-reasoning",
-        "ttft.mean",
-        "first-answer",
-    ),
-    (
-        "chunks",
-        "stream-four-tokens",
-        "tokens.output",
-        "tokens by chunks",
-    ),
+    ("answer-only", "stream-reasoning", "ttft.mean", "first-answer"),
+    ("chunks", "stream-four-tokens", "tokens.output", "tokens by chunks"),
     ("over-all", "stream-four-tokens", "tpot.mean", "with-first"),
     ("asked", "fault-short", "tokens.output", "tokens by asked"),
-    (
-        "failures",
-        "fault-in-band",
-        "requests.successful",
-        "successes by text",
-    ),
-    (
-        "slowest",
-        "fault-stall",
-        "longest.max",
-        "without the slowest",
-    ),
-    (
-        "warm-up",
-        "load-warm-up",
-        "requests.successful",
-        "with the warm-up",
-    ),
-    (
-        "closed-loop",
-        "fault-pause",
-        "load.arrivals",
-        "a loop that waits for the server",
-    ),
-    (
-        "random-gaps",
-        "load-constant",
-        "load.arrivals",
-        "random gaps",
-    ),
-    (
-        "half-in-flight",
-        "load-concurrency",
-        "load.in-flight",
-        "2 in flight",
-    ),
+    ("failures", "fault-in-band", "requests.successful", "successes by text"),
+    ("slowest", "fault-stall", "longest.max", "without the slowest"),
+    ("warm-up", "load-warm-up", "requests.successful", "with the warm-up"),
+    ("closed-loop", "fault-pause", "load.arrivals", "a loop that waits for the server"),
+    ("random-gaps", "load-constant", "load.arrivals", "random gaps"),
+    ("half-in-flight", "load-concurrency", "load.in-flight", "2 in flight"),
 ];
 
 /// A client that runs this program and states figures of its own, which it computes from the
@@ -215,10 +175,7 @@ fn our_own_figures_are_exact() {
             assert!(checks > 1, "{}: {checks} checks", case["name"]);
         }
     }
-    assert_eq!(
-        cases,
-        shipped::texts_below("conformance/").filter(is_case).count()
-    );
+    assert_eq!(cases, shipped::texts_below("conformance/").filter(is_case).count());
 }
 
 fn is_case((name, _): &(&str, &str)) -> bool {
@@ -320,10 +277,7 @@ async fn cases_are_what_they_say() {
             let of_log = of_log.unwrap_or_else(|| panic!("{name}: {figure} is not judged"));
             for (word, value) in by {
                 let found = of_log.get(word).copied().unwrap_or(f64::NAN);
-                assert!(
-                    (found - value).abs() < 1e-6,
-                    "{name}: {figure} by {word}: {found}"
-                );
+                assert!((found - value).abs() < 1e-6, "{name}: {figure} by {word}: {found}");
                 compared += 1;
             }
         }
@@ -337,79 +291,41 @@ fn what_cannot_be_verified_is_told() {
     let wrong = folder.path().join("wrong.toml");
     fs::write(&wrong, PROFILE.replace("first-text", "first-token")).unwrap();
     let missing = folder.path().join("missing.toml");
-    fs::write(
-        &missing,
-        PROFILE.replace("\"sh\", \"CLIENT\"", "\"no-such-client\""),
-    )
-    .unwrap();
+    fs::write(&missing, PROFILE.replace("\"sh\", \"CLIENT\"", "\"no-such-client\"")).unwrap();
     let silent = folder.path().join("silent.toml");
     fs::write(&silent, PROFILE.replace("\"sh\", \"CLIENT\"", "\"echo\"")).unwrap();
     let wrong = wrong.to_str().unwrap();
     let missing = missing.to_str().unwrap();
     for (flags, code, said) in [
         (vec!["nobody"], 3, "no client `nobody`; there are"),
-        (
-            vec!["runner", "--case", "stream-x"],
-            2,
-            "no case `stream-x`",
-        ),
+        (vec!["runner", "--case", "stream-x"], 2, "no case `stream-x`"),
         (vec![wrong], 3, "wrong.toml: `figures.ttft`"),
-        (
-            vec![missing, "--case", "stream-role"],
-            3,
-            "`no-such-client` does not run",
-        ),
-        (
-            vec!["runner", "--cases", "no-such-folder"],
-            3,
-            "no-such-folder: cannot be read",
-        ),
-        (
-            vec!["runner", "--tokenizer", "no-such"],
-            3,
-            "--tokenizer: no-such: cannot be read",
-        ),
+        (vec![missing, "--case", "stream-role"], 3, "`no-such-client` does not run"),
+        (vec!["runner", "--cases", "no-such-folder"], 3, "no-such-folder: cannot be read"),
+        (vec!["runner", "--tokenizer", "no-such"], 3, "--tokenizer: no-such: cannot be read"),
     ] {
         let ended = run(runner().arg("verify").args(&flags)).with_code(code);
         assert!(ended.stderr.contains(said), "{flags:?}: {}", ended.stderr);
     }
-    let ended = run(runner()
-        .args(["verify", "--strict", "--case", "stream-role"])
-        .arg(&silent));
+    let ended = run(runner().args(["verify", "--strict", "--case", "stream-role"]).arg(&silent));
     let ended = ended.with_code(7);
-    assert!(
-        ended
-            .stdout
-            .contains("the client states no successful requests"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("the client states no successful requests"), "{}", ended.stdout);
     let list = run(runner().args(["verify", "--list"])).with_code(0).stdout;
-    assert!(
-        list.contains("stream-role") && list.contains("Clients\n"),
-        "{list}"
-    );
+    assert!(list.contains("stream-role") && list.contains("Clients\n"), "{list}");
 }
 
 /// The view of another project's CI: a case below its base path, its log, and its expectations.
 #[test]
 fn cases_are_served_to_others() {
     let mut server = Process::start(runner().args(["mock", "--conformance", "--port", "0"]));
-    server.until("it listens", |server| {
-        server.stdout().contains("/stream-usage-last\n")
-    });
+    server.until("it listens", |server| server.stdout().contains("/stream-usage-last\n"));
     let listening = server.stdout();
     let address = listening.lines().next().unwrap();
     let address = address.strip_prefix("listening on http://").unwrap();
     let ask = |method: &str, path: &str, body: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
         let head = format!("{method} {path} HTTP/1.1\r\nhost: mock\r\nconnection: close");
-        write!(
-            stream,
-            "{head}\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
+        write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
         let mut reply = String::new();
         stream.read_to_string(&mut reply).unwrap();
         reply.split_once("\r\n\r\n").unwrap().1.to_owned()

@@ -52,8 +52,5 @@ fn base() -> Trial {
 #[track_caller]
 fn assert_close(got: Option<f64>, wanted: f64) {
     let got = got.expect("it was measured");
-    assert!(
-        (got - wanted).abs() <= 1e-12 * wanted.abs(),
-        "got {got}, wanted {wanted}"
-    );
+    assert!((got - wanted).abs() <= 1e-12 * wanted.abs(), "got {got}, wanted {wanted}");
 }

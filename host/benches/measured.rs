@@ -93,10 +93,7 @@ impl Section {
             (_, true) => String::new(),
             (0, false) => "\nEvery cell meets its target.\n".to_owned(),
             (1, false) => format!("\nOne cell, marked ✗, misses its target. {}\n", self.why),
-            (_, false) => format!(
-                "\n{missed} cells, marked ✗, miss their target. {}\n",
-                self.why
-            ),
+            (_, false) => format!("\n{missed} cells, marked ✗, miss their target. {}\n", self.why),
         }
     }
 }

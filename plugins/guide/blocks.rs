@@ -18,10 +18,7 @@ impl Block {
 
     /// The file that it is: the second word, where that is a path.
     pub fn path(&self) -> Option<&str> {
-        self.info
-            .split(' ')
-            .nth(1)
-            .filter(|word| word.contains('/'))
+        self.info.split(' ').nth(1).filter(|word| word.contains('/'))
     }
 }
 

@@ -1,10 +1,6 @@
 //! Takes the Rust code out of the guide's pages, file by file.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 

@@ -22,10 +22,7 @@ struct Foreign {
 
 impl Foreign {
     fn start(folder: &Path) -> Option<Self> {
-        let script = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../tests/authoring/server.py"
-        );
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/authoring/server.py");
         let seen = folder.join("seen.jsonl");
         let mut command = Command::new("python3");
         command.arg(script).arg(&seen).stdout(Stdio::piped());
@@ -91,23 +88,12 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     let Some(server) = Foreign::start(folder) else {
         return;
     };
-    let ended = record(
-        folder,
-        &server.url,
-        &["--prompt", "Count.", "--output-tokens", "2"],
-    );
+    let ended = record(folder, &server.url, &["--prompt", "Count.", "--output-tokens", "2"]);
     let ended = ended.with_code(0);
     assert!(ended.stdout.contains("reply.sse"), "{ended:#?}");
     assert_eq!(
         files(folder, "recorded"),
-        [
-            "events.json",
-            "head.json",
-            "reply.sse",
-            "request.http",
-            "sample.json",
-            "settings.json"
-        ]
+        ["events.json", "head.json", "reply.sse", "request.http", "sample.json", "settings.json"]
     );
     // What the server got is what the case expects, but for the model's path; and it got the key.
     let seen = server.last();
@@ -138,26 +124,15 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     // A whole reply, and one with an error status.
     record(folder, &server.url, &["--case", "whole", "--no-stream"]).with_code(0);
     assert!(files(folder, "whole").contains(&"reply.json".to_owned()));
-    record(
-        folder,
-        &server.url,
-        &["--case", "full", "--prompt", "refuse"],
-    )
-    .with_code(0);
+    record(folder, &server.url, &["--case", "full", "--prompt", "refuse"]).with_code(0);
     let reply = read(folder, "full/reply.429.json");
-    assert!(
-        reply.contains("the queue is full") && !reply.contains(KEY),
-        "{reply}"
-    );
+    assert!(reply.contains("the queue is full") && !reply.contains(KEY), "{reply}");
     assert!(read(folder, "full/explained.json").contains("overloaded"));
     tested(folder);
 
     // What is there is not written over.
     let again = record(folder, &server.url, &[]).with_code(3);
-    assert!(
-        again.stderr.contains("has a reply.sse already"),
-        "{again:#?}"
-    );
+    assert!(again.stderr.contains("has a reply.sse already"), "{again:#?}");
 }
 
 #[test]

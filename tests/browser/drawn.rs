@@ -37,23 +37,12 @@ async fn whole(browser: &Browser, path: &Path, charts: f64) {
     let levels = browser
         .text("[...document.querySelectorAll('h1, h2, h3, h4')].map((heading) => heading.tagName[1]).join('')")
         .await;
-    assert!(
-        levels.starts_with('1') && levels.matches('1').count() == 1,
-        "{levels}"
-    );
-    let levels: Vec<u32> = levels
-        .chars()
-        .filter_map(|level| level.to_digit(10))
-        .collect();
-    assert!(
-        levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
-        "{levels:?}"
-    );
+    assert!(levels.starts_with('1') && levels.matches('1').count() == 1, "{levels}");
+    let levels: Vec<u32> = levels.chars().filter_map(|level| level.to_digit(10)).collect();
+    assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
     for landmark in ["header nav", "main", "footer", "a.skip[href='#main']"] {
         assert!(
-            browser
-                .holds(&format!("document.querySelector({landmark:?})"))
-                .await,
+            browser.holds(&format!("document.querySelector({landmark:?})")).await,
             "{landmark}"
         );
     }
@@ -65,10 +54,7 @@ async fn a_page_of_ten_thousand_requests_is_whole_and_small() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let made_up = MadeUp {
-        requests: 10_000,
-        ..MadeUp::default()
-    };
+    let made_up = MadeUp { requests: 10_000, ..MadeUp::default() };
     let path = page(&[made_up.write(folder.path())], folder.path());
     let size = std::fs::metadata(&path).unwrap().len();
     assert!(size < 2_000_000, "{size} bytes");
@@ -101,11 +87,7 @@ async fn a_page_of_two_runs_is_whole() {
     };
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
-    let two = MadeUp {
-        version: "0.11.0",
-        slower: 1.2,
-        ..MadeUp::default()
-    };
+    let two = MadeUp { version: "0.11.0", slower: 1.2, ..MadeUp::default() };
     let path = page(&[one, two.write(folder.path())], folder.path());
     whole(&browser, &path, 17.0).await;
     let labels = "[...document.querySelectorAll('#ttft-ecdf .legend button')].map((b) => b.textContent).join('|')";
@@ -137,10 +119,5 @@ async fn what_a_server_says_is_inert() {
     assert!(!browser.text("document.title").await.contains("taken"));
     assert_eq!(browser.number("document.images.length").await, 0.0);
     let said = "document.querySelector('#failures').parentElement.textContent";
-    assert!(
-        browser
-            .text(said)
-            .await
-            .contains("</script><img src=x onerror=")
-    );
+    assert!(browser.text(said).await.contains("</script><img src=x onerror="));
 }

@@ -18,11 +18,7 @@ async fn a_page_fits_a_telephone() {
     };
     let folder = tempfile::tempdir().unwrap();
     let one = MadeUp::default().write(folder.path());
-    let two = MadeUp {
-        version: "0.11.0",
-        slower: 1.1,
-        ..MadeUp::default()
-    };
+    let two = MadeUp { version: "0.11.0", slower: 1.1, ..MadeUp::default() };
     let two = two.write(folder.path());
     for runs in [vec![one.clone()], vec![one, two]] {
         browser.size(360, 780);
@@ -60,16 +56,9 @@ async fn paper_is_light_and_has_no_controls() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    browser
-        .open(&page(
-            &[MadeUp::default().write(folder.path())],
-            folder.path(),
-        ))
-        .await;
+    browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;
     browser.medium("print", "dark");
-    browser
-        .until("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'")
-        .await;
+    browser.until("getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)'").await;
     let controls = "[...document.querySelectorAll('.bar, .scales, .tip, .chart-box details')].filter((e) => e.getClientRects().length).length";
     assert_eq!(browser.number(controls).await, 0.0);
     let ink = "getComputedStyle(document.body).color";
@@ -84,24 +73,10 @@ async fn a_page_is_dark_for_those_who_prefer_it() {
     };
     let folder = tempfile::tempdir().unwrap();
     browser.medium("screen", "dark");
-    browser
-        .open(&page(
-            &[MadeUp::default().write(folder.path())],
-            folder.path(),
-        ))
-        .await;
+    browser.open(&page(&[MadeUp::default().write(folder.path())], folder.path())).await;
     let ground = "getComputedStyle(document.body).backgroundColor";
-    browser
-        .until(&format!("{ground} === 'rgb(14, 17, 22)'"))
-        .await;
-    assert_eq!(
-        browser
-            .text("document.getElementById('theme').textContent")
-            .await,
-        "Light"
-    );
+    browser.until(&format!("{ground} === 'rgb(14, 17, 22)'")).await;
+    assert_eq!(browser.text("document.getElementById('theme').textContent").await, "Light");
     browser.press("#theme").await;
-    browser
-        .until(&format!("{ground} === 'rgb(246, 247, 249)'"))
-        .await;
+    browser.until(&format!("{ground} === 'rgb(246, 247, 249)'")).await;
 }

@@ -23,30 +23,16 @@ async fn pointing_at_a_chart_shows_values() {
     let Some((browser, _folder)) = opened().await else {
         return;
     };
-    for chart in [
-        "ttft-ecdf",
-        "ttft-histogram",
-        "course",
-        "waterfall",
-        "ttft-prompt",
-    ] {
+    for chart in ["ttft-ecdf", "ttft-histogram", "course", "waterfall", "ttft-prompt"] {
         let tip = tip(chart);
         assert!(browser.holds(&format!("{tip}.hidden")).await, "{chart}");
         browser.point(&format!("#{chart} .plot"), (0.5, 0.5)).await;
-        browser
-            .until(&format!("!{tip}.hidden && {tip}.querySelector('dd')"))
-            .await;
-        assert!(
-            browser
-                .holds(&format!("document.querySelector('#{chart} .cross')"))
-                .await
-        );
+        browser.until(&format!("!{tip}.hidden && {tip}.querySelector('dd')")).await;
+        assert!(browser.holds(&format!("document.querySelector('#{chart} .cross')")).await);
         let text = browser.text(&format!("{tip}.textContent")).await;
         assert!(text.chars().any(|c| c.is_ascii_digit()), "{chart}: {text}");
         // The same text is in the table.
-        let value = browser
-            .text(&format!("{tip}.querySelector('dd').textContent"))
-            .await;
+        let value = browser.text(&format!("{tip}.querySelector('dd').textContent")).await;
         let cells = format!(
             "[...document.querySelectorAll('#{chart} td')].some((cell) => cell.textContent === {value:?})"
         );
@@ -67,37 +53,25 @@ async fn arrow_keys_step_through_a_chart_and_it_speaks() {
     let Some((browser, _folder)) = opened().await else {
         return;
     };
-    browser
-        .value("document.querySelector('#ttft-ecdf .plot').focus()")
-        .await;
+    browser.value("document.querySelector('#ttft-ecdf .plot').focus()").await;
     browser.key("ArrowRight");
-    browser
-        .until(&format!("{LIVE}.startsWith('Percentile P5')"))
-        .await;
+    browser.until(&format!("{LIVE}.startsWith('Percentile P5')")).await;
     let before = browser.text(LIVE).await;
     browser.key("ArrowRight");
     browser.until(&format!("{LIVE} !== {before:?}")).await;
     browser.key("End");
-    browser
-        .until(&format!("{LIVE}.startsWith('Percentile max')"))
-        .await;
+    browser.until(&format!("{LIVE}.startsWith('Percentile max')")).await;
     assert!(browser.text(LIVE).await.contains(" ms"), "with its value");
     browser.key("ArrowLeft");
     browser.until(&format!("!{LIVE}.includes('largest')")).await;
     browser.key("Home");
-    browser
-        .until(&format!("{LIVE}.startsWith('Percentile min')"))
-        .await;
+    browser.until(&format!("{LIVE}.startsWith('Percentile min')")).await;
     browser.key("Escape");
     browser.until(&format!("{}.hidden", tip("ttft-ecdf"))).await;
     // A list of requests is stepped through from top to bottom.
-    browser
-        .value("document.querySelector('#waterfall .plot').focus()")
-        .await;
+    browser.value("document.querySelector('#waterfall .plot').focus()").await;
     browser.key("Home");
-    browser
-        .until(&format!("{LIVE}.startsWith('Request ')"))
-        .await;
+    browser.until(&format!("{LIVE}.startsWith('Request ')")).await;
     let first = browser.text(LIVE).await;
     browser.key("ArrowDown");
     browser.until(&format!("{LIVE} !== {first:?}")).await;
@@ -164,9 +138,7 @@ async fn definitions_are_told_by_pointer_focus_and_press() {
     );
     browser.point("h1", (0.9, 0.5)).await;
     browser.until(&format!("!{open}")).await;
-    browser
-        .value(&format!("document.querySelector({term:?}).focus()"))
-        .await;
+    browser.value(&format!("document.querySelector({term:?}).focus()")).await;
     browser.until(open).await;
     browser.key("Escape");
     browser.until(&format!("!{open}")).await;

@@ -67,9 +67,7 @@ impl Api {
     pub fn comments(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
         let bodies = state.comments.iter();
-        bodies
-            .map(|comment| comment["body"].as_str().unwrap().to_owned())
-            .collect()
+        bodies.map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Requests that it received.
@@ -83,10 +81,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let (mut head, mut length) = (String::new(), 0);
     loop {
         let mut field = String::new();

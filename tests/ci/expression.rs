@@ -46,19 +46,11 @@ fn value(expression: &str, look: &dyn Fn(&str) -> String) -> Value {
     let expression = expression.trim();
     if let Some((first, rest)) = expression.split_once("||") {
         let first = value(first, look);
-        return if first.holds() {
-            first
-        } else {
-            value(rest, look)
-        };
+        return if first.holds() { first } else { value(rest, look) };
     }
     if let Some((first, rest)) = expression.split_once("&&") {
         let first = value(first, look);
-        return if first.holds() {
-            value(rest, look)
-        } else {
-            first
-        };
+        return if first.holds() { value(rest, look) } else { first };
     }
     if let Some((left, right)) = expression.split_once("==") {
         return Value::Truth(value(left, look).text() == value(right, look).text());

@@ -38,11 +38,7 @@ enum Event {
 
 impl Repository {
     fn new() -> Self {
-        Repository {
-            api: Api::start(),
-            home: tempfile::tempdir().unwrap(),
-            jobs: 0,
-        }
+        Repository { api: Api::start(), home: tempfile::tempdir().unwrap(), jobs: 0 }
     }
 
     /// The job of the example's workflow on a checkout, with some inputs replaced.
@@ -59,20 +55,14 @@ impl Repository {
             Some(commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()))
         };
         assert!(steps.iter().filter_map(pinned).all(|is_pinned| is_pinned));
-        let with = steps
-            .iter()
-            .find(|step| text(&step["uses"]).contains("runner/ci/github"));
+        let with = steps.iter().find(|step| text(&step["uses"]).contains("runner/ci/github"));
         let mut given: BTreeMap<String, String> = (with.unwrap()["with"].as_object().unwrap())
             .iter()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect();
         // Nothing is published, so the binary is one that was built.
         given.insert("binary".into(), env!("CARGO_BIN_EXE_runner").into());
-        given.extend(
-            inputs
-                .iter()
-                .map(|(name, value)| ((*name).into(), (*value).into())),
-        );
+        given.extend(inputs.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (name, payload, branch) = match event {
             Event::Push => ("push", json!({}), "main"),
             Event::Pull(from) => (
@@ -159,10 +149,7 @@ impl Running<'_> {
     /// Runs the steps; true if all pass.
     fn action(&mut self, action: &Value) -> bool {
         for name in self.inputs.keys() {
-            assert!(
-                action["inputs"].get(name).is_some(),
-                "there is no input {name}"
-            );
+            assert!(action["inputs"].get(name).is_some(), "there is no input {name}");
         }
         for (name, input) in action["inputs"].as_object().unwrap() {
             if !self.inputs.contains_key(name) {
@@ -238,10 +225,7 @@ impl Running<'_> {
                     let value = lines.by_ref().take_while(|line| *line != end);
                     (name, value.collect::<Vec<_>>().join("\n"))
                 }
-                None => line
-                    .split_once('=')
-                    .map(|(name, value)| (name, value.to_owned()))
-                    .unwrap(),
+                None => line.split_once('=').map(|(name, value)| (name, value.to_owned())).unwrap(),
             };
             let id = text(&step["id"]);
             self.outputs.insert(format!("{id}.{name}"), value);
@@ -255,18 +239,13 @@ impl Running<'_> {
         assert_eq!(commit.len(), 40, "{uses} is not pinned to a commit");
         let copy = |from: &Path, to: &Path| {
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let copied = std::process::Command::new("cp")
-                .arg("-R")
-                .args([from, to])
-                .status();
+            let copied = std::process::Command::new("cp").arg("-R").args([from, to]).status();
             assert!(copied.unwrap().success());
         };
         let entry = |key: &str| self.caches.join(key.replace('/', "~"));
         match name {
             "actions/cache/restore" => {
-                let prefixes = with["restore-keys"]
-                    .lines()
-                    .map(|key| key.replace('/', "~"));
+                let prefixes = with["restore-keys"].lines().map(|key| key.replace('/', "~"));
                 let mut entries: Vec<String> = std::fs::read_dir(self.caches)
                     .into_iter()
                     .flatten()
@@ -277,16 +256,12 @@ impl Running<'_> {
                     .chain(prefixes)
                     .find_map(|key| entries.iter().rev().find(|entry| entry.starts_with(&key)));
                 if let Some(found) = found {
-                    copy(
-                        &self.caches.join(found),
-                        &self.checkout.path().join(&with["path"]),
-                    );
+                    copy(&self.caches.join(found), &self.checkout.path().join(&with["path"]));
                 }
             }
-            "actions/cache/save" => copy(
-                &self.checkout.path().join(&with["path"]),
-                &entry(&with["key"]),
-            ),
+            "actions/cache/save" => {
+                copy(&self.checkout.path().join(&with["path"]), &entry(&with["key"]))
+            }
             "actions/upload-artifact" => {
                 let kept = self.home.join("artifacts");
                 for path in with["path"].lines() {
@@ -303,19 +278,12 @@ impl Running<'_> {
 
 /// The token went to the API alone, and no step took a name for a script.
 fn assert_safe(repository: &Repository, checkout: &Checkout, job: &Job) {
-    assert!(
-        !job.log.contains(TOKEN) && !job.summary.contains(TOKEN),
-        "{}",
-        job.log
-    );
+    assert!(!job.log.contains(TOKEN) && !job.summary.contains(TOKEN), "{}", job.log);
     assert_eq!(checkout.holding(TOKEN), Vec::<PathBuf>::new());
     assert!(!checkout.path().join("pwned").exists());
     for asked in repository.api.asked() {
         let authorization = format!("authorization: bearer {}", TOKEN.to_lowercase());
-        assert!(
-            asked.path.starts_with("/repos/them/theirs/issues/"),
-            "{asked:?}"
-        );
+        assert!(asked.path.starts_with("/repos/them/theirs/issues/"), "{asked:?}");
         assert!(asked.head.contains(&authorization), "{asked:?}");
     }
 }
@@ -332,26 +300,11 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     let main = Checkout::new("60ms", "20ms");
     let job = repository.job(&main, &Event::Push, &[]);
     assert!(job.passed, "{}", job.log);
-    assert!(
-        job.summary.contains("There is no baseline yet"),
-        "{}",
-        job.summary
-    );
-    assert!(
-        job.log
-            .contains("::notice title=Chat%3A there is a baseline::"),
-        "{}",
-        job.log
-    );
+    assert!(job.summary.contains("There is no baseline yet"), "{}", job.summary);
+    assert!(job.log.contains("::notice title=Chat%3A there is a baseline::"), "{}", job.log);
     assert_eq!(job.outputs["measure.stores"], "true");
     assert_safe(&repository, &main, &job);
-    for file in [
-        "report.html",
-        "junit.xml",
-        "summary.md",
-        "engine.log",
-        "runs",
-    ] {
+    for file in ["report.html", "junit.xml", "summary.md", "engine.log", "runs"] {
         assert!(job.artifacts.join(file).exists(), "{file}");
     }
     assert_eq!(repository.api.comments(), [mark]);
@@ -381,13 +334,8 @@ fn a_slower_commit_fails_and_an_equal_one_passes() {
     let comments = repository.api.comments();
     assert_eq!((comments.len(), comments[0].as_str()), (2, mark));
     assert!(comments[1].contains("❌ Chat: fails"), "{}", comments[1]);
-    assert_eq!(
-        comments[1],
-        format!("{mark}\n{}", slower.result("summary.md"))
-    );
-    let failing = junit(&slower.result("junit.xml"))
-        .into_iter()
-        .filter(|(_, passes)| !passes);
+    assert_eq!(comments[1], format!("{mark}\n{}", slower.result("summary.md")));
+    let failing = junit(&slower.result("junit.xml")).into_iter().filter(|(_, passes)| !passes);
     let failing: Vec<String> = failing.map(|(name, _)| name).collect();
     assert_eq!(failing, ["ttft.p10 +3%", "tpot.median +3%"]);
     assert_safe(&repository, &slower, &job);
@@ -408,23 +356,12 @@ fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
     let job = repository.job(&checkout, &Event::Pull("stranger/theirs"), &[]);
     assert!(!job.passed, "{}", job.log);
     assert_eq!(job.outputs["measure.exit-code"], "5");
-    assert!(
-        job.log.contains("the engine ended with exit code 3"),
-        "{}",
-        job.log
-    );
-    assert!(
-        job.log.contains("a pull request from a fork has no token"),
-        "{}",
-        job.log
-    );
+    assert!(job.log.contains("the engine ended with exit code 3"), "{}", job.log);
+    assert!(job.log.contains("a pull request from a fork has no token"), "{}", job.log);
     assert!(job.summary.contains("not measured"), "{}", job.summary);
     assert!(repository.api.asked().is_empty());
     // What the engine says is no command.
-    let (before, after) = job
-        .log
-        .split_once("::error title=x::no such model")
-        .unwrap();
+    let (before, after) = job.log.split_once("::error title=x::no such model").unwrap();
     let (_, word) = before.split_once("::stop-commands::").unwrap();
     let word = word.lines().next().unwrap();
     assert!(after.contains(&format!("\n::{word}::\n")), "{}", job.log);
@@ -447,11 +384,7 @@ fn an_engine_whose_first_process_ends_holds_no_build_up() {
     );
     let job = repository.job(&checkout, &Event::Pull("them/theirs"), &[]);
     assert!(!job.passed, "{}", job.log);
-    assert!(
-        job.log.contains("the engine ended with exit code 3"),
-        "{}",
-        job.log
-    );
+    assert!(job.log.contains("the engine ended with exit code 3"), "{}", job.log);
     assert_safe(&repository, &checkout, &job);
 }
 

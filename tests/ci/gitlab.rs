@@ -23,10 +23,7 @@ struct Job {
 
 impl Project {
     fn new() -> Self {
-        Project {
-            api: Api::start(),
-            home: tempfile::tempdir().unwrap(),
-        }
+        Project { api: Api::start(), home: tempfile::tempdir().unwrap() }
     }
 
     /// The example's job, on the default branch or for a merge request.
@@ -35,11 +32,7 @@ impl Project {
         let template = yaml(&ours("gitlab/benchmark.yml"));
         let (job, base) = (&file["benchmark"], &template[".runner-benchmark"]);
         assert_eq!(job["extends"], ".runner-benchmark");
-        let source = if is_merge_request {
-            "merge_request_event"
-        } else {
-            "push"
-        };
+        let source = if is_merge_request { "merge_request_event" } else { "push" };
         let mut variables: BTreeMap<String, String> = BTreeMap::new();
         let mut set = |of: &Value| {
             for (name, value) in of.as_object().into_iter().flatten() {
@@ -50,10 +43,7 @@ impl Project {
         set(&job["variables"]);
         // The rules are these two.
         let rules = base["rules"].as_array().unwrap();
-        assert_eq!(
-            rules[0]["if"],
-            r#"$CI_PIPELINE_SOURCE == "merge_request_event""#
-        );
+        assert_eq!(rules[0]["if"], r#"$CI_PIPELINE_SOURCE == "merge_request_event""#);
         assert_eq!(rules[1]["if"], "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH");
         set(&rules[usize::from(!is_merge_request)]["variables"]);
         set(&json!({
@@ -78,29 +68,21 @@ impl Project {
             set(&json!({"CI_COMMIT_BRANCH": "main"}));
         }
         let cache = &base["cache"];
-        assert_eq!(
-            (&cache["unprotect"], &cache["when"]),
-            (&json!(true), &json!("always"))
-        );
+        assert_eq!((&cache["unprotect"], &cache["when"]), (&json!(true), &json!("always")));
         assert_eq!(cache["policy"], "$BENCHMARK_CACHE_POLICY");
         let path = checkout.path().join(text(&cache["paths"][0]));
         let stored = self.home.path().join("cache");
         let copy = |from: &PathBuf, to: &PathBuf| {
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            let copied = std::process::Command::new("cp")
-                .arg("-R")
-                .args([from, to])
-                .status();
+            let copied = std::process::Command::new("cp").arg("-R").args([from, to]).status();
             assert!(copied.unwrap().success());
         };
         if stored.exists() {
             copy(&stored, &path);
         }
         let items = base["script"].as_array().unwrap().iter().map(text);
-        let script = format!(
-            "set -eo pipefail\nset +o noclobber\n{}",
-            items.collect::<Vec<_>>().join("\n")
-        );
+        let script =
+            format!("set -eo pipefail\nset +o noclobber\n{}", items.collect::<Vec<_>>().join("\n"));
         let mut shell = shell(&[], &[]);
         shell.arg("-c").arg(script).current_dir(checkout.path());
         shell.envs(&variables).env("TMPDIR", self.home.path());
@@ -111,25 +93,14 @@ impl Project {
         }
         for kept in base["artifacts"]["paths"].as_array().unwrap() {
             let kept = checkout.path().join(text(kept));
-            assert!(
-                kept.exists(),
-                "{kept:?} is missing:\n{}{}",
-                ended.stdout,
-                ended.stderr
-            );
+            assert!(kept.exists(), "{kept:?} is missing:\n{}{}", ended.stdout, ended.stderr);
         }
-        assert_eq!(
-            base["artifacts"]["reports"]["junit"],
-            "benchmark-results/junit.xml"
-        );
+        assert_eq!(base["artifacts"]["reports"]["junit"], "benchmark-results/junit.xml");
         let log = ended.stdout + &ended.stderr;
         assert!(!log.contains(TOKEN), "{log}");
         assert_eq!(checkout.holding(TOKEN), Vec::<PathBuf>::new());
         assert!(!checkout.path().join("pwned").exists());
-        Job {
-            code: ended.code,
-            log,
-        }
+        Job { code: ended.code, log }
     }
 }
 
@@ -145,10 +116,7 @@ fn a_slower_commit_fails_its_merge_request() {
     let main = Checkout::new("60ms", "20ms");
     let job = project.job(&main, false);
     assert_eq!(job.code, Some(0), "{}", job.log);
-    assert!(
-        main.result("summary.md")
-            .contains("There is no baseline yet")
-    );
+    assert!(main.result("summary.md").contains("There is no baseline yet"));
     assert!(project.api.asked().is_empty());
 
     let slower = Checkout::new("63ms", "21ms");
@@ -169,9 +137,7 @@ fn a_slower_commit_fails_its_merge_request() {
         let token = format!("private-token: {}", TOKEN.to_lowercase());
         assert!(asked.head.contains(&token), "{asked:?}");
         let is_known = asked.path == "/api/v4/user"
-            || asked
-                .path
-                .starts_with("/api/v4/projects/12/merge_requests/7/notes");
+            || asked.path.starts_with("/api/v4/projects/12/merge_requests/7/notes");
         assert!(is_known, "{asked:?}");
     }
 }

@@ -17,28 +17,20 @@ fn the_template_holds_the_shared_scripts() {
     for script in ["install.sh", "measure.sh", "gitlab/note.sh"] {
         let (_, name) = script.rsplit_once('/').unwrap_or(("", script));
         let begin = format!("      cat >\"$BENCHMARK_SCRIPTS/{name}\" <<'SCRIPT'\n");
-        let (before, rest) = blessed
-            .split_once(&begin)
-            .expect("the template has the script");
+        let (before, rest) = blessed.split_once(&begin).expect("the template has the script");
         let (_, after) = rest.split_once("      SCRIPT\n").unwrap();
         let own = std::fs::read_to_string(ours(script)).unwrap();
         let lines = own.lines().map(|line| match line {
             "" => "\n".to_owned(),
             line => format!("      {line}\n"),
         });
-        blessed = format!(
-            "{before}{begin}{}      SCRIPT\n{after}",
-            lines.collect::<String>()
-        );
+        blessed = format!("{before}{begin}{}      SCRIPT\n{after}", lines.collect::<String>());
     }
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &blessed).unwrap();
         return;
     }
-    assert!(
-        text == blessed,
-        "ci/gitlab/benchmark.yml has other scripts; BLESS=1 writes them anew"
-    );
+    assert!(text == blessed, "ci/gitlab/benchmark.yml has other scripts; BLESS=1 writes them anew");
 }
 
 /// A release as it is named, with a program that tells its name.
@@ -49,9 +41,7 @@ fn release(folder: &Path) -> Vec<u8> {
     std::fs::write(inner.join("LICENSE"), "").unwrap();
     let archive = folder.join("release.tar.gz");
     let mut tar = Command::new("tar");
-    tar.arg("-czf")
-        .arg(&archive)
-        .args(["-C", folder.to_str().unwrap(), "runner-1.2.3"]);
+    tar.arg("-czf").arg(&archive).args(["-C", folder.to_str().unwrap(), "runner-1.2.3"]);
     assert!(tar.status().unwrap().success());
     std::fs::read(archive).unwrap()
 }
@@ -64,27 +54,17 @@ fn a_release_is_verified_before_anything_of_it_runs() {
     }
     let folder = tempfile::tempdir().unwrap();
     let content = release(folder.path());
-    let digest: String = Sha256::digest(&content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest: String =
+        Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
     let api = Api::start();
-    let name = format!(
-        "runner-1.2.3-{}-unknown-linux-musl.tar.gz",
-        std::env::consts::ARCH
-    );
-    api.file(
-        &format!("/OWNER/runner/releases/download/v1.2.3/{name}"),
-        content,
-    );
+    let name = format!("runner-1.2.3-{}-unknown-linux-musl.tar.gz", std::env::consts::ARCH);
+    api.file(&format!("/OWNER/runner/releases/download/v1.2.3/{name}"), content);
     let tools = folder.path().join("tools");
     let install = |version: &str, sha256: &str| -> Ended {
         let mut bash = shell(&[], &[]);
         bash.arg(ours("install.sh")).env("BENCHMARK_TOOLS", &tools);
-        bash.env("BENCHMARK_SERVER", &api.url)
-            .env("BENCHMARK_REPOSITORY", "OWNER/runner");
-        bash.env("BENCHMARK_VERSION", version)
-            .env("BENCHMARK_SHA256", sha256);
+        bash.env("BENCHMARK_SERVER", &api.url).env("BENCHMARK_REPOSITORY", "OWNER/runner");
+        bash.env("BENCHMARK_VERSION", version).env("BENCHMARK_SHA256", sha256);
         run(&mut bash)
     };
     for (version, sha256, words) in [

@@ -62,10 +62,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     std::fs::write(folder.path().join("asked.toml"), SCENARIO).unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", "yes"]);
     let ended = in_folder(folder.path(), &[], Some(&mock)).with_code(0);
-    for part in [
-        "== asked, accuracy: 7 samples once ==",
-        "== asked, speed ==",
-    ] {
+    for part in ["== asked, accuracy: 7 samples once ==", "== asked, speed =="] {
         assert!(ended.stderr.contains(part), "no {part} in {ended:#?}");
     }
     assert!(!ended.stderr.contains("warning"), "{ended:#?}");
@@ -77,10 +74,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     let exchanges = RunFolder::at(judged_folder).exchanges().unwrap();
     let ids: BTreeSet<&str> = exchanges.iter().map(|own| own.sample.id.as_str()).collect();
     let all: BTreeSet<String> = (0..7).map(|number| format!("q{number}")).collect();
-    assert!(
-        ids.iter().copied().eq(all.iter().map(String::as_str)),
-        "{ids:?}"
-    );
+    assert!(ids.iter().copied().eq(all.iter().map(String::as_str)), "{ids:?}");
     assert_eq!(exchanges.len(), 7);
     let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
     assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
@@ -90,11 +84,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     // The warm-up of the second took one.
     assert_eq!(agreed["answers"]["samples"], 6, "{agreed:#}");
     assert_eq!(agreed["answers"]["identical"], 6, "{agreed:#}");
-    assert!(
-        ended
-            .stdout
-            .contains("Identical answers (%):                   100.00")
-    );
+    assert!(ended.stdout.contains("Identical answers (%):                   100.00"));
 }
 
 #[test]
@@ -136,10 +126,7 @@ fn what_has_no_accuracy_is_told_before_anything_is_sent() {
     std::fs::write(&path, unscored).unwrap();
     let url = ["--base-url", "http://127.0.0.1:9"];
     let ended = in_folder(folder.path(), &url, None).with_code(3);
-    assert!(
-        ended.stderr.contains("the accuracy mode needs a scorer"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("the accuracy mode needs a scorer"), "{ended:#?}");
     let endless = "[backend]\nplugin = \"backends/vllm.wasm\"\n[dataset]\nplugin = \"datasets/random.wasm\"\n\
         [[scorers]]\nplugin = \"scorers/sanity.wasm\"\n";
     std::fs::write(&path, endless).unwrap();

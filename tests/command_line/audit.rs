@@ -9,9 +9,7 @@ use crate::support::process::{Ended, run, runner};
 
 /// The folder of a case.
 fn case(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/audit")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audit").join(name)
 }
 
 fn audit(folder: &str, flags: &[&str], code: i32) -> Ended {
@@ -31,36 +29,20 @@ fn a_page_is_judged_block_by_block() {
 
 #[test]
 fn strict_fails_on_invalid_results_only() {
-    let suspect = audit(
-        "gpt-oss-page",
-        &["--strict", "--format", "github", "input.md"],
-        0,
-    );
+    let suspect = audit("gpt-oss-page", &["--strict", "--format", "github", "input.md"], 0);
     transcript("audit-github", &suspect.stdout);
-    let invalid = audit(
-        "gpustack-page",
-        &["--strict", "--format", "json", "input.md"],
-        7,
-    );
+    let invalid = audit("gpustack-page", &["--strict", "--format", "json", "input.md"], 7);
     let report: serde_json::Value = serde_json::from_str(&invalid.stdout).unwrap();
     assert_eq!(report["totals"]["valid"], 0);
-    assert!(
-        report["headlines"]
-            .as_array()
-            .is_some_and(|headlines| !headlines.is_empty())
-    );
+    assert!(report["headlines"].as_array().is_some_and(|headlines| !headlines.is_empty()));
     audit("gpustack-page", &["input.md"], 0);
 }
 
 /// They do not keep the others from being audited.
 #[test]
 fn all_files_that_cannot_be_read_are_told_at_once() {
-    let files = [
-        "broken-json/input.json",
-        "no-result/input.txt",
-        "lmdeploy-page/input.md",
-        "missing.json",
-    ];
+    let files =
+        ["broken-json/input.json", "no-result/input.txt", "lmdeploy-page/input.md", "missing.json"];
     let ended = audit(".", &files, 3);
     let alone = audit(".", &files[2..3], 0);
     assert_eq!(ended.stdout, alone.stdout);
@@ -72,10 +54,7 @@ fn all_files_that_cannot_be_read_are_told_at_once() {
 fn what_another_tool_prints_is_read_from_a_pipe() {
     let content = std::fs::read(case("vllm-log").join("input.txt")).unwrap();
     let mut command = runner();
-    command
-        .args(["audit", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+    command.args(["audit", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(&content).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -61,9 +61,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
 fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
-        .args(words(
-            "--dataset-name random --num-prompts 3 --random-output-len 4 --base-url",
-        ))
+        .args(words("--dataset-name random --num-prompts 3 --random-output-len 4 --base-url"))
         .arg(url)
         .arg("--plugin")
         .arg(components().join("guests/keyed-backend.wasm"))
@@ -122,16 +120,10 @@ fn a_key_goes_into_the_header_that_the_backend_names() {
     let (url, asked) = parrot();
     let config = "scheme=header name=X-Api-Key variable=ENGINE_API_KEY";
     let mut command = keyed(&url, folder.path(), config);
-    command
-        .env("ENGINE_API_KEY", KEY)
-        .env("OPENAI_API_KEY", OTHER);
+    command.env("ENGINE_API_KEY", KEY).env("OPENAI_API_KEY", OTHER);
     let ended = run(&mut command).with_code(0);
     let asked = asked.lock().unwrap();
-    assert!(
-        asked
-            .iter()
-            .any(|asked| asked.starts_with("GET /v1/models"))
-    );
+    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
     assert!(asked.len() >= 4, "{asked:?}");
     for asked in &*asked {
         assert_eq!(field(asked, "x-api-key"), Some(KEY), "{asked}");
@@ -150,9 +142,7 @@ fn a_key_goes_into_the_header_that_the_backend_names() {
 fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     assert!(key.len() <= 64);
     let padded = |with: u8| -> Vec<u8> {
-        (0..64)
-            .map(|at| key.get(at).copied().unwrap_or(0) ^ with)
-            .collect()
+        (0..64).map(|at| key.get(at).copied().unwrap_or(0) ^ with).collect()
     };
     let inner = Sha256::digest([&padded(0x36)[..], text].concat());
     Sha256::digest([&padded(0x5c)[..], &inner].concat()).to_vec()
@@ -179,10 +169,7 @@ fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
     let date = field(asked, "x-amz-date").unwrap();
     let day = &date[..8];
     let scope = format!("{day}/{region}/bedrock/aws4_request");
-    assert_eq!(
-        credential,
-        format!("AWS4-HMAC-SHA256 Credential={ID}/{scope}")
-    );
+    assert_eq!(credential, format!("AWS4-HMAC-SHA256 Credential={ID}/{scope}"));
     let digest = hex(&Sha256::digest(body));
     assert_eq!(field(asked, "x-amz-content-sha256"), Some(&*digest));
     assert_eq!(field(asked, "x-amz-security-token"), token);
@@ -192,10 +179,8 @@ fn assert_signed(asked: &str, region: &str, token: Option<&str>) {
     for name in wanted {
         assert!(signed.contains(&name), "`{name}` is not signed: {names}");
     }
-    let lines: String = signed
-        .iter()
-        .map(|name| format!("{name}:{}\n", field(asked, name).unwrap()))
-        .collect();
+    let lines: String =
+        signed.iter().map(|name| format!("{name}:{}\n", field(asked, name).unwrap())).collect();
     let query = query.join("&");
     let canonical = format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}");
     let canonical = hex(&Sha256::digest(&canonical));
@@ -222,11 +207,7 @@ fn requests_are_signed_for_aws() {
         .env("OPENAI_API_KEY", OTHER);
     let ended = run(&mut command).with_code(0);
     let asked = asked.lock().unwrap();
-    assert!(
-        asked
-            .iter()
-            .any(|asked| asked.starts_with("GET /v1/models"))
-    );
+    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
     assert!(asked.len() >= 4, "{asked:?}");
     for asked in &*asked {
         assert_signed(asked, "eu-west-1", Some(TOKEN));
@@ -269,16 +250,8 @@ fn keys_that_cannot_be_used_are_refused() {
     /// A scheme, variables, and what is told.
     type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c [&'c str]);
     let cases: [Case<'_>; 7] = [
-        (
-            SIGV4,
-            &[id],
-            &["AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"],
-        ),
-        (
-            SIGV4,
-            &[id, secret],
-            &["the host name contains none", "set AWS_REGION"],
-        ),
+        (SIGV4, &[id], &["AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"]),
+        (SIGV4, &[id, secret], &["the host name contains none", "set AWS_REGION"]),
         (
             SIGV4,
             &[id, secret, ("AWS_REGION", "Frankfurt")],
@@ -302,11 +275,7 @@ fn keys_that_cannot_be_used_are_refused() {
             &[("OPENAI_API_KEY", "sk-one\nsk-two")],
             &["`OPENAI_API_KEY` has characters that a header cannot contain"],
         ),
-        (
-            "scheme=none",
-            &[("ENGINE_KEY", KEY)],
-            &["sends no API key, so none can be named"],
-        ),
+        ("scheme=none", &[("ENGINE_KEY", KEY)], &["sends no API key, so none can be named"]),
     ];
     for (config, variables, says) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -373,10 +342,7 @@ fn a_backend_does_not_choose_among_the_users_secrets() {
 fn an_engines_own_variable_comes_before_the_usual_one() {
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     for (variables, from) in [
-        (
-            &[("VLLM_API_KEY", KEY), ("OPENAI_API_KEY", OTHER)][..],
-            "VLLM_API_KEY",
-        ),
+        (&[("VLLM_API_KEY", KEY), ("OPENAI_API_KEY", OTHER)][..], "VLLM_API_KEY"),
         (&[("OPENAI_API_KEY", KEY)][..], "OPENAI_API_KEY"),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -7,13 +7,8 @@ use super::transcript;
 use crate::support::process::{Ended, run, runner, words};
 
 /// Rows of `check` and the like whose value is the machine's.
-const CHANGING: [&str; 5] = [
-    "size ",
-    "sha256 ",
-    "compile time ",
-    "instance time ",
-    "memory at rest ",
-];
+const CHANGING: [&str; 5] =
+    ["size ", "sha256 ", "compile time ", "instance time ", "memory at rest "];
 
 fn plugin(folder: &Path, line: &str) -> Ended {
     run(runner().current_dir(folder).arg("plugin").args(words(line)))
@@ -43,10 +38,7 @@ fn a_component_that_is_let_in() {
     let ended = plugin(folder.path(), "check backends/vllm.wasm --json").with_code(0);
     let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(facts["loads"], true);
-    assert_eq!(
-        facts["size-bytes"],
-        shipped::plugin("backends/vllm.wasm").unwrap().len()
-    );
+    assert_eq!(facts["size-bytes"], shipped::plugin("backends/vllm.wasm").unwrap().len());
     assert!(facts["measured"]["compile-seconds"].as_f64().unwrap() > 0.0);
     assert!(facts["measured"]["instantiate-seconds"].as_f64().unwrap() > 0.0);
     assert!(facts["memory-at-rest-bytes"].as_u64().unwrap() >= 65_536);
@@ -86,10 +78,7 @@ fn what_a_user_can_write() {
         transcript(&format!("plugin-info-{name}"), &shown(&ended));
     }
     let ended = plugin(folder.path(), "info vlm").with_code(4);
-    assert!(
-        ended.stderr.contains("plugin `vlm` not found"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("plugin `vlm` not found"), "{ended:#?}");
 }
 
 /// The example of every built-in plugin is part of a scenario, and shows its defaults.
@@ -118,9 +107,7 @@ fn what_there_is() {
     let facts: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let files = |list: &str| -> Vec<String> {
         let entries = facts[list].as_array().unwrap().iter();
-        entries
-            .map(|entry| entry["plugin"].as_str().unwrap().to_owned())
-            .collect()
+        entries.map(|entry| entry["plugin"].as_str().unwrap().to_owned()).collect()
     };
     let shipped = shipped::plugins().count();
     assert_eq!(files("plugins").len(), shipped + 1);
@@ -156,11 +143,7 @@ fn folders_that_are_no_projects() {
     make("bare", "notes.txt", "");
     make("workspace", "Cargo.toml", "[workspace]\n");
     make("program", "Cargo.toml", "[package]\nname = 'a'\n");
-    make(
-        "manifest",
-        "runner-plugin.toml",
-        "name = 'mine'\nkind = 'judge'\nlanguage = 'c'\n",
-    );
+    make("manifest", "runner-plugin.toml", "name = 'mine'\nkind = 'judge'\nlanguage = 'c'\n");
     let mut text = String::new();
     for name in ["absent", "bare", "workspace", "program", "manifest"] {
         let ended = plugin(folder.path(), &format!("build {name}")).with_code(3);
@@ -176,19 +159,13 @@ fn names_of_files_cannot_steer_a_terminal() {
     std::fs::create_dir_all(project.join("cases")).unwrap();
     std::fs::write(project.join("Cargo.toml"), "[package]\nname = 3\n").unwrap();
     for command in ["build", "test", "check", "info"] {
-        let ended = run(runner()
-            .current_dir(folder.path())
-            .args(["plugin", command])
-            .arg(&project));
+        let ended =
+            run(runner().current_dir(folder.path()).args(["plugin", command]).arg(&project));
         assert!(
             !ended.stderr.contains(|c: char| c.is_control() && c != '\n'),
             "{command}: {:?}",
             ended.stderr
         );
-        assert!(
-            ended.stderr.contains(r"\u{1b}[2Jx"),
-            "{command}: {:?}",
-            ended.stderr
-        );
+        assert!(ended.stderr.contains(r"\u{1b}[2Jx"), "{command}: {:?}", ended.stderr);
     }
 }

@@ -19,10 +19,7 @@ fn ci(folder: &Path, flags: &[&str]) -> Ended {
 
 /// Copies a folder, with a change to the file of that name in each run.
 fn changed(folder: &Path, to: &str, name: &str, change: impl Fn(&str) -> String) {
-    let copied = Command::new("cp")
-        .args(["-R", "new", to])
-        .current_dir(folder)
-        .status();
+    let copied = Command::new("cp").args(["-R", "new", to]).current_dir(folder).status();
     assert!(copied.unwrap().success());
     for run in std::fs::read_dir(folder.join(to)).unwrap() {
         let file = run.unwrap().path().join(name);
@@ -38,16 +35,10 @@ fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     measured(folder, &mock, &["--output-dir", "new"]);
     let ended = ci(folder, &["new"]).with_code(0);
-    assert!(
-        ended.stdout.contains("No baseline was asked for"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("No baseline was asked for"), "{ended:#?}");
     let line = ["new", "--baseline", "main", "--fail-if", "ttft.mean +500%"];
     let ended = ci(folder, &line).with_code(0);
-    assert!(
-        ended.stdout.contains("There is no baseline yet"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("There is no baseline yet"), "{ended:#?}");
 
     let has_processor =
         std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("model name"));
@@ -60,63 +51,30 @@ fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
     });
     let ended = ci(folder, &line).with_code(0);
     assert!(ended.stdout.contains("3 runs against 3"), "{ended:#?}");
-    let machine = [
-        &line[..],
-        &["--must-agree", "machine", "--format", "github"],
-    ]
-    .concat();
+    let machine = [&line[..], &["--must-agree", "machine", "--format", "github"]].concat();
     if has_processor {
         let ended = ci(folder, &machine).with_code(0);
-        let words = ended
-            .stdout
-            .lines()
-            .find(|line| line.contains("NOTHING WAS COMPARED"));
+        let words = ended.stdout.lines().find(|line| line.contains("NOTHING WAS COMPARED"));
         let words = words.unwrap_or_else(|| panic!("{ended:#?}"));
-        assert!(
-            words.starts_with("::warning ") && words.contains("another one in A"),
-            "{words}"
-        );
+        assert!(words.starts_with("::warning ") && words.contains("another one in A"), "{words}");
         let ended = ci(folder, &[&machine[..], &["--strict"]].concat()).with_code(3);
-        assert!(
-            ended.stderr.contains("the baseline is comparable: NOTHING"),
-            "{ended:#?}"
-        );
-        ci(
-            folder,
-            &[&machine[..], &["--strict", "--allow", "machine"]].concat(),
-        )
-        .with_code(0);
+        assert!(ended.stderr.contains("the baseline is comparable: NOTHING"), "{ended:#?}");
+        ci(folder, &[&machine[..], &["--strict", "--allow", "machine"]].concat()).with_code(0);
     }
 
     // A baseline that is damaged is none to compare with, and no fault of the build.
-    changed(folder, "damaged", "plan.json", |text| {
-        text[..text.len() / 2].to_owned()
-    });
+    changed(folder, "damaged", "plan.json", |text| text[..text.len() / 2].to_owned());
     let damaged = ["new", "--baseline", "damaged"];
     let ended = ci(folder, &damaged).with_code(0);
     assert!(ended.stdout.contains("NOTHING WAS COMPARED"), "{ended:#?}");
     ci(folder, &[&damaged[..], &["--strict"]].concat()).with_code(3);
 
     // What was asked for and cannot be checked does not pass.
-    let absent = [
-        "new",
-        "--baseline",
-        "main",
-        "--fail-if",
-        "score.exact-match -1%",
-    ];
+    let absent = ["new", "--baseline", "main", "--fail-if", "score.exact-match -1%"];
     let ended = ci(folder, &absent).with_code(3);
-    assert!(
-        ended.stderr.contains("name a figure that both sides have"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("name a figure that both sides have"), "{ended:#?}");
     let ended = ci(folder, &["new", "--fail-if", "ttft.mean +5%"]).with_code(2);
-    assert!(
-        ended
-            .stderr
-            .contains("name the folder of its runs with --baseline"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("name the folder of its runs with --baseline"), "{ended:#?}");
     ci(folder, &["nowhere"]).with_code(3);
 }
 
@@ -127,16 +85,9 @@ fn a_broken_threshold_and_a_slower_engine_fail_the_build() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
     let flags = ["--threshold", "ttft.median <= 1ms", "--output-dir"];
     measured(folder, &mock, &[&flags[..], &["new"]].concat());
-    let ended = ci(
-        folder,
-        &["new", "--output-dir", "a/report", "--format", "github"],
-    )
-    .with_code(6);
+    let ended = ci(folder, &["new", "--output-dir", "a/report", "--format", "github"]).with_code(6);
     assert!(ended.stdout.contains("::error title="), "{ended:#?}");
-    assert!(
-        ended.stderr.contains("error: ttft.median <= 1 ms: "),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("error: ttft.median <= 1 ms: "), "{ended:#?}");
     let read = |name: &str| std::fs::read_to_string(folder.join("a/report").join(name)).unwrap();
     assert!(read("summary.md").contains("❌"), "{}", read("summary.md"));
     let junit = quick_junit::Report::deserialize_from_str(&read("junit.xml")).unwrap();
@@ -146,8 +97,5 @@ fn a_broken_threshold_and_a_slower_engine_fail_the_build() {
     measured(folder, &slower, &["--output-dir", "slower"]);
     let condition = ["--baseline", "new", "--fail-if", "ttft.median +50%"];
     let ended = ci(folder, &[&["slower"], &condition[..]].concat()).with_code(6);
-    assert!(
-        ended.stderr.contains("error: ttft.median +50%: +"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("error: ttft.median +50%: +"), "{ended:#?}");
 }

@@ -26,10 +26,7 @@ fn runs(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn compare(folder: &Path, line: &str) -> Ended {
-    run(runner()
-        .arg("compare")
-        .args(words(line))
-        .current_dir(folder))
+    run(runner().arg("compare").args(words(line)).current_dir(folder))
 }
 
 /// Compares two sides, whatever their verdicts, with a condition.
@@ -55,57 +52,27 @@ fn repeats_take_turns_and_tell_their_spread() {
     }
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     let mut command = runner();
-    command
-        .args(words("run a.toml b.toml --repeat 2 --base-url"))
-        .arg(&mock.url);
+    command.args(words("run a.toml b.toml --repeat 2 --base-url")).arg(&mock.url);
     let ended = run(command.current_dir(folder.path())).with_code(0);
-    let turns: Vec<&str> = ended
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("== "))
-        .collect();
-    assert_eq!(
-        turns,
-        [
-            "== a, 1 of 2 ==",
-            "== b, 1 of 2 ==",
-            "== a, 2 of 2 ==",
-            "== b, 2 of 2 =="
-        ]
-    );
+    let turns: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("== ")).collect();
+    assert_eq!(turns, ["== a, 1 of 2 ==", "== b, 1 of 2 ==", "== a, 2 of 2 ==", "== b, 2 of 2 =="]);
     assert!(ended.stderr.contains("--cache flush"), "{ended:#?}");
     assert_eq!(ended.stdout.matches("Serving Benchmark Result").count(), 4);
     for name in ["a", "b"] {
-        let table = ended
-            .stdout
-            .split(&format!("== 2 runs of {name} =="))
-            .nth(1);
+        let table = ended.stdout.split(&format!("== 2 runs of {name} ==")).nth(1);
         let table = table.unwrap_or_else(|| panic!("{ended:#?}"));
-        assert!(
-            table.contains("ttft.mean (ms)") && table.contains("Variation"),
-            "{ended:#?}"
-        );
+        assert!(table.contains("ttft.mean (ms)") && table.contains("Variation"), "{ended:#?}");
     }
     // Each records what it is a repeat of, so the four runs form two sides.
     let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
     let sides = found["sides"].as_array().unwrap();
-    let of = |side: &Value| {
-        (
-            side["scenario"].clone(),
-            side["sources"].as_array().unwrap().len(),
-        )
-    };
-    assert_eq!(
-        sides.iter().map(of).collect::<Vec<_>>(),
-        [("a".into(), 2), ("b".into(), 2)]
-    );
+    let of = |side: &Value| (side["scenario"].clone(), side["sources"].as_array().unwrap().len());
+    assert_eq!(sides.iter().map(of).collect::<Vec<_>>(), [("a".into(), 2), ("b".into(), 2)]);
     assert_eq!(found["pairs"][0]["method"]["by"], "runs");
     let each =
         json(&compare(folder.path(), "runs --each --allow verdict --format json").with_code(0));
     assert_eq!(each["sides"].as_array().unwrap().len(), 4);
-    let schema = run(runner().args(["schema", "comparison"]))
-        .with_code(0)
-        .stdout;
+    let schema = run(runner().args(["schema", "comparison"])).with_code(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     assert!(jsonschema::is_valid(&schema, &found));
 }
@@ -119,21 +86,14 @@ fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     let names: Vec<String> = (runs(folder.path()).iter())
         .map(|run| format!("runs/{}", run.file_name().unwrap().to_string_lossy()))
         .collect();
-    let [first, second, third] = names.as_slice() else {
-        panic!("{names:?}")
-    };
+    let [first, second, third] = names.as_slice() else { panic!("{names:?}") };
     let line = format!("{first},{second} {third} --allow verdict --format json");
     let found = json(&compare(folder.path(), &line).with_code(0));
     let sides = found["sides"].as_array().unwrap().iter();
-    let many: Vec<usize> = sides
-        .map(|side| side["sources"].as_array().unwrap().len())
-        .collect();
+    let many: Vec<usize> = sides.map(|side| side["sources"].as_array().unwrap().len()).collect();
     assert_eq!(many, [2, 1]);
     let wrong = compare(folder.path(), &format!("{first},nowhere {third}")).with_code(3);
-    assert!(
-        wrong.stderr.contains("`nowhere` is no folder"),
-        "{wrong:#?}"
-    );
+    assert!(wrong.stderr.contains("`nowhere` is no folder"), "{wrong:#?}");
 }
 
 /// Repeats end as soon as the figure is sure enough, and say how.
@@ -151,22 +111,10 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     let ended = run_until("ttft.p90 \u{b1}100s", "--repeat 5", 0);
     let turns = ended.stderr.matches(" of at most 5 ==").count();
     assert_eq!(turns, 3, "{ended:#?}");
-    assert!(
-        ended
-            .stderr
-            .contains("shows after the second; at least 3, at most 5"),
-        "{ended:#?}"
-    );
-    assert!(
-        ended
-            .stderr
-            .contains("which is sure enough (ttft.p90 \u{b1}100000 ms)"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("shows after the second; at least 3, at most 5"), "{ended:#?}");
+    assert!(ended.stderr.contains("which is sure enough (ttft.p90 \u{b1}100000 ms)"), "{ended:#?}");
     assert!(ended.stdout.contains("Stopped: ttft.p90 is "), "{ended:#?}");
-    let schema = run(runner().args(["schema", "repeats"]))
-        .with_code(0)
-        .stdout;
+    let schema = run(runner().args(["schema", "repeats"])).with_code(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let most = run_until("ttft.mean +-0.000001%", "--repeat 3 --json", 0);
     let last = most.stdout.rfind("\n{\n").unwrap_or_default();
@@ -174,15 +122,9 @@ fn repeats_stop_once_a_figure_is_sure_enough() {
     assert_eq!(found["stopped"]["because"], "most", "{most:#?}");
     assert!(jsonschema::is_valid(&schema, &found));
     let few = run_until("ttft.mean +-5%", "--repeat 2", 2);
-    assert!(
-        few.stderr.contains("--until takes at least 3 runs"),
-        "{few:#?}"
-    );
+    assert!(few.stderr.contains("--until takes at least 3 runs"), "{few:#?}");
     let none = run_until("cached-input-tokens.mean +-5%", "--repeat 5", 3);
-    assert!(
-        none.stderr.contains("has no cached-input-tokens.mean"),
-        "{none:#?}"
-    );
+    assert!(none.stderr.contains("has no cached-input-tokens.mean"), "{none:#?}");
 }
 
 #[test]
@@ -192,60 +134,31 @@ fn refusals_and_conditions_have_their_exit_codes() {
     let slow = Mock::start(&["--ttft", "205ms", "--itl", "1ms"]);
     repeated(folder.path(), &fast, "");
     let alone = compare(folder.path(), "runs").with_code(2);
-    assert!(
-        alone.stderr.contains("repeats of one another"),
-        "{alone:#?}"
-    );
+    assert!(alone.stderr.contains("repeats of one another"), "{alone:#?}");
     repeated(folder.path(), &slow, "--output-dir slow");
     let failing = on_condition(folder.path(), ["runs", "slow"], "ttft.mean +50ms").with_code(6);
-    assert!(
-        failing.stderr.starts_with("error: ttft.mean +50ms of B: +"),
-        "{failing:#?}"
-    );
-    assert!(
-        failing.stdout.contains("FAILS") && failing.stdout.contains("! worse"),
-        "{failing:#?}"
-    );
+    assert!(failing.stderr.starts_with("error: ttft.mean +50ms of B: +"), "{failing:#?}");
+    assert!(failing.stdout.contains("FAILS") && failing.stdout.contains("! worse"), "{failing:#?}");
     let better = on_condition(folder.path(), ["slow", "runs"], "ttft.mean +50ms").with_code(0);
-    assert!(
-        better.stdout.contains("+ better") && better.stdout.contains("passes"),
-        "{better:#?}"
-    );
+    assert!(better.stdout.contains("+ better") && better.stdout.contains("passes"), "{better:#?}");
     // A condition that cannot be checked does not pass.
     on_condition(folder.path(), ["runs", "slow"], "queue-wait.mean +5%").with_code(2);
-    on_condition(
-        folder.path(),
-        ["runs", "slow"],
-        "cached-input-tokens.mean +5%",
-    )
-    .with_code(2);
+    on_condition(folder.path(), ["runs", "slow"], "cached-input-tokens.mean +5%").with_code(2);
     let absent = on_condition(folder.path(), ["runs", "slow"], "tls.mean +5%").with_code(3);
     assert!(absent.stderr.contains("neither side has it"), "{absent:#?}");
 
     let mut other = runner();
-    other.args(words(RUN)).args([
-        "--seed",
-        "7",
-        "--output-dir",
-        "other",
-        "--base-url",
-        &fast.url,
-    ]);
+    other.args(words(RUN)).args(["--seed", "7", "--output-dir", "other", "--base-url", &fast.url]);
     run(other.current_dir(folder.path())).with_code(0);
     let refused = compare(folder.path(), "runs other").with_code(3);
     assert!(
-        refused
-            .stderr
-            .contains("not comparable: load.seed (prompts): 3 in A, 7 in B"),
+        refused.stderr.contains("not comparable: load.seed (prompts): 3 in A, 7 in B"),
         "{refused:#?}"
     );
     assert!(refused.stderr.contains("--allow prompts"), "{refused:#?}");
     assert_eq!(refused.stdout, "");
     let allowed = compare(folder.path(), "runs other --allow prompts,verdict").with_code(0);
-    assert!(
-        allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"),
-        "{allowed:#?}"
-    );
+    assert!(allowed.stdout.contains("COMPARED ALTHOUGH THESE DIFFER"), "{allowed:#?}");
     let markdown = compare(folder.path(), "runs other --force --format markdown").with_code(0);
     assert!(markdown.stdout.contains("### B against A"), "{markdown:#?}");
     assert_eq!(runs(folder.path()).len(), 3);
@@ -258,18 +171,14 @@ fn results_of_others_are_sides_too() {
     let refused = compare(folder.path(), both).with_code(3);
     assert!(refused.stderr.contains("not comparable: "), "{refused:#?}");
     let forced = compare(folder.path(), &format!("{both} --force")).with_code(0);
-    assert!(
-        forced.stdout.contains("published without samples"),
-        "{forced:#?}"
-    );
+    assert!(forced.stdout.contains("published without samples"), "{forced:#?}");
     let several = compare(folder.path(), "published:gpustack published:lmdeploy").with_code(3);
     assert!(several.stderr.contains("name one of them"), "{several:#?}");
     let nothing = compare(folder.path(), "nowhere.json published:lmdeploy").with_code(3);
     assert!(nothing.stderr.contains("nowhere.json"), "{nothing:#?}");
-    for (name, line) in [
-        ("wrong-condition", "a b --fail-if ttft.p99"),
-        ("wrong-figure", "a b --metric tttf.p99"),
-    ] {
+    for (name, line) in
+        [("wrong-condition", "a b --fail-if ttft.p99"), ("wrong-figure", "a b --metric tttf.p99")]
+    {
         transcript(name, &compare(folder.path(), line).with_code(2).stderr);
     }
 }
@@ -292,42 +201,20 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     };
     let condition = ["--fail-if", "requests.failed +5%"];
     let ended = compared(&condition).with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("that is assumed to be 2 % of the engine's pace"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("that is assumed to be 2 % of the engine's pace"), "{ended:#?}");
     let warning = "warning: --fail-if judges one run per side";
     assert!(ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&[&condition[..], &["--run-variation", "1%"]].concat()).with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("that is assumed to be 1 % of the engine's pace"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("that is assumed to be 1 % of the engine's pace"), "{ended:#?}");
     assert!(!ended.stderr.contains(warning), "{ended:#?}");
     let ended = compared(&["--run-variation", "runs", "--same-within", "100%"]).with_code(0);
     for words in ["taken from 3 repeats of random", " in runs", "≡ same"] {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
     }
     for (flags, code, words) in [
-        (
-            ["--run-variation", "nowhere"],
-            2,
-            "expected a share from 0% to 100%",
-        ),
-        (
-            ["--run-variation", "1"],
-            2,
-            "expected a share from 0% to 100%",
-        ),
-        (
-            ["--same-within", "2"],
-            2,
-            "expected a share from 0% to 100%, such as 2%",
-        ),
+        (["--run-variation", "nowhere"], 2, "expected a share from 0% to 100%"),
+        (["--run-variation", "1"], 2, "expected a share from 0% to 100%"),
+        (["--same-within", "2"], 2, "expected a share from 0% to 100%, such as 2%"),
     ] {
         let ended = compared(&flags).with_code(code);
         assert!(ended.stderr.contains(words), "{flags:?}: {ended:#?}");
@@ -337,8 +224,5 @@ fn the_variation_from_run_to_run_is_assumed_or_measured() {
     let other = Mock::start(&["--ttft", "6ms", "--itl", "1ms"]);
     repeated(folder.path(), &other, "--output-dir runs/other");
     let mixed = compared(&["--run-variation", "runs"]).with_code(3);
-    assert!(
-        mixed.stderr.contains("are not repeats of one scenario"),
-        "{mixed:#?}"
-    );
+    assert!(mixed.stderr.contains("are not repeats of one scenario"), "{mixed:#?}");
 }

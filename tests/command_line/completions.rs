@@ -58,10 +58,7 @@ impl Home {
         // A sweep's folder, which holds no run by itself.
         std::fs::create_dir_all(at("runs/20240101-000000-chat-sweep")).unwrap();
         std::fs::write(at("runs/20240101-000000-chat-sweep/sweep.json"), "{}").unwrap();
-        Home {
-            runs: names.iter().map(|name| format!("runs/{name}")).collect(),
-            folder,
-        }
+        Home { runs: names.iter().map(|name| format!("runs/{name}")).collect(), folder }
     }
 
     fn path(&self) -> &Path {
@@ -72,11 +69,7 @@ impl Home {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let path = format!("{}:/usr/bin:/bin", self.path().join("bin").display());
-        let variables = [
-            ("PATH", path.as_str()),
-            ("TERM", "dumb"),
-            ("LC_ALL", "C.UTF-8"),
-        ];
+        let variables = [("PATH", path.as_str()), ("TERM", "dumb"), ("LC_ALL", "C.UTF-8")];
         command.env_clear().envs(variables).env("HOME", self.path());
         command.current_dir(self.path());
         command.stdin(std::process::Stdio::null());
@@ -86,9 +79,7 @@ impl Home {
     /// The program's offers for the last of these words.
     fn offered(&self, line: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let mut command = self.command(env!("CARGO_BIN_EXE_runner"));
-        command
-            .env("RUNNER_COMPLETE", "bash")
-            .envs(variables.iter().copied());
+        command.env("RUNNER_COMPLETE", "bash").envs(variables.iter().copied());
         command.env("_CLAP_COMPLETE_INDEX", line.len().to_string());
         command.args(["--", "runner"]).args(line);
         let ended = run(&mut command).with_code(0);
@@ -132,21 +123,12 @@ fn cases(home: &Home) -> Vec<Case> {
         of("comple", &["completions"]),
         of("--backend vllm-c", &["--backend", "vllm-chat"]),
         of("--backend=vllm-c", &["--backend=vllm-chat"]),
-        of(
-            "run --dataset-name prefix_r",
-            &["run", "--dataset-name", "prefix_repetition"],
-        ),
+        of("run --dataset-name prefix_r", &["run", "--dataset-name", "prefix_repetition"]),
         of("chat.toml --num-pr", &["chat.toml", "--num-prompts"]),
-        of(
-            "chat.toml --set load.arr",
-            &["chat.toml", "--set", "load.arrival="],
-        ),
+        of("chat.toml --set load.arr", &["chat.toml", "--set", "load.arrival="]),
         of("--set load.arrival=poi", &["--set", "load.arrival=poisson"]),
         of("--set=load.arrival=poi", &["--set=load.arrival=poisson"]),
-        of(
-            "--set connection.insecure=t",
-            &["--set", "connection.insecure=true"],
-        ),
+        of("--set connection.insecure=t", &["--set", "connection.insecure=true"]),
         of("plan scenarios/q", &["plan", "scenarios/quickstart.toml"]),
         of("scenarios/q", &["scenarios/quickstart.toml"]),
         of("--threshold 'ttft.med", &["--threshold", "ttft.median"]),
@@ -154,33 +136,21 @@ fn cases(home: &Home) -> Vec<Case> {
             "compare a --fail-if requests.success-",
             &["compare", "a", "--fail-if", "requests.success-share"],
         ),
-        of(
-            "--goodput ttft:200 e2e-from-d",
-            &["--goodput", "ttft:200", "e2e-from-due:"],
-        ),
+        of("--goodput ttft:200 e2e-from-d", &["--goodput", "ttft:200", "e2e-from-due:"]),
         of(
             "audit published:gpustack-0.0/ publ",
             &["audit", "published:gpustack-0.0/", "published:"],
         ),
         of(
             "compare published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sh",
-            &[
-                "compare",
-                "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt",
-            ],
+            &["compare", "published:lmdeploy-0.9.2/h800/Qwen3-8B-FP8/sharegpt"],
         ),
         of("guide coming", &["guide", "coming-from"]),
         of("schema excha", &["schema", "exchange"]),
         of("report x --style sg", &["report", "x", "--style", "sglang"]),
         of(&format!("report {begun}"), &["report", newest]),
-        of(
-            &format!("compare x,{begun}"),
-            &["compare", &format!("x,{newest}")],
-        ),
-        of(
-            "sweep --resume runs/20240",
-            &["sweep", "--resume", "runs/20240101-000000-chat-sweep"],
-        ),
+        of(&format!("compare x,{begun}"), &["compare", &format!("x,{newest}")]),
+        of("sweep --resume runs/20240", &["sweep", "--resume", "runs/20240101-000000-chat-sweep"]),
     ]
 }
 
@@ -231,17 +201,11 @@ fn bash_completes_what_is_typed() {
         "search --slo 'chat: ttft.p99<1s; tpot.p95\t",
         &["search", "--slo", "chat: ttft.p99<1s; tpot.p95<"],
     ));
-    cases.push(more(
-        "search --slo tpot.p95\t",
-        &["search", "--slo", "tpot.p95<"],
-    ));
+    cases.push(more("search --slo tpot.p95\t", &["search", "--slo", "tpot.p95<"]));
     cases.push(more("plan two\t", &["plan", "two words.toml"]));
     cases.push(more("plan \"two\t", &["plan", "two words.toml"]));
     // In the middle of a word, what stands behind the cursor stays.
-    cases.push(more(
-        "--backend vllm-c z\x02\x02\t",
-        &["--backend", "vllm-chat", "z"],
-    ));
+    cases.push(more("--backend vllm-c z\x02\x02\t", &["--backend", "vllm-chat", "z"]));
     cases.push(more("nothing-like-it-\t", &["nothing-like-it-"]));
     let typed = cases.iter().fold(String::new(), |mut typed, case| {
         let _ = writeln!(typed, "show {}", case.typed);
@@ -263,9 +227,7 @@ fn zsh_completes_what_is_typed() {
         return;
     }
     let home = Home::new();
-    let script = run(runner().args(["completions", "zsh"]))
-        .with_code(0)
-        .stdout;
+    let script = run(runner().args(["completions", "zsh"])).with_code(0).stdout;
     std::fs::write(home.path().join("functions/_runner"), script).unwrap();
     for ready in [
         "fpath=($HOME/functions $fpath); autoload -Uz compinit; compinit -u -D",
@@ -315,12 +277,7 @@ fn fish_offers_values() {
     let shown = shown(&ended.stdout);
     for (offered, case) in shown.iter().zip(&cases) {
         let last = case.words.last().unwrap();
-        assert_eq!(
-            offered,
-            std::slice::from_ref(last),
-            "{:?}\n{ended:?}",
-            case.typed
-        );
+        assert_eq!(offered, std::slice::from_ref(last), "{:?}\n{ended:?}", case.typed);
     }
     assert_eq!(shown.len(), cases.len(), "{ended:?}");
 }
@@ -332,11 +289,7 @@ fn every_shell_has_a_script_that_asks_the_program_in_the_path() {
         assert_eq!(ended.stderr, "");
         assert!(ended.stdout.contains("RUNNER_COMPLETE"), "{shell}");
         // Not the place of the one that printed it.
-        assert!(
-            !ended.stdout.contains("/runner "),
-            "{shell}: {}",
-            ended.stdout
-        );
+        assert!(!ended.stdout.contains("/runner "), "{shell}: {}", ended.stdout);
         // The variable alone prints it too.
         let same = run(runner().env("RUNNER_COMPLETE", shell)).with_code(0);
         assert_eq!(same.stdout.trim(), ended.stdout.trim(), "{shell}");
@@ -351,12 +304,7 @@ fn values_are_those_that_are_there() {
     let none: &[(&str, &str)] = &[];
     // The line, the variables, what is offered, and what is not.
     for (line, variables, offered, others) in [
-        (
-            "",
-            none,
-            vec!["run", "compare", "scenarios/lmdeploy", "chat.toml"],
-            vec!["--backend"],
-        ),
+        ("", none, vec!["run", "compare", "scenarios/lmdeploy", "chat.toml"], vec!["--backend"]),
         ("--", none, vec!["--backend", "--version"], vec!["run"]),
         (
             "chat.toml ",
@@ -364,66 +312,21 @@ fn values_are_those_that_are_there() {
             vec!["scenarios/lmdeploy", "chat.toml"],
             vec!["run", "compare", "--backend"],
         ),
-        (
-            "chat.toml --",
-            none,
-            vec!["--backend", "--threshold"],
-            vec!["--version"],
-        ),
+        ("chat.toml --", none, vec!["--backend", "--threshold"], vec!["--version"]),
         // A word that only looks like a command.
         ("--model search --bac", none, vec!["--backend"], vec![]),
-        (
-            "run --percentile-m",
-            none,
-            vec!["--percentile-metrics"],
-            vec![],
-        ),
+        ("run --percentile-m", none, vec!["--percentile-metrics"], vec![]),
         ("report ", none, vec![new, old], vec!["--format"]),
-        (
-            "report ",
-            &[("RUNNER_OUTPUT_DIR", "elsewhere")],
-            vec![elsewhere],
-            vec![new],
-        ),
+        ("report ", &[("RUNNER_OUTPUT_DIR", "elsewhere")], vec![elsewhere], vec![new]),
         ("report elsewhere/", none, vec![elsewhere], vec![new]),
-        (
-            "run --output-dir elsewhere --baseline ",
-            none,
-            vec![elsewhere],
-            vec![new],
-        ),
+        ("run --output-dir elsewhere --baseline ", none, vec![elsewhere], vec![new]),
         ("judge x --baseline ", none, vec![new, old], vec![]),
-        (
-            "compare ",
-            none,
-            vec![new, old, "published:", "chat.toml"],
-            vec![],
-        ),
+        ("compare ", none, vec![new, old, "published:", "chat.toml"], vec![]),
         ("compare runs/x,", none, vec![], vec!["published:"]),
-        (
-            "search --resume ",
-            none,
-            vec![],
-            vec![new, "runs/20240101-000000-chat-sweep"],
-        ),
-        (
-            "--backend o",
-            none,
-            vec!["openai", "openai-chat", "ollama"],
-            vec!["own-engine"],
-        ),
-        (
-            "--backend o",
-            &[("RUNNER_PLUGIN_PATH", "mine")],
-            vec!["own-engine"],
-            vec![],
-        ),
-        (
-            "--plugin-path other:mine --backend o",
-            none,
-            vec!["own-engine"],
-            vec![],
-        ),
+        ("search --resume ", none, vec![], vec![new, "runs/20240101-000000-chat-sweep"]),
+        ("--backend o", none, vec!["openai", "openai-chat", "ollama"], vec!["own-engine"]),
+        ("--backend o", &[("RUNNER_PLUGIN_PATH", "mine")], vec!["own-engine"], vec![]),
+        ("--plugin-path other:mine --backend o", none, vec!["own-engine"], vec![]),
         (
             "--plugin-path=mine --plugin ",
             none,
@@ -438,12 +341,7 @@ fn values_are_those_that_are_there() {
             vec!["/generate", "/v1/chat/completions"],
             vec!["/api/chat"],
         ),
-        (
-            "--endpoint ",
-            &[("RUNNER_BACKEND", "ollama")],
-            vec!["/api/chat"],
-            vec!["/generate"],
-        ),
+        ("--endpoint ", &[("RUNNER_BACKEND", "ollama")], vec!["/api/chat"], vec!["/generate"]),
         (
             "--backend=tgi --set backend.config.route=",
             none,
@@ -453,12 +351,7 @@ fn values_are_those_that_are_there() {
         (
             "--set ",
             none,
-            vec![
-                "load.rate=",
-                "about.notes.",
-                "goodput.ttft=",
-                "backend.config.",
-            ],
+            vec!["load.rate=", "about.notes.", "goodput.ttft=", "backend.config."],
             vec!["load.stages[].rate="],
         ),
         (
@@ -467,36 +360,11 @@ fn values_are_those_that_are_there() {
             vec!["backend.plugin=backends/vllm.wasm"],
             vec!["backend.plugin=datasets/random.wasm"],
         ),
-        (
-            "scenario keys load",
-            none,
-            vec!["load", "load.rate"],
-            vec!["about"],
-        ),
-        (
-            "sweep --latency ttft.",
-            none,
-            vec!["ttft.p99", "ttft.mean"],
-            vec![],
-        ),
-        (
-            "--threshold ",
-            none,
-            vec!["ttft.", "verdict", "requests.success-share"],
-            vec![],
-        ),
-        (
-            "compare a --metric ttft.p99,tpot.m",
-            none,
-            vec!["ttft.p99,tpot.mean"],
-            vec![],
-        ),
-        (
-            "search --preset ml",
-            none,
-            vec!["mlperf-server:llama2-70b"],
-            vec![],
-        ),
+        ("scenario keys load", none, vec!["load", "load.rate"], vec!["about"]),
+        ("sweep --latency ttft.", none, vec!["ttft.p99", "ttft.mean"], vec![]),
+        ("--threshold ", none, vec!["ttft.", "verdict", "requests.success-share"], vec![]),
+        ("compare a --metric ttft.p99,tpot.m", none, vec!["ttft.p99,tpot.mean"], vec![]),
+        ("search --preset ml", none, vec!["mlperf-server:llama2-70b"], vec![]),
         ("--preset ", none, vec!["mlperf-accuracy"], vec!["agentx"]),
         ("--engine s", none, vec!["sglang"], vec![]),
         (
@@ -517,16 +385,10 @@ fn values_are_those_that_are_there() {
         let line: Vec<&str> = line.split(' ').collect();
         let all = home.offered(&line, variables);
         for value in offered {
-            assert!(
-                all.iter().any(|one| one == value),
-                "{line:?}: {value}: {all:?}"
-            );
+            assert!(all.iter().any(|one| one == value), "{line:?}: {value}: {all:?}");
         }
         for value in others {
-            assert!(
-                !all.iter().any(|one| one == value),
-                "{line:?}: {value}: {all:?}"
-            );
+            assert!(!all.iter().any(|one| one == value), "{line:?}: {value}: {all:?}");
         }
     }
     let runs = home.offered(&["report", "runs/"], none);
@@ -571,18 +433,9 @@ fn nothing_is_written_and_no_failure_is_told() {
     for (line, variables) in [
         (&["report", ""][..], ("RUNNER_OUTPUT_DIR", "chat.toml")),
         (&["report", "chat.toml/"], ("RUNNER_OUTPUT_DIR", "none")),
-        (
-            &["--plugin", "ow"],
-            ("RUNNER_PLUGIN_PATH", "chat.toml:none"),
-        ),
-        (
-            &["compare", "published:none"],
-            ("HF_HUB_CACHE", "chat.toml"),
-        ),
-        (
-            &["run", "none", "none", "--none"],
-            ("RUNNER_SEED", "no number"),
-        ),
+        (&["--plugin", "ow"], ("RUNNER_PLUGIN_PATH", "chat.toml:none")),
+        (&["compare", "published:none"], ("HF_HUB_CACHE", "chat.toml")),
+        (&["run", "none", "none", "--none"], ("RUNNER_SEED", "no number")),
     ] {
         home.offered(line, &[variables]);
     }

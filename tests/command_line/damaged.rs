@@ -84,10 +84,7 @@ fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
         // Its figures are shown in every form, and lines and rows are what can be read.
         for format in ["text", "markdown", "html"] {
             let shown = report(&run, format).stdout;
-            assert!(
-                shown.contains("records-damaged"),
-                "{what}: {format}: {shown}"
-            );
+            assert!(shown.contains("records-damaged"), "{what}: {format}: {shown}");
         }
         let rows = report(&run, "jsonl").stdout.lines().count() as u64;
         assert_eq!(rows, total, "{what}");
@@ -111,11 +108,7 @@ fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
     damaged("an edited line", 40, &["were changed"]);
     edited[7] = "nonsense".to_owned();
     write(&run, &edited);
-    damaged(
-        "a line that is none",
-        39,
-        &["1 of 40 records", "line 8 is not a record"],
-    );
+    damaged("a line that is none", 39, &["1 of 40 records", "line 8 is not a record"]);
     let mut unended = all.join("\n");
     unended.truncate(unended.len() - 3);
     let unended = zstd::encode_all(unended.as_bytes(), 1).unwrap();
@@ -137,19 +130,12 @@ fn a_comparison_with_damaged_records_is_refused_until_it_is_allowed() {
     write(&other, &all[..30]);
     let compare = |flags: &[&str]| {
         let mut command = runner();
-        command
-            .arg("compare")
-            .arg(&run_folder)
-            .arg(&other)
-            .args(flags);
+        command.arg("compare").arg(&run_folder).arg(&other).args(flags);
         run(&mut command)
     };
     let refused = compare(&[]).with_code(3);
     assert!(refused.stderr.contains("records-damaged"), "{refused:#?}");
-    assert!(
-        refused.stderr.contains("10 of 40 records are missing"),
-        "{refused:#?}"
-    );
+    assert!(refused.stderr.contains("10 of 40 records are missing"), "{refused:#?}");
     compare(&["--force"]).with_code(0);
 }
 
@@ -184,16 +170,8 @@ fn a_small_file_cannot_take_much_memory_or_time() {
     let all = lines(&run);
     for (what, text, words) in [
         // 20 KB that become 600 MB.
-        (
-            "a long line",
-            vec![b'a'; 600 << 20],
-            "a line is longer than 256 MiB",
-        ),
-        (
-            "many lines",
-            vec![b'\n'; 64 << 20],
-            "line 2 is not a record",
-        ),
+        ("a long line", vec![b'a'; 600 << 20], "a line is longer than 256 MiB"),
+        ("many lines", vec![b'\n'; 64 << 20], "line 2 is not a record"),
     ] {
         let mut content = format!("{}\n", all[0]).into_bytes();
         content.extend(text);

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::support::process::{run, runner};
 
 fn case(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/explain")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/explain").join(name)
 }
 
 /// The command prints what the cases keep, as text and as JSON.
@@ -22,9 +20,7 @@ fn a_run_and_another_tools_result_are_explained() {
     let kept = std::fs::read_to_string(folder.join("expected.txt")).unwrap();
     assert_eq!(explain(&[]), kept);
     let shown: serde_json::Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
-    let schema = run(runner().args(["schema", "explain"]))
-        .with_code(0)
-        .stdout;
+    let schema = run(runner().args(["schema", "explain"])).with_code(0).stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&shown), "{shown}");
@@ -40,10 +36,7 @@ fn what_is_no_result_or_several_is_refused_in_words() {
         run(&mut command).with_code(3).stderr
     };
     let missing = refused("vllm/a", "missing.json");
-    assert!(
-        missing.contains("missing.json: cannot be read"),
-        "{missing}"
-    );
+    assert!(missing.contains("missing.json: cannot be read"), "{missing}");
     let several = refused("lengths", "vllm/b.json");
     assert!(
         several.contains("lengths: 2 runs are in it") && several.contains("name the folder of one"),

@@ -39,19 +39,16 @@ struct Read {
 impl Read {
     /// A column's values in words, absent ones absent.
     fn column(&self, name: &str) -> Vec<Option<String>> {
-        let columns = self.batches.iter().map(|batch| {
-            batch
-                .column_by_name(name)
-                .unwrap_or_else(|| panic!("no column {name}"))
-        });
+        let columns = self
+            .batches
+            .iter()
+            .map(|batch| batch.column_by_name(name).unwrap_or_else(|| panic!("no column {name}")));
         columns.flat_map(values).collect()
     }
 
     fn numbers(&self, name: &str) -> Vec<Option<f64>> {
         let words = self.column(name).into_iter();
-        words
-            .map(|word| word.map(|word| word.parse().unwrap()))
-            .collect()
+        words.map(|word| word.map(|word| word.parse().unwrap())).collect()
     }
 
     fn lists(&self, name: &str) -> Vec<Option<Vec<Option<i64>>>> {
@@ -73,9 +70,7 @@ impl Read {
     /// Every value of every column.
     fn all(&self) -> BTreeMap<String, Vec<Option<String>>> {
         let names = self.names().into_iter();
-        names
-            .map(|name| (name.to_owned(), self.column(name)))
-            .collect()
+        names.map(|name| (name.to_owned(), self.column(name))).collect()
     }
 }
 
@@ -89,8 +84,7 @@ fn values(column: &ArrayRef) -> Vec<Option<String>> {
         other => panic!("{other}"),
     };
     let rows = 0..column.len();
-    rows.map(|row| column.is_valid(row).then(|| value(row)))
-        .collect()
+    rows.map(|row| column.is_valid(row).then(|| value(row))).collect()
 }
 
 fn export(runs: &[&Path], table: &str, output: &Path) {
@@ -117,10 +111,7 @@ fn read(path: &Path) -> Read {
             (reader.schema(), reader.collect())
         }
     };
-    Read {
-        schema,
-        batches: batches.unwrap(),
-    }
+    Read { schema, batches: batches.unwrap() }
 }
 
 fn json(run_folder: &Path, format: &str) -> String {
@@ -131,9 +122,7 @@ fn json(run_folder: &Path, format: &str) -> String {
 
 fn lines(run_folder: &Path) -> Vec<Value> {
     let text = json(run_folder, "jsonl");
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -162,11 +151,7 @@ fn every_form_holds_the_same_table() {
         command.arg("export").arg(&run_folder);
         let line = format!("--table {table} --format arrow");
         let out = command.args(words(&line)).output().unwrap();
-        assert_eq!(
-            out.stdout,
-            std::fs::read(file("arrows")).unwrap(),
-            "{table}"
-        );
+        assert_eq!(out.stdout, std::fs::read(file("arrows")).unwrap(), "{table}");
         let stream = StreamReader::try_new(Cursor::new(out.stdout), None).unwrap();
         assert_eq!(stream.schema(), first.schema);
 
@@ -179,11 +164,8 @@ fn every_form_holds_the_same_table() {
         let wanted: Vec<&str> = wanted.filter(|name| !lists.contains(name)).collect();
         assert_eq!(names, wanted, "{table}");
         assert_eq!(rows.lines().count(), first.column("run").len(), "{table}");
-        let piped = run(runner()
-            .arg("export")
-            .arg(&run_folder)
-            .args(["--table", table]))
-        .with_code(0);
+        let piped =
+            run(runner().arg("export").arg(&run_folder).args(["--table", table])).with_code(0);
         assert_eq!(piped.stdout, text, "csv is the default");
     }
 }
@@ -197,10 +179,7 @@ fn a_table_says_what_its_run_is_worth() {
     let table = read(&file);
     let about = table.schema.metadata();
     assert_eq!(about["table"], "requests");
-    assert_eq!(
-        about["program"],
-        format!("runner {}", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(about["program"], format!("runner {}", env!("CARGO_PKG_VERSION")));
     let runs: Value = serde_json::from_str(&about["runs"]).unwrap();
     let summary: Value = serde_json::from_str(&json(&run_folder, "json")).unwrap();
     let name = run_folder.file_name().unwrap().to_str().unwrap();
@@ -241,12 +220,8 @@ struct Follows {
 fn follows(record: &Value) -> Follows {
     let events = &record["events"];
     let kinds = events["kind"].as_str().unwrap();
-    let instants: Vec<i64> = events["at"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|at| at.as_i64().unwrap())
-        .collect();
+    let instants: Vec<i64> =
+        events["at"].as_array().unwrap().iter().map(|at| at.as_i64().unwrap()).collect();
     let bytes = events["bytes"].as_array().unwrap();
     let is_complete = record["outcome"]["class"] == "complete";
     let (mut outputs, mut gaps, mut last, mut first) = (Vec::new(), Vec::new(), None, None);
@@ -257,11 +232,7 @@ fn follows(record: &Value) -> Follows {
         outputs.push(Some(*at));
         let carries = bytes.as_u64().unwrap() > 0;
         let before = if carries { last.replace(*at) } else { None };
-        gaps.push(
-            before
-                .filter(|_| is_complete)
-                .map(|before| (at - before) as f64 / 1e6),
-        );
+        gaps.push(before.filter(|_| is_complete).map(|before| (at - before) as f64 / 1e6));
         if carries {
             first.get_or_insert(*at);
         }
@@ -300,10 +271,7 @@ fn rows_are_what_the_records_say() {
     let outcomes = table.column("outcome");
     assert_eq!(records.len(), outcomes.len());
     for class in ["complete", "http-status", "truncated"] {
-        assert!(
-            outcomes.iter().flatten().any(|word| word == class),
-            "{outcomes:?}"
-        );
+        assert!(outcomes.iter().flatten().any(|word| word == class), "{outcomes:?}");
     }
     let events = table.lists("event_ns");
     let tokens = table.lists("event_tokens");
@@ -328,26 +296,16 @@ fn rows_are_what_the_records_say() {
         }
         let has_reply = !record["events"]["at"].as_array().unwrap().is_empty();
         assert_eq!(events[row], has_reply.then(|| followed.outputs.clone()));
-        assert_eq!(
-            tokens[row].as_ref().map(Vec::len),
-            has_reply.then_some(followed.outputs.len())
-        );
+        assert_eq!(tokens[row].as_ref().map(Vec::len), has_reply.then_some(followed.outputs.len()));
         all_outputs.extend(followed.outputs);
         all_gaps.extend(followed.gaps);
     }
     // Of a request that failed no metric of answers is there, and what this client did is.
-    let failed = outcomes
-        .iter()
-        .position(|word| word.as_deref() != Some("complete"));
+    let failed = outcomes.iter().position(|word| word.as_deref() != Some("complete"));
     let failed = failed.unwrap();
-    for column in [
-        "ttft_ms",
-        "tpot_ms",
-        "e2e_ms",
-        "itl_max_ms",
-        "output_tokens",
-        "output_speed_tok_s",
-    ] {
+    for column in
+        ["ttft_ms", "tpot_ms", "e2e_ms", "itl_max_ms", "output_tokens", "output_speed_tok_s"]
+    {
         assert_eq!(table.numbers(column)[failed], None, "{column}");
     }
     assert!(table.numbers("send_lag_ms")[failed].is_some());
@@ -365,10 +323,8 @@ fn rows_are_what_the_records_say() {
     // The mean over the measured requests is that of the summary.
     let summary: Value = serde_json::from_str(&json(&run_folder, "json")).unwrap();
     let phases = table.column("phase");
-    let measured = ttft
-        .iter()
-        .zip(&phases)
-        .filter(|(_, phase)| phase.as_deref() == Some("measure"));
+    let measured =
+        ttft.iter().zip(&phases).filter(|(_, phase)| phase.as_deref() == Some("measure"));
     let measured: Vec<f64> = measured.filter_map(|(ttft, _)| *ttft).collect();
     let mean = measured.iter().sum::<f64>() / measured.len() as f64;
     assert!((mean - summary["metrics"]["ttft"]["mean"].as_f64().unwrap()).abs() < 1e-9);
@@ -381,10 +337,7 @@ fn rows_are_what_the_records_say() {
     };
     for (name, pointer) in [
         ("requests.failed", "/requests/failed"),
-        (
-            "throughput.output-tokens-per-s",
-            "/throughput/output-tokens-per-s",
-        ),
+        ("throughput.output-tokens-per-s", "/throughput/output-tokens-per-s"),
         ("ttft.mean", "/metrics/ttft/mean"),
         ("ttft.median", "/metrics/ttft/median"),
         ("itl.p99", "/metrics/itl/percentiles/p99"),
@@ -395,25 +348,14 @@ fn rows_are_what_the_records_say() {
     }
     for (name, pointer) in [
         ("ttft.mean", "/metrics/ttft/confidence/mean"),
-        (
-            "throughput.requests-per-s",
-            "/throughput/confidence/other-requests/requests-per-s",
-        ),
+        ("throughput.requests-per-s", "/throughput/confidence/other-requests/requests-per-s"),
     ] {
         for (column, end) in [("lower", "low"), ("upper", "high")] {
             let expected = summary.pointer(&format!("{pointer}/{end}"));
-            assert_eq!(
-                value(name, column),
-                expected.and_then(Value::as_f64),
-                "{name}"
-            );
+            assert_eq!(value(name, column), expected.and_then(Value::as_f64), "{name}");
         }
     }
-    assert_eq!(
-        value("ttft.std", "lower"),
-        None,
-        "there is no interval of it"
-    );
+    assert_eq!(value("ttft.std", "lower"), None, "there is no interval of it");
 }
 
 #[test]
@@ -453,31 +395,16 @@ fn what_cannot_be_exported_is_told() {
     std::fs::write(&file, "before").unwrap();
     let name = run_folder.to_str().unwrap().to_owned();
     for (line, code, part) in [
-        (
-            vec![&*name, "--output", "table.xlsx"],
-            2,
-            "expected .parquet, .arrow",
-        ),
-        (
-            vec!["nowhere", "--output", "table.parquet"],
-            3,
-            "is not the folder of a run",
-        ),
+        (vec![&*name, "--output", "table.xlsx"], 2, "expected .parquet, .arrow"),
+        (vec!["nowhere", "--output", "table.parquet"], 3, "is not the folder of a run"),
         (
             vec![&*name, "--output", "nowhere/table.parquet"],
             3,
             "give a writable file with --output",
         ),
-        (
-            vec![&*name, "--table", "rows"],
-            2,
-            "requests, events, summary, series",
-        ),
+        (vec![&*name, "--table", "rows"], 2, "requests, events, summary, series"),
     ] {
-        let ended = run(runner()
-            .arg("export")
-            .args(&line)
-            .current_dir(folder.path()));
+        let ended = run(runner().arg("export").args(&line).current_dir(folder.path()));
         let ended = ended.with_code(code);
         assert!(ended.stderr.contains(part), "{line:?}: {ended:#?}");
         assert_eq!(std::fs::read(&file).unwrap(), b"before");
@@ -501,11 +428,7 @@ fn what_cannot_be_exported_is_told() {
     let damaged = kept.join("\n") + "\nnonsense\n";
     std::fs::write(&records, zstd::encode_all(damaged.as_bytes(), 1).unwrap()).unwrap();
     let mut command = runner();
-    command
-        .arg("export")
-        .arg(&run_folder)
-        .arg("--output")
-        .arg(&file);
+    command.arg("export").arg(&run_folder).arg("--output").arg(&file);
     let ended = run(&mut command).with_code(0);
     assert!(ended.stderr.contains("are damaged"), "{ended:#?}");
     let table = read(&file);
@@ -519,10 +442,7 @@ fn what_cannot_be_exported_is_told() {
 #[test]
 fn another_library_reads_the_tables() {
     let mut python = Command::new("python3");
-    if !lacking::can(
-        python.args(["-c", "import pyarrow.parquet, pyarrow.feather"]),
-        &PYARROW,
-    ) {
+    if !lacking::can(python.args(["-c", "import pyarrow.parquet, pyarrow.feather"]), &PYARROW) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -533,29 +453,10 @@ fn another_library_reads_the_tables() {
             export(&[&run_folder], table, &file);
         }
     }
-    std::fs::write(
-        folder.path().join("records.jsonl"),
-        json(&run_folder, "jsonl"),
-    )
-    .unwrap();
-    std::fs::write(
-        folder.path().join("summary.json"),
-        json(&run_folder, "json"),
-    )
-    .unwrap();
-    let script = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/command_line/inputs/tables.py"
-    );
-    let out = Command::new("python3")
-        .arg(script)
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
+    std::fs::write(folder.path().join("records.jsonl"), json(&run_folder, "jsonl")).unwrap();
+    std::fs::write(folder.path().join("summary.json"), json(&run_folder, "json")).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs/tables.py");
+    let out = Command::new("python3").arg(script).current_dir(folder.path()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     assert_eq!(String::from_utf8_lossy(&out.stdout), "the same\n");
 }

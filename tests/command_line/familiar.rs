@@ -22,11 +22,7 @@ const GUIDELLM: &str = include_str!("inputs/guidellm-run-0.8.1.txt");
 const TOOLS: [(Tool, &str, &str); 3] = [
     (Tool::Vllm, VLLM, "## Flags of vllm bench serve"),
     (Tool::Sglang, SGLANG, "## Flags of SGLang's bench_serving"),
-    (
-        Tool::Lmdeploy,
-        LMDEPLOY,
-        "## Flags of LMDeploy's profile_restful_api.py",
-    ),
+    (Tool::Lmdeploy, LMDEPLOY, "## Flags of LMDeploy's profile_restful_api.py"),
 ];
 
 /// The flags of a help text, in the order of their names: those that stand two spaces from the
@@ -37,11 +33,7 @@ fn flags(help: &str) -> Vec<Theirs> {
         // Several names of one option stand on one line, the value after the last; help begins two
         // blanks further.
         let option = line.trim_start().split("  ").next().unwrap_or_default();
-        let takes = !option
-            .split(", ")
-            .last()
-            .unwrap_or_default()
-            .starts_with("--")
+        let takes = !option.split(", ").last().unwrap_or_default().starts_with("--")
             || option.split(", ").last().unwrap_or_default().contains(' ');
         for name in option.split(", ") {
             let long = name.split(' ').next().unwrap_or_default();
@@ -101,32 +93,22 @@ fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
     let command = run_command();
     for (tool, help, heading) in TOOLS {
         let flags = flags(help);
-        let faults = flags
-            .iter()
-            .filter_map(|theirs| page::fault(&command, theirs));
+        let faults = flags.iter().filter_map(|theirs| page::fault(&command, theirs));
         assert_eq!(faults.collect::<Vec<_>>(), Vec::<String>::new(), "{tool:?}");
         let table = page::table(&command, tool, &flags);
         let table = table.unwrap_or_else(|missing| {
-            panic!(
-                "{tool:?}: neither supported nor refused: {}",
-                missing.join(", ")
-            )
+            panic!("{tool:?}: neither supported nor refused: {}", missing.join(", "))
         });
         let from = page.find(heading).unwrap_or_else(|| panic!("{heading}"));
         let from = from + heading.len();
-        let to = page[from..]
-            .find("\n## ")
-            .map_or(page.len(), |to| from + to);
+        let to = page[from..].find("\n## ").map_or(page.len(), |to| from + to);
         page.replace_range(from..to, &format!("\n\n{table}"));
     }
     let names = backends::ALIASES.iter().map(|alias| alias.name);
     let names = names.chain(backends::REFUSED.iter().map(|(name, _)| *name));
     let names = names.chain(datasets::ALIASES.iter().map(|alias| alias.name));
     for name in names.chain(datasets::REFUSED.iter().map(|(name, _)| *name)) {
-        assert!(
-            page.contains(&format!("`{name}`")),
-            "the guide lacks {name}"
-        );
+        assert!(page.contains(&format!("`{name}`")), "the guide lacks {name}");
     }
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(file, &page).unwrap();
@@ -166,17 +148,13 @@ fn every_backend_and_dataset_of_these_tools_is_known_or_refused() {
     for (tool, help, _) in TOOLS {
         for name in choices(help, "backend") {
             let known = backends::alias(name).is_some()
-                || backends::REFUSED
-                    .iter()
-                    .any(|(refused, _)| *refused == name)
+                || backends::REFUSED.iter().any(|(refused, _)| *refused == name)
                 || ships(backends::file(name));
             assert!(known, "{tool:?}: --backend {name}");
         }
         for name in choices(help, "dataset-name") {
             let known = datasets::alias(name).is_some()
-                || datasets::REFUSED
-                    .iter()
-                    .any(|(refused, _)| *refused == name)
+                || datasets::REFUSED.iter().any(|(refused, _)| *refused == name)
                 || ships(datasets::file(name));
             assert!(known, "{tool:?}: --dataset-name {name}");
         }
@@ -201,10 +179,7 @@ fn names_set_what_their_plugins_understand() {
         for (key, value) in alias.config {
             assert!(schema.contains(key), "{alias:?}: {key}");
             let word = value.trim_matches('"');
-            assert!(
-                word == *value || schema.contains(word),
-                "{alias:?}: {value}"
-            );
+            assert!(word == *value || schema.contains(word), "{alias:?}: {value}");
         }
     }
 }
@@ -273,18 +248,11 @@ fn flags_of_theirs_become_keys() {
         ),
         (
             "--backend vllm-pooling --random-input-len 32 --random-batch-size 4",
-            &[
-                "plugin = \"datasets/embeddings.wasm\"",
-                "config.batch-size = 4",
-                "stream = false",
-            ],
+            &["plugin = \"datasets/embeddings.wasm\"", "config.batch-size = 4", "stream = false"],
         ),
         (
             "--backend vllm --endpoint /tenant/v1/chat/completions --base-url localhost:9",
-            &[
-                "config.route = \"chat\"",
-                "base-url = \"localhost:9/tenant\"",
-            ],
+            &["config.route = \"chat\"", "base-url = \"localhost:9/tenant\""],
         ),
         (
             "--backend openai --endpoint /api/v3/chat/completions",
@@ -321,10 +289,7 @@ fn flags_of_theirs_become_keys() {
     ] {
         let (scenario, stderr) = shown(flags);
         for line in expected {
-            assert!(
-                scenario.contains(line),
-                "{flags}: {line}\n{scenario}\n{stderr}"
-            );
+            assert!(scenario.contains(line), "{flags}: {line}\n{scenario}\n{stderr}");
         }
     }
 }
@@ -404,9 +369,7 @@ fn their_command_lines_run() {
         run(command.current_dir(folder.path())).with_code(0);
     }
     let kept = std::fs::read_to_string(folder.path().join("serve/all.jsonl")).unwrap();
-    let kept: Vec<Value> = (kept.lines())
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let kept: Vec<Value> = (kept.lines()).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(kept.len(), 2);
     for (result, rate) in kept.iter().zip([Value::from("inf"), Value::from(200.0)]) {
         assert_eq!(result["completed"], 4, "{result}");
@@ -419,10 +382,7 @@ fn their_command_lines_run() {
         .collect();
     folders.sort();
     folders.dedup_by(|a, b| a.starts_with(&**b));
-    assert_eq!(
-        folders,
-        ["mock-random-16-3-200-req-s", "mock-random-16-3-all-at-once"]
-    );
+    assert_eq!(folders, ["mock-random-16-3-200-req-s", "mock-random-16-3-all-at-once"]);
 }
 
 #[test]
@@ -444,10 +404,7 @@ fn a_tools_own_flags_are_its_alone_and_give_its_prompts() {
         ("--save-result", Some("vllm")),
         ("--tag a", Some("sglang")),
         ("--tag a --save-result", None),
-        (
-            "--save-result --set dataset.config.like=sglang",
-            Some("sglang"),
-        ),
+        ("--save-result --set dataset.config.like=sglang", Some("sglang")),
     ] {
         let mut command = runner();
         command.args(words(&format!("{base} {flags}")));

@@ -57,8 +57,7 @@ fn seen(words: &[&str], ended: &Ended, hub: &Hub, cache: &Path) -> String {
         ended.stdout,
         ended.code.unwrap()
     );
-    text.replace(&hub.url, "[HUB]")
-        .replace(cache.to_str().unwrap(), "[CACHE]")
+    text.replace(&hub.url, "[HUB]").replace(cache.to_str().unwrap(), "[CACHE]")
 }
 
 #[test]
@@ -74,11 +73,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
     assert!(folder.join("tokenizer.json").is_file());
     assert!(!folder.join("model.safetensors").exists());
     assert!(ended.stderr.contains("2 files"), "{}", ended.stderr);
-    assert!(
-        !hub.seen()
-            .iter()
-            .any(|seen| seen.path.contains("safetensors"))
-    );
+    assert!(!hub.seen().iter().any(|seen| seen.path.contains("safetensors")));
     let again = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
     assert!(again.stderr.contains("already there"), "{}", again.stderr);
 
@@ -97,11 +92,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
         let ended = run(&mut command).with_code(0);
         let note = "note: the tokenizer is that of org/model (commit 0123456789ab)";
         assert_eq!(ended.stderr.contains(note), found, "{}", ended.stderr);
-        let line = if found {
-            "org/model (found by the model's name)"
-        } else {
-            "org/model\n"
-        };
+        let line = if found { "org/model (found by the model's name)" } else { "org/model\n" };
         assert!(ended.stdout.contains(line), "{}", ended.stdout);
         let plan = only_run(runs.path()).unwrap().join("plan.json");
         let plan: serde_json::Value =
@@ -122,13 +113,8 @@ fn a_name_that_was_not_fetched_is_an_error_with_the_command_that_fetches_it() {
     command.args("run --backend openai --dataset-name random --num-prompts 1".split(' '));
     command.args("--base-url http://127.0.0.1:9 --tokenizer org/model@v2".split(' '));
     let ended = run(&mut command).with_code(3);
-    let told = ended
-        .stderr
-        .replace(cache.path().to_str().unwrap(), "[CACHE]");
-    assert!(
-        told.contains("runner fetch tokenizer org/model@v2"),
-        "{told}"
-    );
+    let told = ended.stderr.replace(cache.path().to_str().unwrap(), "[CACHE]");
+    assert!(told.contains("runner fetch tokenizer org/model@v2"), "{told}");
     assert!(told.contains("[CACHE]/models--org--model"), "{told}");
 }
 
@@ -165,10 +151,7 @@ fn refusals_are_explained_and_never_show_the_token() {
     transcript("fetch-unknown", &seen(&words, &ended, &hub, cache.path()));
     let words = ["fetch", "tokenizer", "org/weights"];
     let ended = run(&mut fetch(&words)).with_code(3);
-    transcript(
-        "fetch-no-tokenizer",
-        &seen(&words, &ended, &hub, cache.path()),
-    );
+    transcript("fetch-no-tokenizer", &seen(&words, &ended, &hub, cache.path()));
     let words = ["fetch", "tokenizer", "https://huggingface.co/org/model"];
     let ended = run(&mut fetch(&words)).with_code(2);
     transcript("fetch-address", &seen(&words, &ended, &hub, cache.path()));
@@ -179,21 +162,14 @@ fn refusals_are_explained_and_never_show_the_token() {
     transcript("fetch-gated", &seen(&words, &ended, &hub, cache.path()));
     let ended = run(fetch(&words).env("HF_TOKEN", "hf_wrong")).with_code(3);
     assert!(!ended.stderr.contains("hf_wrong"), "{}", ended.stderr);
-    transcript(
-        "fetch-gated-token",
-        &seen(&words, &ended, &hub, cache.path()),
-    );
+    transcript("fetch-gated-token", &seen(&words, &ended, &hub, cache.path()));
     let ended = run(fetch(&words).env("HF_TOKEN", "hf_right")).with_code(0);
     let all = format!("{}{}", ended.stdout, ended.stderr);
     assert!(!all.contains("hf_right"), "{all}");
     let ended = run(fetch(&words).env("HF_HUB_OFFLINE", "1")).with_code(3);
     assert!(ended.stderr.contains("HF_HUB_OFFLINE"), "{}", ended.stderr);
     let ended = run(at(cache.path()).args(words)).with_code(5);
-    assert!(
-        ended.stderr.contains("cannot reach 127.0.0.1"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("cannot reach 127.0.0.1"), "{}", ended.stderr);
 }
 
 #[test]
@@ -229,19 +205,11 @@ fn a_damaged_file_is_deleted_and_a_cut_download_goes_on() {
     hub.state.lock().unwrap().cuts = vec![50_000];
     let before = hub.seen().len();
     let ended = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
-    assert!(
-        ended.stderr.contains("going on with another connection"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("going on with another connection"), "{}", ended.stderr);
     assert_eq!(std::fs::read(ended.stdout.trim_end()).unwrap(), bytes);
     let from: Vec<_> = (hub.seen().split_off(before).into_iter())
         .filter(|seen| seen.is_of_contents)
         .map(|seen| seen.from)
         .collect();
-    assert_eq!(
-        from,
-        [None, Some(50_000)],
-        "nothing of the damaged file is left"
-    );
+    assert_eq!(from, [None, Some(50_000)], "nothing of the damaged file is left");
 }

@@ -67,10 +67,8 @@ fn short_help(page: &[String]) -> String {
 #[test]
 fn every_command_is_in_one_group() {
     let cli = runner::cli::command();
-    let mut grouped: Vec<&str> = runner::cli::help::GROUPS
-        .iter()
-        .flat_map(|(_, names)| names.iter().copied())
-        .collect();
+    let mut grouped: Vec<&str> =
+        runner::cli::help::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     let mut all: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
     grouped.sort_unstable();
     all.sort_unstable();
@@ -89,11 +87,8 @@ fn a_variable_has_one_meaning() {
             let Some(variable) = arg.get_env() else {
                 continue;
             };
-            let values: Vec<String> = arg
-                .get_possible_values()
-                .iter()
-                .map(|value| value.get_name().to_owned())
-                .collect();
+            let values: Vec<String> =
+                arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
             let help = arg.get_help().map(ToString::to_string);
             let action = format!("{:?}", arg.get_action());
             let names = arg.get_value_names().map(<[_]>::to_vec);
@@ -103,9 +98,7 @@ fn a_variable_has_one_meaning() {
                 .or_insert_with(|| (meaning.clone(), words.clone()));
             if *first != meaning {
                 let variable = variable.to_string_lossy();
-                clashes.push(format!(
-                    "{variable} of {at:?} and of {words:?}: {meaning:?}"
-                ));
+                clashes.push(format!("{variable} of {at:?} and of {words:?}: {meaning:?}"));
             }
         }
     }
@@ -124,9 +117,7 @@ fn every_flag_has_a_variable() {
                 continue;
             }
             let variable = flag.get_env().map(|name| name.to_string_lossy());
-            let starts = variable
-                .as_ref()
-                .is_some_and(|name| name.starts_with("RUNNER_"));
+            let starts = variable.as_ref().is_some_and(|name| name.starts_with("RUNNER_"));
             assert!(starts, "`{}` of `{}`: {variable:?}", id, command.get_name());
         }
     }
@@ -135,10 +126,7 @@ fn every_flag_has_a_variable() {
 #[test]
 fn version() {
     let ended = run(runner().arg("--version")).with_code(0);
-    assert_eq!(
-        ended.stdout,
-        concat!("runner ", env!("CARGO_PKG_VERSION"), "\n")
-    );
+    assert_eq!(ended.stdout, concat!("runner ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]

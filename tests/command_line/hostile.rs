@@ -27,9 +27,7 @@ fn assert_all_clean(what: &str, ended: &Ended) {
 fn against(mock: &Mock, folder: &Path, line: &str) -> std::process::Command {
     let mut command = runner();
     command
-        .args(words(
-            "--backend vllm --dataset-name random --random-output-len 4",
-        ))
+        .args(words("--backend vllm --dataset-name random --random-output-len 4"))
         .args(words(line))
         .args(["--base-url", &mock.url])
         .current_dir(folder);
@@ -40,11 +38,7 @@ fn against(mock: &Mock, folder: &Path, line: &str) -> std::process::Command {
 fn a_model_with_an_evil_name_moves_no_cursor() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--model", EVIL]);
-    let ended = run(&mut against(
-        &mock,
-        folder.path(),
-        "--num-prompts 5 --progress-every 1ms",
-    ));
+    let ended = run(&mut against(&mock, folder.path(), "--num-prompts 5 --progress-every 1ms"));
     let ended = ended.with_code(0);
     assert_all_clean("run", &ended);
     let folder_of_run = only_run(&folder.path().join("runs")).unwrap();
@@ -71,21 +65,13 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
     }
     let mut charts = runner();
     charts.arg("report").arg(&folder_of_run);
-    charts
-        .args(["--format", "png", "--output"])
-        .arg(folder.path().join("charts"));
+    charts.args(["--format", "png", "--output"]).arg(folder.path().join("charts"));
     run(&mut charts).with_code(0);
     let mut compare = runner();
-    compare
-        .arg("compare")
-        .args([&folder_of_run, &folder_of_run]);
+    compare.arg("compare").args([&folder_of_run, &folder_of_run]);
     assert_all_clean("compare", &run(&mut compare));
     // A model that the server does not know is refused with those that it does.
-    let wrong = run(&mut against(
-        &mock,
-        folder.path(),
-        "--num-prompts 5 --model other",
-    ));
+    let wrong = run(&mut against(&mock, folder.path(), "--num-prompts 5 --model other"));
     assert_all_clean("unknown model", &wrong.with_code(3));
 }
 
@@ -146,10 +132,7 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let flags = "--backend vllm --model m --dataset-name random --num-prompts 1 --base-url http://127.0.0.1:1";
     let mut command = runner();
-    command
-        .args(words(flags))
-        .arg("--tokenizer")
-        .arg(folder.path());
+    command.args(words(flags)).arg("--tokenizer").arg(folder.path());
     let ended = run(command.current_dir(folder.path())).with_code(3);
     let said = "the library that reads it failed: chunk size must be non-zero";
     assert_eq!(ended.stderr.matches(said).count(), 1, "{ended:#?}");

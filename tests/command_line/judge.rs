@@ -24,11 +24,7 @@ fn echo(flags: &[&str]) -> Mock {
 /// right for some.
 fn answered(folder: &Path, name: &str, answers: &[&str], right: &[&str]) -> String {
     let rows = answers.iter().enumerate().map(|(index, answer)| {
-        let reference = if right.contains(answer) {
-            answer
-        } else {
-            "another"
-        };
+        let reference = if right.contains(answer) { answer } else { "another" };
         let class = ["easy", "hard"][index % 2];
         let row = json!({
             "id": format!("s{index}"), "prompt": answer, "reference": reference, "class": class,
@@ -62,11 +58,7 @@ fn only(folder: &Path) -> String {
 }
 
 fn judged(folder: &Path, line: &[&str]) -> Ended {
-    run(runner()
-        .arg("judge")
-        .args(line)
-        .args(["--output-dir", "judged"])
-        .current_dir(folder))
+    run(runner().arg("judge").args(line).args(["--output-dir", "judged"]).current_dir(folder))
 }
 
 fn rubric<'r>(folder: &Path, name: &'r str, text: &str) -> &'r str {
@@ -78,9 +70,7 @@ fn read(path: impl AsRef<Path>) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-const ANSWERS: [&str; 12] = [
-    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "none",
-];
+const ANSWERS: [&str; 12] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "none"];
 
 #[test]
 fn grades_stand_beside_the_scores_of_the_run() {
@@ -118,10 +108,7 @@ fn grades_stand_beside_the_scores_of_the_run() {
         (&24.into(), &20.into()),
         "{found:#}"
     );
-    assert_eq!(
-        (&requests["without-verdict"], &requests["failed"]),
-        (&4.into(), &0.into())
-    );
+    assert_eq!((&requests["without-verdict"], &requests["failed"]), (&4.into(), &0.into()));
     let grades = &found["grades"];
     assert_eq!(
         (&grades["name"], &grades["score"]["mean"]),
@@ -140,21 +127,12 @@ fn grades_stand_beside_the_scores_of_the_run() {
         (&5.into(), &1.0.into()),
         "{grades:#}"
     );
-    assert_eq!(
-        (&against["right-mean"], &against["wrong-mean"]),
-        (&8.0.into(), &3.0.into())
-    );
+    assert_eq!((&against["right-mean"], &against["wrong-mean"]), (&8.0.into(), &3.0.into()));
     let cost = &found["cost"];
-    assert_eq!(
-        (&cost["requests"], &cost["uncounted"]),
-        (&24.into(), &0.into())
-    );
+    assert_eq!((&cost["requests"], &cost["uncounted"]), (&24.into(), &0.into()));
     let tokens = |of: &str| cost[of].as_u64().unwrap() as f64;
     let wanted = (tokens("input-tokens") + 2.0 * tokens("output-tokens")) / 1e6;
-    assert!(
-        (cost["total"].as_f64().unwrap() - wanted).abs() < 1e-12,
-        "{cost:#}"
-    );
+    assert!((cost["total"].as_f64().unwrap() - wanted).abs() < 1e-12, "{cost:#}");
     assert!(tokens("output-tokens") > 20.0, "{cost:#}");
 
     // The run has them from now on, with who gave them.
@@ -167,35 +145,22 @@ fn grades_stand_beside_the_scores_of_the_run() {
     assert_eq!(digest.len(), 64, "{digest}");
     let shown = run(runner().args(["report", &run_of]).current_dir(at)).with_code(0);
     assert!(
-        shown
-            .stdout
-            .contains("judge.grade (mean of 10):                5.5000"),
+        shown.stdout.contains("judge.grade (mean of 10):                5.5000"),
         "{}",
         shown.stdout
     );
     // The judging is a run of its own.
-    let folders = std::fs::read_dir(&saved)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let folders = std::fs::read_dir(&saved).unwrap().map(|entry| entry.unwrap().path());
     let of_judge: Vec<PathBuf> = folders.filter(|path| path.is_dir()).collect();
-    let [of_judge] = of_judge.as_slice() else {
-        panic!("{of_judge:?}")
-    };
+    let [of_judge] = of_judge.as_slice() else { panic!("{of_judge:?}") };
     let shown = run(runner().arg("report").arg(of_judge).current_dir(at)).with_code(0);
-    assert!(
-        shown.stdout.contains("grade (mean of 20):"),
-        "{}",
-        shown.stdout
-    );
+    assert!(shown.stdout.contains("grade (mean of 20):"), "{}", shown.stdout);
 
     // A second judging takes another name, and a text says the same.
     let vllm = ["--backend", "vllm", "--rubric", file];
     let line = [&[&*run_of, "--base-url", &judge.url], &vllm[..]].concat();
     let again = judged(at, &line).with_code(0);
-    assert!(
-        again.stderr.contains("the new one is `judge.grade.2`"),
-        "{again:#?}"
-    );
+    assert!(again.stderr.contains("the new one is `judge.grade.2`"), "{again:#?}");
     for part in [
         "judge.grade.2 (1-10, mean of 10):        5.5000",
         "  not judged:                            2 on which the scorer failed",
@@ -215,15 +180,7 @@ fn pairs_are_won_in_both_orders() {
     let base = answered(at, "base", &["B", "A", "A", "C", "A"], &[]);
     let file = rubric(at, "pair.txt", CHOOSE);
     let judge = echo(&[]);
-    let line = [
-        &ours,
-        "--baseline",
-        &base,
-        "--base-url",
-        &judge.url,
-        "--rubric",
-        file,
-    ];
+    let line = [&ours, "--baseline", &base, "--base-url", &judge.url, "--rubric", file];
     let ended = judged(at, &line).with_code(0);
     for part in [
         "Samples that both answered:              5",
@@ -240,16 +197,7 @@ fn pairs_are_won_in_both_orders() {
         assert!(ended.stdout.contains(part), "no {part} in {}", ended.stdout);
     }
     assert!(!Path::new(&ours).join("scores.json").exists());
-    let turned = [
-        &base,
-        "--baseline",
-        &ours,
-        "--base-url",
-        &judge.url,
-        "--rubric",
-        file,
-        "--json",
-    ];
+    let turned = [&base, "--baseline", &ours, "--base-url", &judge.url, "--rubric", file, "--json"];
     let turned = judged(at, &turned).with_code(0);
     let turned: Value = serde_json::from_str(&turned.stdout).unwrap();
     let preference = &turned["preference"];
@@ -295,12 +243,7 @@ fn requests_that_fail_are_counted_and_are_no_grades() {
     assert!(ended.stderr.contains("every request failed"), "{ended:#?}");
     let silent = Mock::start(&["--answer", "Well."]);
     let ended = line_of(&silent.url).with_code(7);
-    assert!(
-        ended
-            .stderr
-            .contains("no answer of the judge held a verdict"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("no answer of the judge held a verdict"), "{ended:#?}");
     let after = std::fs::read(Path::new(&run_of).join("scores.json")).unwrap();
     assert_eq!(before, after, "what says nothing adds no score");
 }
@@ -320,11 +263,7 @@ fn what_cannot_be_judged_is_refused_and_leaves_nothing() {
         assert_eq!((left, &*ended.stdout), (0, ""), "{ended:#?}");
     };
     refused(&[&run_of, "--base-url", nowhere], 5, &["127.0.0.1:9"]);
-    refused(
-        &[".", "--base-url", nowhere],
-        3,
-        &["is `.` the folder of a run?"],
-    );
+    refused(&[".", "--base-url", nowhere], 3, &["is `.` the folder of a run?"]);
     let wrong = rubric(at, "wrong.txt", "Grade {anser}\nas {answer_a}.\n");
     refused(
         &[&run_of, "--base-url", nowhere, "--rubric", wrong],
@@ -347,23 +286,12 @@ fn what_cannot_be_judged_is_refused_and_leaves_nothing() {
     let silent = Mock::start(&["--fault", "kind = \"http-error\", status = 500"]);
     let line =
         words("run --backend openai-chat --num-prompts 2 --warmup-requests 0 --output-dir failed");
-    let failed = run(runner()
-        .args(line)
-        .args(["--base-url", &silent.url])
-        .current_dir(at));
+    let failed = run(runner().args(line).args(["--base-url", &silent.url]).current_dir(at));
     failed.with_code(5);
     let failed = only(&at.join("failed"));
-    refused(
-        &[&failed, "--base-url", nowhere],
-        3,
-        &["has no answer to judge"],
-    );
+    refused(&[&failed, "--base-url", nowhere], 3, &["has no answer to judge"]);
     // The questions would be others.
-    std::fs::write(
-        at.join("runs.jsonl"),
-        "{\"id\": \"s0\", \"prompt\": \"?\"}\n",
-    )
-    .unwrap();
+    std::fs::write(at.join("runs.jsonl"), "{\"id\": \"s0\", \"prompt\": \"?\"}\n").unwrap();
     refused(
         &[&run_of, "--base-url", nowhere],
         3,
@@ -389,19 +317,13 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
     judged(at, &line).with_code(0);
     let prompts = |folder: &str| {
         let text = std::fs::read_to_string(Path::new(folder).join("prompts.jsonl")).unwrap();
-        let rows = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        rows.map(|row| row["prompt"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        rows.map(|row| row["prompt"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     // The answer that was given, and not the one on record.
     assert_eq!(
         prompts(&only(&at.join("judged"))),
-        [
-            "2\n\n[[2]]",
-            "[user]\n2\n\n[assistant]\n2\n\n[user]\n4\n\n[[4]]"
-        ]
+        ["2\n\n[[2]]", "[user]\n2\n\n[assistant]\n2\n\n[user]\n4\n\n[[4]]"]
     );
     std::fs::remove_dir_all(at.join("judged")).unwrap();
     let part = [&line[..], &["--sample", "1", "--json"]].concat();
@@ -411,19 +333,14 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
         (&found["answers"]["judged"], &found["answers"]["left-out"]),
         (&1.into(), &1.into())
     );
-    assert_eq!(
-        found["grades"]["score"]["unjudged"]["left-out"], 1,
-        "{found:#}"
-    );
+    assert_eq!(found["grades"]["score"]["unjudged"]["left-out"], 1, "{found:#}");
     std::fs::remove_dir_all(at.join("judged")).unwrap();
     // The rubrics that ship, with a reference (here the answer on record) and without one.
     judged(at, &[&run_of, "--base-url", &judge.url]).with_code(7);
     let shown = prompts(&only(&at.join("judged")));
     for (shown, answer, is_referring) in [(&shown[0], "2", true), (&shown[1], "4", false)] {
         // Each prompt has a word of its own in its marks.
-        let (_, after) = shown
-            .split_once("[The Start of the Assistant's Answer ")
-            .unwrap();
+        let (_, after) = shown.split_once("[The Start of the Assistant's Answer ").unwrap();
         let (nonce, after) = after.split_once(']').unwrap();
         let rest = format!("\n{answer}\n[The End of the Assistant's Answer {nonce}]");
         assert_eq!(after.trim_end(), rest, "{shown}");
@@ -480,15 +397,7 @@ fn the_key_of_the_judge_is_nowhere() {
     let run_of = answered(at, "runs", &["1", "2"], &[]);
     let file = rubric(at, "mine.txt", GRADE);
     let judge = echo(&["--api-key", KEY]);
-    let line = [
-        &run_of,
-        "--base-url",
-        &judge.url,
-        "--rubric",
-        file,
-        "--output-dir",
-        "judged",
-    ];
+    let line = [&run_of, "--base-url", &judge.url, "--rubric", file, "--output-dir", "judged"];
     let refused = run(runner().arg("judge").args(line).current_dir(at));
     refused.with_code(5);
     let mut command = runner();

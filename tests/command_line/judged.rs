@@ -17,10 +17,8 @@ fn held_to(folder: &Path, mock: &[&str], flags: &str, thresholds: &[&str]) -> En
 }
 
 /// Four of the six measured requests fail; the very first request is the warmup.
-const BROKEN: [&str; 2] = [
-    "--fault",
-    "kind = \"http-error\", status = 500, requests = [2, 3, 4, 5]",
-];
+const BROKEN: [&str; 2] =
+    ["--fault", "kind = \"http-error\", status = 500, requests = [2, 3, 4, 5]"];
 
 fn lines_with<'t>(text: &'t str, part: &str) -> Vec<&'t str> {
     text.lines().filter(|line| line.contains(part)).collect()
@@ -42,9 +40,7 @@ fn thresholds_that_hold_and_one_that_does_not() {
     let ended = held_to(folder.path(), &[], "", &["ttft.median < 1us", good[0]]).with_code(6);
     assert_eq!(lines_with(&ended.stdout, "NOT held").len(), 1, "{ended:#?}");
     assert!(
-        ended
-            .stderr
-            .contains("error: threshold `ttft.median < 0.001 ms` does not hold: "),
+        ended.stderr.contains("error: threshold `ttft.median < 0.001 ms` does not hold: "),
         "{ended:#?}"
     );
 }
@@ -54,9 +50,7 @@ fn an_invalid_run_keeps_to_no_threshold() {
     let folder = tempfile::tempdir().unwrap();
     let ended = held_to(folder.path(), &BROKEN, "", &["ttft.p99 <= 10s"]).with_code(7);
     assert!(
-        ended
-            .stderr
-            .contains("error: the measurement is invalid: 4 of 6 requests failed"),
+        ended.stderr.contains("error: the measurement is invalid: 4 of 6 requests failed"),
         "{ended:#?}"
     );
     assert!(ended.stdout.contains("the run is invalid"), "{ended:#?}");
@@ -67,17 +61,9 @@ fn an_invalid_run_keeps_to_no_threshold() {
 #[test]
 fn failed_requests_are_slower_than_any_threshold() {
     let folder = tempfile::tempdir().unwrap();
-    let one = [
-        "--fault",
-        "kind = \"http-error\", status = 500, requests = [3]",
-    ];
+    let one = ["--fault", "kind = \"http-error\", status = 500, requests = [3]"];
     let ended = held_to(folder.path(), &one, "", &["ttft.p99 <= 10s"]).with_code(6);
-    assert!(
-        ended
-            .stderr
-            .contains("infinite, because 1 of 6 requests failed"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("infinite, because 1 of 6 requests failed"), "{ended:#?}");
     held_to(folder.path(), &one, "", &["ttft.median <= 10s"]).with_code(0);
 }
 
@@ -96,10 +82,8 @@ fn an_invalid_run_fails_unless_that_is_allowed() {
         command.env_remove("RUNNER_ALLOW_INVALID");
         let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
         command.args(words(line)).args(words(flags));
-        let ended = run(command
-            .args(["--base-url", &mock.url])
-            .current_dir(folder.path()))
-        .with_code(code);
+        let ended =
+            run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(code);
         let said = "error: the measurement is invalid: 4 of 6 requests failed";
         assert_eq!(ended.stderr.contains(said), code == 7, "{ended:#?}");
     }

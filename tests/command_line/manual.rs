@@ -49,9 +49,7 @@ fn every_command_has_a_page_with_all_that_help_says_of_flags() {
     all.extend(commands(&cli).into_iter().map(|(words, _)| words));
     let mut files = BTreeSet::new();
     for words in all {
-        let name = [vec!["runner".to_owned()], words.clone()]
-            .concat()
-            .join("-");
+        let name = [vec!["runner".to_owned()], words.clone()].concat().join("-");
         let file = format!("{name}.1");
         let page = std::fs::read_to_string(folder.path().join(&file)).unwrap();
         files.insert(file);
@@ -63,27 +61,12 @@ fn every_command_has_a_page_with_all_that_help_says_of_flags() {
         for flag in flags {
             assert!(page.contains(&format!("\\fB{flag}\\fR")), "{name}: {flag}");
         }
-        for line in help
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("[env: "))
-        {
+        for line in help.lines().filter_map(|line| line.trim().strip_prefix("[env: ")) {
             let variable = line.split(['=', ']']).next().unwrap();
-            assert!(
-                page.contains(&format!("[env: {variable}]")),
-                "{name}: {variable}"
-            );
+            assert!(page.contains(&format!("[env: {variable}]")), "{name}: {variable}");
         }
-        for section in [
-            "NAME",
-            "SYNOPSIS",
-            "DESCRIPTION",
-            "\"EXIT STATUS\"",
-            "\"SEE ALSO\"",
-        ] {
-            assert!(
-                page.contains(&format!(".SH {section}\n")),
-                "{name}: {section}"
-            );
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "\"EXIT STATUS\"", "\"SEE ALSO\""] {
+            assert!(page.contains(&format!(".SH {section}\n")), "{name}: {section}");
         }
         if help.contains("\nExamples:\n") || name == "runner-run" {
             assert!(page.contains(".SH EXAMPLES\n"), "{name}");
@@ -93,24 +76,13 @@ fn every_command_has_a_page_with_all_that_help_says_of_flags() {
         }
         // One page alone is the same.
         let mut command = runner();
-        command
-            .arg("man")
-            .args(&words)
-            .env("SOURCE_DATE_EPOCH", EPOCH);
+        command.arg("man").args(&words).env("SOURCE_DATE_EPOCH", EPOCH);
         let printed = run(&mut command).with_code(0).stdout;
-        assert_eq!(
-            printed.replace("\\-", "-").replace("\\*(Aq", "'"),
-            page,
-            "{name}"
-        );
+        assert_eq!(printed.replace("\\-", "-").replace("\\*(Aq", "'"), page, "{name}");
     }
     assert_eq!(names(folder.path()), files);
     let run = std::fs::read_to_string(folder.path().join("runner-run.1")).unwrap();
-    assert!(
-        run.contains(".TH RUNNER-RUN 1 2026-11-26 \"runner "),
-        "{}",
-        &run[..200]
-    );
+    assert!(run.contains(".TH RUNNER-RUN 1 2026-11-26 \"runner "), "{}", &run[..200]);
 }
 
 #[test]
@@ -121,11 +93,7 @@ fn pages_have_nothing_of_the_machine() {
         run(&mut command).with_code(0).stdout
     };
     let plain = page(&[]);
-    assert!(
-        plain.contains(".TH RUNNER-RUN 1 \"\" \"runner "),
-        "{}",
-        &plain[..200]
-    );
+    assert!(plain.contains(".TH RUNNER-RUN 1 \"\" \"runner "), "{}", &plain[..200]);
     let variables = [
         ("RUNNER_MODEL", "a-model-of-mine"),
         ("RUNNER_OUTPUT_DIR", "/mine"),
@@ -152,9 +120,7 @@ fn pages_are_read_without_a_warning() {
     let told = mandoc(&["-T", "lint", "-W", "warning"]).with_code(0);
     assert_eq!(told.stdout, "");
     // Bold is a letter over itself.
-    let drawn = mandoc(&["-T", "utf8", "-O", "width=78"])
-        .with_code(0)
-        .stdout;
+    let drawn = mandoc(&["-T", "utf8", "-O", "width=78"]).with_code(0).stdout;
     let mut plain: Vec<char> = Vec::new();
     for c in drawn.chars() {
         if c == '\u{8}' {
@@ -179,15 +145,9 @@ fn a_command_that_is_not_there_is_told() {
     std::fs::write(&file, "").unwrap();
     let wrong = run(runner().args(["man", "--output"]).arg(file.join("man1")));
     let wrong = wrong.with_code(3).stderr;
-    assert!(
-        wrong.contains("give a writable folder with --output"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("give a writable folder with --output"), "{wrong}");
     let mut command = runner();
     command.arg("man").env("SOURCE_DATE_EPOCH", "today");
     let wrong = run(&mut command).with_code(2).stderr;
-    assert!(
-        wrong.contains("expected seconds since 1970, found `today`"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("expected seconds since 1970, found `today`"), "{wrong}");
 }

@@ -13,11 +13,7 @@ const REFUSED: [(&str, &str, i32); 14] = [
         "`load.requests`: expected a whole number from 1 to 1000000000, found 18446744073709551615",
         3,
     ),
-    (
-        "--num-prompts 18446744073709551616",
-        "number too large to fit in target type",
-        2,
-    ),
+    ("--num-prompts 18446744073709551616", "number too large to fit in target type", 2),
     (
         "--request-rate 1e300",
         "`load.rate`: expected from 0.000001 to 1000000 requests per second, or inf, found 1e300",
@@ -38,11 +34,7 @@ const REFUSED: [(&str, &str, i32); 14] = [
         "up to 3.154e13 requests would be due, but a run has at most 1000000000",
         3,
     ),
-    (
-        "--num-prompts 1000000000",
-        "at most 1000000 requests can begin at once",
-        3,
-    ),
+    ("--num-prompts 1000000000", "at most 1000000 requests can begin at once", 3),
     (
         "--concurrency 4294967295",
         "`load.concurrency`: expected a whole number from 1 to 1000000, found 4294967295",
@@ -53,16 +45,8 @@ const REFUSED: [(&str, &str, i32); 14] = [
         "`load.warmup`: expected a whole number from 0 to 100000, found 4294967296",
         3,
     ),
-    (
-        "--readers 65",
-        "`connection.readers`: expected a whole number from 1 to 64, found 65",
-        3,
-    ),
-    (
-        "--decoders 0",
-        "`connection.decoders`: expected a whole number from 1 to 64, found 0",
-        3,
-    ),
+    ("--readers 65", "`connection.readers`: expected a whole number from 1 to 64, found 65", 3),
+    ("--decoders 0", "`connection.decoders`: expected a whole number from 1 to 64, found 0", 3),
     (
         "--request-timeout 9999999999h",
         "`timeouts.request`: expected a duration above zero, at most 8760h, found 9999999999h",
@@ -80,9 +64,7 @@ fn what_is_too_much_is_refused_with_its_limit() {
         assert!(ended.stderr.contains(says), "{flags}: {ended:#?}");
     }
     let two = "--num-prompts 18446744073709551615 --request-rate 1e300";
-    let ended = run(runner()
-        .args(words("--backend vllm --dataset-name random"))
-        .args(words(two)));
+    let ended = run(runner().args(words("--backend vllm --dataset-name random")).args(words(two)));
     let ended = ended.with_code(3);
     for key in ["load.requests", "load.rate"] {
         assert!(ended.stderr.contains(key), "{ended:#?}");
@@ -103,9 +85,7 @@ fn a_dataset_that_is_asked_for_too_much_says_so() {
     ] {
         let mut command = runner();
         command
-            .args(words(
-                "--backend vllm --dataset-name random --num-prompts 1 --no-progress",
-            ))
+            .args(words("--backend vllm --dataset-name random --num-prompts 1 --no-progress"))
             .args(["--base-url", &mock.url])
             .args(words(flags))
             .current_dir(folder.path());

@@ -16,10 +16,7 @@ const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 
 
 fn planned(flags: &str) -> Value {
     let mut command = runner();
-    command
-        .arg("plan")
-        .args(words(flags))
-        .args(["--format", "json"]);
+    command.arg("plan").args(words(flags)).args(["--format", "json"]);
     let ended = run(&mut command).with_code(0);
     serde_json::from_str(&ended.stdout).unwrap()
 }
@@ -69,21 +66,13 @@ fn counts_and_digest_are_those_of_the_run() {
         assert_eq!(plan["requests"], records.len(), "{flags}");
         assert_eq!(plan["digest"], digest(&records), "{flags}");
         let sum = |key: &str| -> f64 {
-            let values = records
-                .iter()
-                .map(|record| record["sample"][key].as_f64().unwrap());
+            let values = records.iter().map(|record| record["sample"][key].as_f64().unwrap());
             values.sum()
         };
         let mean = |what: &str| plan[what]["tokens"]["mean"].as_f64().unwrap();
         let count = records.len() as f64;
-        assert!(
-            (mean("input") * count - sum("input-tokens")).abs() < 1e-6,
-            "{flags}"
-        );
-        assert!(
-            (mean("output") * count - sum("output-tokens")).abs() < 1e-6,
-            "{flags}"
-        );
+        assert!((mean("input") * count - sum("input-tokens")).abs() < 1e-6, "{flags}");
+        assert!((mean("output") * count - sum("output-tokens")).abs() < 1e-6, "{flags}");
         assert_eq!(plan["warmup"], 1);
         assert_eq!(plan["end"], "whole");
     }
@@ -94,10 +83,8 @@ fn counts_and_digest_are_those_of_the_run() {
 
 #[test]
 fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
-    let flags = RANDOM.replace(
-        "--model mock",
-        "--base-url http://127.0.0.1:9 --show 2 --request-rate 20",
-    );
+    let flags =
+        RANDOM.replace("--model mock", "--base-url http://127.0.0.1:9 --show 2 --request-rate 20");
     let mut command = runner();
     command.arg("plan").args(words(&flags));
     let ended = run(&mut command).with_code(0);
@@ -118,27 +105,16 @@ fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
 fn an_endless_plan_stops_at_a_limit_that_it_states() {
     let endless = RANDOM.replace("--num-prompts 40", "--duration 10s --concurrency 2");
     let plan = planned(&format!("{endless} --at-most 30"));
-    assert_eq!(
-        (&plan["requests"], &plan["end"]),
-        (&30.into(), &"limit".into())
-    );
+    assert_eq!((&plan["requests"], &plan["end"]), (&30.into(), &"limit".into()));
     assert_eq!(plan["users"]["count"], 2);
     assert!(plan.get("due").is_none());
     let plan = planned(&endless);
-    assert_eq!(
-        (&plan["requests"], &plan["end"]),
-        (&10_000.into(), &"limit".into())
-    );
+    assert_eq!((&plan["requests"], &plan["end"]), (&10_000.into(), &"limit".into()));
     // Where due times are known, so is the number.
-    let open = RANDOM.replace(
-        "--num-prompts 40",
-        "--duration 2s --request-rate 10 --arrival constant",
-    );
+    let open =
+        RANDOM.replace("--num-prompts 40", "--duration 2s --request-rate 10 --arrival constant");
     let plan = planned(&open);
-    assert_eq!(
-        (&plan["requests"], &plan["end"]),
-        (&20.into(), &"whole".into())
-    );
+    assert_eq!((&plan["requests"], &plan["end"]), (&20.into(), &"whole".into()));
 }
 
 #[test]
@@ -146,18 +122,11 @@ fn exports_hold_every_prompt() {
     let folder = tempfile::tempdir().unwrap();
     let export = |format: &str| -> Vec<Value> {
         let mut command = runner();
-        command
-            .arg("plan")
-            .args(words(RANDOM))
-            .args(words("--request-rate 20 --export rows"));
-        command
-            .args(["--export-format", format])
-            .current_dir(folder.path());
+        command.arg("plan").args(words(RANDOM)).args(words("--request-rate 20 --export rows"));
+        command.args(["--export-format", format]).current_dir(folder.path());
         run(&mut command).with_code(0);
         let rows = std::fs::read_to_string(folder.path().join("rows")).unwrap();
-        rows.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     let shown = planned(&format!("{RANDOM} --show 40 --full"));
     let prompts: Vec<&Value> = (shown["shown"].as_array().unwrap().iter())
@@ -188,11 +157,7 @@ fn an_export_that_is_replayed_sends_the_same() {
     let rows = folder.path().join("rows.jsonl");
     let flags = format!("{RANDOM} --request-rate 20 --warmup-requests 0");
     let mut command = runner();
-    command
-        .arg("plan")
-        .args(words(&flags))
-        .arg("--export")
-        .arg(&rows);
+    command.arg("plan").args(words(&flags)).arg("--export").arg(&rows);
     run(&mut command).with_code(0);
     let again = format!(
         "--backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
@@ -230,10 +195,9 @@ fn the_flags_that_an_export_names_send_the_same() {
         r#"{"id": "two", "messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"},
             {"role": "user", "content": "v"}, {"role": "assistant", "content": "b"}]}"#,
     ];
-    for (dataset, rows) in [
-        ("custom", rows.to_vec()),
-        ("conversation", talks.map(str::to_owned).to_vec()),
-    ] {
+    for (dataset, rows) in
+        [("custom", rows.to_vec()), ("conversation", talks.map(str::to_owned).to_vec())]
+    {
         let rows: Vec<_> = rows.iter().map(|row| row.replace('\n', " ")).collect();
         std::fs::write(&file, rows.join("\n")).unwrap();
         let run_of =
@@ -250,10 +214,8 @@ fn the_flags_that_an_export_names_send_the_same() {
             .current_dir(folder.path());
         let ended = run(&mut command).with_code(0);
         let first: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let (_, again) = ended
-            .stderr
-            .split_once("replace the flags of the dataset with: ")
-            .unwrap();
+        let (_, again) =
+            ended.stderr.split_once("replace the flags of the dataset with: ").unwrap();
         let mut command = runner();
         command
             .arg("plan")
@@ -271,34 +233,19 @@ fn charts_are_files_and_json_follows_its_schema() {
     let folder = tempfile::tempdir().unwrap();
     for format in ["svg", "png"] {
         let mut command = runner();
-        command
-            .arg("plan")
-            .args(words(RANDOM))
-            .args(["--format", format, "--output", format]);
+        command.arg("plan").args(words(RANDOM)).args(["--format", format, "--output", format]);
         command.current_dir(folder.path());
         run(&mut command).with_code(0);
-        let chart = std::fs::read(
-            folder
-                .path()
-                .join(format!("{format}/input-tokens.{format}")),
-        )
-        .unwrap();
+        let chart =
+            std::fs::read(folder.path().join(format!("{format}/input-tokens.{format}"))).unwrap();
         let begins: &[u8] = if format == "svg" { b"<svg" } else { b"\x89PNG" };
         assert!(chart.starts_with(begins), "{format}");
     }
     let mut command = runner();
-    command
-        .arg("plan")
-        .args(words(RANDOM))
-        .args(words("--format svg --chart input-token"));
+    command.arg("plan").args(words(RANDOM)).args(words("--format svg --chart input-token"));
     let ended = run(&mut command).with_code(2);
-    assert!(
-        ended.stderr.contains("did you mean `input-tokens`?"),
-        "{ended:#?}"
-    );
-    let schema = run(runner().args(["schema", "outlook"]))
-        .with_code(0)
-        .stdout;
+    assert!(ended.stderr.contains("did you mean `input-tokens`?"), "{ended:#?}");
+    let schema = run(runner().args(["schema", "outlook"])).with_code(0).stdout;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&planned(&format!("{RANDOM} --show 2"))));
@@ -308,14 +255,8 @@ fn charts_are_files_and_json_follows_its_schema() {
 fn an_interrupt_shows_what_was_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = runner();
-    let endless = RANDOM.replace(
-        "--num-prompts 40",
-        "--num-prompts 2000000 --max-concurrency 8",
-    );
-    command
-        .arg("plan")
-        .args(words(&endless))
-        .args(["--export", "rows"]);
+    let endless = RANDOM.replace("--num-prompts 40", "--num-prompts 2000000 --max-concurrency 8");
+    command.arg("plan").args(words(&endless)).args(["--export", "rows"]);
     command.current_dir(folder.path());
     let mut going = Process::start(&mut command);
     let part = folder.path().to_owned();
@@ -326,10 +267,7 @@ fn an_interrupt_shows_what_was_drawn() {
     });
     going.signal("INT");
     let ended = going.end().with_code(130);
-    assert!(
-        ended.stdout.contains("interrupted here; a run goes on"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("interrupted here; a run goes on"), "{ended:#?}");
     assert!(ended.stderr.contains("nothing was exported"), "{ended:#?}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -339,9 +277,7 @@ fn cached(mock: &Mock, flags: &str) -> (Value, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let flags = format!("{RANDOM} --cache-report {flags}");
     measured(mock, folder.path(), &flags);
-    let summary = only_run(&folder.path().join("runs"))
-        .unwrap()
-        .join("summary.json");
+    let summary = only_run(&folder.path().join("runs")).unwrap().join("summary.json");
     let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
     let findings = summary["findings"].as_array().unwrap().iter();
     let names = findings.map(|finding| finding["id"].as_str().unwrap().to_owned());
@@ -361,26 +297,17 @@ fn a_warm_cache_is_told_from_prompts_that_repeat() {
     assert_eq!(cache["reusable"], 40 * 80);
     assert_eq!(cache["reported"]["cached"], cache["reusable"]);
     assert_eq!(cache["policy"], "keep");
-    assert!(
-        !findings.iter().any(|name| name.contains("cache")),
-        "{findings:?}"
-    );
+    assert!(!findings.iter().any(|name| name.contains("cache")), "{findings:?}");
     // The same again: now the server has everything.
     let (cache, findings) = cached(&mock, &shared);
     assert!(cache["reported"]["cached"].as_u64() > cache["reusable"].as_u64());
-    assert!(
-        findings.contains(&"warm-by-accident".to_owned()),
-        "{findings:?}"
-    );
+    assert!(findings.contains(&"warm-by-accident".to_owned()), "{findings:?}");
     // With a salt, nothing of it is found, but what the run shares is.
     let (cache, findings) = cached(&mock, &format!("{shared} --cache salt"));
     assert_eq!(cache["policy"], "salt");
     assert_eq!(cache["reported"]["cached"], cache["reusable"]);
     assert!(cache["reusable"].as_u64() >= Some(40 * 80));
-    assert!(
-        !findings.iter().any(|name| name.contains("cache")),
-        "{findings:?}"
-    );
+    assert!(!findings.iter().any(|name| name.contains("cache")), "{findings:?}");
 }
 
 #[test]
@@ -392,10 +319,7 @@ fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
     let plan: Value =
         serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
     let salt = plan["load"]["salt"]["text"].as_str().unwrap();
-    assert!(
-        salt.starts_with("Run ") && plan["load"]["salted"] == true,
-        "{salt}"
-    );
+    assert!(salt.starts_with("Run ") && plan["load"]["salted"] == true, "{salt}");
     // The dataset counts its own tokens; the server gets as many more as the salt has.
     for record in &records {
         let own = record["sample"]["input-tokens"].as_u64().unwrap();
@@ -441,16 +365,10 @@ fn recorded_histories_are_known_and_live_ones_have_stand_ins() {
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     // One user sends in the order of the numbers, so plan, run and server count the same.
     assert_eq!(summary["cache"]["reusable"], plan["cache"]["cached"]);
-    assert_eq!(
-        summary["cache"]["reported"]["cached"],
-        plan["cache"]["cached"]
-    );
+    assert_eq!(summary["cache"]["reported"]["cached"], plan["cache"]["cached"]);
     let live = planned(&flags);
     let stand_ins = &live["sessions"]["stand-ins"];
-    assert_eq!(
-        (&stand_ins["requests"], &stand_ins["recorded"]),
-        (&10.into(), &10.into())
-    );
+    assert_eq!((&stand_ins["requests"], &stand_ins["recorded"]), (&10.into(), &10.into()));
 }
 
 /// A trace of any length is read in a memory that its rows hardly need: a place and a time of each.
@@ -504,9 +422,7 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
         "request.output-tokens",
     ];
     let mut plan = runner();
-    plan.args(["plan", "--plugin", backend])
-        .args(words(FEW))
-        .args(flags);
+    plan.args(["plan", "--plugin", backend]).args(words(FEW)).args(flags);
     let named = keys.map(|key| format!("`{key}`"));
     let [others @ .., last] = &named;
     let says = format!(
@@ -532,15 +448,10 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(only.join(name)).unwrap()).unwrap()
     };
-    assert_eq!(
-        read("plan.json")["request"]["ignored"],
-        serde_json::json!(keys)
-    );
+    assert_eq!(read("plan.json")["request"]["ignored"], serde_json::json!(keys));
     let findings = read("summary.json")["findings"].clone();
     let found = findings.as_array().unwrap().iter();
-    let found: Vec<&Value> = found
-        .filter(|found| found["id"] == "options-ignored")
-        .collect();
+    let found: Vec<&Value> = found.filter(|found| found["id"] == "options-ignored").collect();
     assert_eq!(found.len(), 1, "{findings:#}");
     let seen = found[0]["seen"].as_str().unwrap();
     assert!(named.iter().all(|key| seen.contains(key)), "{seen}");
@@ -563,11 +474,7 @@ fn options_that_a_backend_reads_are_not_called_ignored() {
             .args(words(flags))
             .args(words(more));
         let ended = run(&mut plan).with_code(0);
-        assert!(
-            !ended.stderr.contains("ignores"),
-            "{backend}: {}",
-            ended.stderr
-        );
+        assert!(!ended.stderr.contains("ignores"), "{backend}: {}", ended.stderr);
     }
 }
 
@@ -575,13 +482,10 @@ fn options_that_a_backend_reads_are_not_called_ignored() {
 fn a_default_that_a_backend_ignores_is_not_stated() {
     let backend = components().join(DEAF);
     let mut plan = runner();
-    plan.args(["plan", "--plugin", backend.to_str().unwrap()])
-        .args(words(FEW));
+    plan.args(["plan", "--plugin", backend.to_str().unwrap()]).args(words(FEW));
     let ended = run(&mut plan).with_code(0);
     assert!(
-        ended
-            .stderr
-            .contains("cannot express a temperature, so the server's own is used")
+        ended.stderr.contains("cannot express a temperature, so the server's own is used")
             && !ended.stderr.contains("ignores"),
         "{}",
         ended.stderr

@@ -26,12 +26,7 @@ fn flags_alone_describe_a_run() {
     let line =
         "--backend vllm --dataset-name random --request-rate 1000 --max-concurrency 2 --seed 7";
     let ended = measured(folder.path(), &mock, line).with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("Successful requests:                     3\n"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("Successful requests:                     3\n"), "{ended:#?}");
     let plan = plan(folder.path());
     assert_eq!((plan.load.seed, plan.load.max_in_flight), (7, Some(2)));
     assert_eq!(plan.load.arrival.rate(), Some(1000.0));
@@ -55,10 +50,7 @@ fn variables_stand_for_flags() {
     let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(summary["requests"]["successful"], 3);
     let plan = plan(folder.path());
-    assert_eq!(
-        (plan.request.stream, plan.request.ignore_eos),
-        (false, true)
-    );
+    assert_eq!((plan.request.stream, plan.request.ignore_eos), (false, true));
 }
 
 #[test]
@@ -70,21 +62,13 @@ fn a_given_flag_counts_more_than_a_variable_that_conflicts_with_it() {
         ("RUNNER_REPEAT", "3"),
         ("RUNNER_RATES", "1,2"),
     ];
-    let asked = |line| {
-        run(runner()
-            .envs(variables)
-            .args(words(line))
-            .args(["--num-prompts", "7"]))
-    };
+    let asked = |line| run(runner().envs(variables).args(words(line)).args(["--num-prompts", "7"]));
     let shown = asked("scenario show --port 8000").with_code(0);
     for said in ["http://127.0.0.1:8000", "requests = 7"] {
         assert!(shown.stdout.contains(said), "{shown:#?}");
     }
     for (line, said) in [
-        (
-            "--backend vllm --preset none",
-            "there is no preset `none` of a run",
-        ),
+        ("--backend vllm --preset none", "there is no preset `none` of a run"),
         ("sweep --concurrencies none", "`none`: expected a number"),
     ] {
         let refused = asked(line).with_code(2);
@@ -144,17 +128,8 @@ fn a_shipped_scenario_runs_from_any_folder() {
 fn the_demo_needs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let ended = run(runner().current_dir(folder.path()).arg("demo")).with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("Successful requests:                     60\n"),
-        "{ended:#?}"
-    );
-    assert!(
-        ended
-            .stdout
-            .contains("output-length (mean of 60):              1.0000\n")
-    );
+    assert!(ended.stdout.contains("Successful requests:                     60\n"), "{ended:#?}");
+    assert!(ended.stdout.contains("output-length (mean of 60):              1.0000\n"));
 }
 
 #[test]

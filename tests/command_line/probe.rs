@@ -23,10 +23,7 @@ fn scripted(script: &str) -> Scripted {
     let path = folder.path().join("engine.toml");
     let fast = "ttft = '5ms'\nitl = '1ms'\n";
     std::fs::write(&path, format!("{fast}{script}")).unwrap();
-    Scripted {
-        mock: Mock::logging(&["--script", path.to_str().unwrap()]),
-        _folder: folder,
-    }
+    Scripted { mock: Mock::logging(&["--script", path.to_str().unwrap()]), _folder: folder }
 }
 
 /// A route with GET that always answers the same.
@@ -51,9 +48,8 @@ fn document(ended: &Ended) -> Value {
     let schema = report::schema::schema("probe").unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let wrong: Vec<String> = (validator.iter_errors(&document))
-        .map(|error| error.to_string())
-        .collect();
+    let wrong: Vec<String> =
+        (validator.iter_errors(&document)).map(|error| error.to_string()).collect();
     assert_eq!(wrong, [""; 0], "{document:#}");
     document
 }
@@ -73,23 +69,13 @@ fn routes(document: &Value) -> Vec<(String, String, Option<u64>, Option<u64>)> {
             let text = |key: &str| route[key].as_str().unwrap().to_owned();
             let shape = &route["shape"];
             let number = |key: &str| shape[key].as_u64();
-            (
-                text("path"),
-                text("outcome"),
-                number("tokens"),
-                number("chunks"),
-            )
+            (text("path"), text("outcome"), number("tokens"), number("chunks"))
         })
         .collect()
 }
 
 fn answers(path: &str, tokens: u64, chunks: u64) -> (String, String, Option<u64>, Option<u64>) {
-    (
-        path.to_owned(),
-        "answers".to_owned(),
-        Some(tokens),
-        Some(chunks),
-    )
+    (path.to_owned(), "answers".to_owned(), Some(tokens), Some(chunks))
 }
 
 #[test]
@@ -98,10 +84,7 @@ fn what_people_read() {
     let port = engine.mock.port().to_owned();
     let ended = probe(&format!("localhost:{port}"), "--model mock").with_code(0);
     let shown = ended.stdout.replace(&port, "PORT");
-    transcript(
-        "probe",
-        &shown.replace(env!("CARGO_PKG_VERSION"), "VERSION"),
-    );
+    transcript("probe", &shown.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
     assert_eq!(ended.stderr, "");
 }
 
@@ -119,10 +102,7 @@ fn engines_are_told_apart() {
         ),
         (
             models("sglang")
-                + &route(
-                    "/get_server_info",
-                    &json!({"model_path": "m", "version": "0.5.23"}),
-                ),
+                + &route("/get_server_info", &json!({"model_path": "m", "version": "0.5.23"})),
             "SGLang",
             json!("0.5.23"),
             "GET /get_server_info",
@@ -131,10 +111,7 @@ fn engines_are_told_apart() {
         (
             // An older release, which does not say its version.
             models("m")
-                + &route(
-                    "/get_model_info",
-                    &json!({"model_path": "m", "is_generation": true}),
-                ),
+                + &route("/get_model_info", &json!({"model_path": "m", "is_generation": true})),
             "SGLang",
             Value::Null,
             "GET /get_model_info",
@@ -158,10 +135,7 @@ fn engines_are_told_apart() {
         let served = json!([{"name": "m", "root": "/models/m", "context-tokens": 4096}]);
         assert_eq!(document["models"], served, "{engine}");
         let command = document["command"].as_array().unwrap();
-        assert_eq!(
-            command[..3],
-            [json!("runner"), json!("--backend"), json!(backend)]
-        );
+        assert_eq!(command[..3], [json!("runner"), json!("--backend"), json!(backend)]);
     }
 }
 
@@ -189,10 +163,7 @@ fn streams_are_described_and_little_is_sent() {
     assert_eq!(chat["usage"]["output-tokens"], 8);
     assert_eq!(chat["usage"]["reasoning-tokens"], 3);
     assert_eq!(chat["tokens-per-chunk"], 1.6);
-    assert_eq!(
-        (&chat["end-marker"], &chat["finish"]),
-        (&json!(true), &json!("length"))
-    );
+    assert_eq!((&chat["end-marker"], &chat["finish"]), (&json!(true), &json!("length")));
     let completions = &vllm["routes"][0]["shape"];
     assert_eq!(completions["opens-empty"], false);
     assert_eq!(completions["reasoning-chunks"], 0);
@@ -203,10 +174,7 @@ fn streams_are_described_and_little_is_sent() {
         );
     }
     let sent = engine.mock.end();
-    let generating: Vec<_> = sent
-        .iter()
-        .filter(|sent| sent.output_tokens.is_some())
-        .collect();
+    let generating: Vec<_> = sent.iter().filter(|sent| sent.output_tokens.is_some()).collect();
     assert_eq!(generating.len(), 2);
     for one in generating {
         assert_eq!(one.output_tokens, Some(8));
@@ -244,12 +212,7 @@ fn the_command_that_is_shown_measures_the_server() {
     (command[prompts], command[length]) = ("4", "16");
     let folder = tempfile::tempdir().unwrap();
     let ended = run(runner().args(&command).current_dir(folder.path())).with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("Successful requests:                     4"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("Successful requests:                     4"), "{ended:#?}");
 }
 
 #[test]
@@ -274,10 +237,7 @@ fn a_key_is_missing_or_there() {
         "GATEWAY_KEY",
     ]));
     let named = named.with_code(0);
-    assert!(
-        named.stdout.contains("--api-key-env GATEWAY_KEY"),
-        "{named:#?}"
-    );
+    assert!(named.stdout.contains("--api-key-env GATEWAY_KEY"), "{named:#?}");
     assert!(!named.stdout.contains(KEY));
 }
 
@@ -289,10 +249,7 @@ fn a_server_chooses_no_key() {
     // Another name of this machine, which does not show that it is one.
     let elsewhere = format!("http://0.0.0.0:{}", engine.mock.port());
     let asked = |url: &str, flags: &str| {
-        run(runner()
-            .env("VLLM_API_KEY", KEY)
-            .args(["probe", url])
-            .args(words(flags)))
+        run(runner().env("VLLM_API_KEY", KEY).args(["probe", url]).args(words(flags)))
     };
     let refused = asked(&elsewhere, "").with_code(5);
     assert!(!refused.stderr.contains("goes to"), "{refused:#?}");
@@ -310,10 +267,7 @@ fn what_is_no_engine() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let refused = probe(&url, "").with_code(5);
-    assert!(
-        refused.stderr.contains(&format!("cannot reach {url}")),
-        "{refused:#?}"
-    );
+    assert!(refused.stderr.contains(&format!("cannot reach {url}")), "{refused:#?}");
     assert_eq!(refused.stdout, "");
 
     let page = scripted("[[fault]]\nkind = 'html'\n");
@@ -340,13 +294,7 @@ fn refusals_are_told_apart() {
     };
     let gone = "The model `m` does not exist.";
     for (script, flags, outcome, code, said) in [
-        (
-            fixed(404, "Not Found"),
-            "",
-            "no-route",
-            5,
-            "none of the generating routes",
-        ),
+        (fixed(404, "Not Found"), "", "no-route", 5, "none of the generating routes"),
         (
             fixed(405, "Method Not Allowed"),
             "",
@@ -354,20 +302,8 @@ fn refusals_are_told_apart() {
             5,
             "/v1/completions, /v1/chat/completions",
         ),
-        (
-            fixed(404, gone),
-            "",
-            "unknown-model",
-            3,
-            "does not serve the model `m`",
-        ),
-        (
-            fixed(403, "Forbidden"),
-            "",
-            "needs-key",
-            5,
-            "refuses the request (HTTP 403: Forbidden",
-        ),
+        (fixed(404, gone), "", "unknown-model", 3, "does not serve the model `m`"),
+        (fixed(403, "Forbidden"), "", "needs-key", 5, "refuses the request (HTTP 403: Forbidden"),
         (fixed(422, "no"), "", "refuses", 5, "no generating route of"),
         (fixed(500, "boom"), "", "fails", 5, "boom"),
     ] {
@@ -385,9 +321,7 @@ fn refusals_are_told_apart() {
     let engine = scripted(&models("vllm"));
     let unlisted = probe(&engine.mock.url, "--model another").with_code(3);
     assert!(
-        unlisted
-            .stderr
-            .contains("does not serve the model `another`; it serves `m`"),
+        unlisted.stderr.contains("does not serve the model `another`; it serves `m`"),
         "{unlisted:#?}"
     );
     assert!(unlisted.stdout.contains("/models/m"), "{unlisted:#?}");
@@ -429,15 +363,9 @@ fn every_backend_can_be_tried() {
         assert!(known.contains(backend), "{backend} is tried with no engine");
         let flags = format!("--backend {backend} --model mock --format json");
         let ended = probe(&engine.mock.url, &flags);
-        assert!(
-            [Some(0), Some(5)].contains(&ended.code),
-            "{backend}: {ended:#?}"
-        );
+        assert!([Some(0), Some(5)].contains(&ended.code), "{backend}: {ended:#?}");
         let document = document(&ended);
-        assert!(
-            !document["routes"].as_array().unwrap().is_empty(),
-            "{backend}"
-        );
+        assert!(!document["routes"].as_array().unwrap().is_empty(), "{backend}");
         tried += 1;
     }
     assert!(tried >= 4, "{tried}");

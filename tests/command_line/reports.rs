@@ -18,10 +18,7 @@ fn a_run(folder: &Path, flags: &str) -> (Ended, PathBuf) {
 
 fn report(run_folder: &Path, format: &str) -> String {
     let mut command = runner();
-    command
-        .arg("report")
-        .arg(run_folder)
-        .args(["--format", format]);
+    command.arg("report").arg(run_folder).args(["--format", format]);
     let ended = run(&mut command).with_code(0);
     assert_eq!(ended.stderr, "");
     ended.stdout
@@ -31,11 +28,7 @@ fn report(run_folder: &Path, format: &str) -> String {
 fn a_report_is_what_the_run_printed() {
     let folder = tempfile::tempdir().unwrap();
     let (ended, run_folder) = a_run(folder.path(), "");
-    assert!(
-        ended
-            .stdout
-            .starts_with("============ Serving Benchmark Result")
-    );
+    assert!(ended.stdout.starts_with("============ Serving Benchmark Result"));
     assert!(ended.stdout.ends_with(&format!("{:=^50}\n", "")));
     assert_eq!(report(&run_folder, "text"), ended.stdout);
     let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
@@ -50,10 +43,7 @@ fn a_report_is_what_the_run_printed() {
     let (_, more) = lines[1].split_once("runner ").unwrap();
     let whole = run(runner().args(words(more)).current_dir(folder.path())).with_code(0);
     let whole = whole.stdout;
-    assert!(
-        whole.lines().count() > ended.stdout.lines().count(),
-        "{whole}"
-    );
+    assert!(whole.lines().count() > ended.stdout.lines().count(), "{whole}");
 }
 
 /// The slices of an existing run are those of a run that was told to have them, in every format,
@@ -71,20 +61,9 @@ fn a_report_has_the_time_slices_that_are_asked_for() {
     };
     let json: serde_json::Value = serde_json::from_str(&sliced("json")).unwrap();
     let slices = json["time-slices"]["slices"].as_array().unwrap();
-    let sum = |key: &str| {
-        slices
-            .iter()
-            .map(|own| own[key].as_u64().unwrap())
-            .sum::<u64>()
-    };
-    assert_eq!(
-        [sum("due"), sum("sent"), sum("successful"), sum("failed")],
-        [5, 5, 5, 0]
-    );
-    assert_eq!(
-        sum("output-tokens"),
-        json["tokens"]["output"]["total"].as_u64().unwrap()
-    );
+    let sum = |key: &str| slices.iter().map(|own| own[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!([sum("due"), sum("sent"), sum("successful"), sum("failed")], [5, 5, 5, 0]);
+    assert_eq!(sum("output-tokens"), json["tokens"]["output"]["total"].as_u64().unwrap());
     let table = sliced("csv");
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 1 + slices.len());
@@ -128,26 +107,16 @@ fn redrawing_changes_no_byte() {
         let drawn = |flags: &str, run_folder: &Path| {
             let mut command = runner();
             command.arg("report").arg(run_folder).arg("--format");
-            command
-                .args(words(line))
-                .args(words(flags))
-                .current_dir(&elsewhere);
+            command.args(words(line)).args(words(flags)).current_dir(&elsewhere);
             let ended = run(&mut command).with_code(0);
             assert_eq!(ended.stderr, "", "{line}");
             ended.stdout
         };
         let first = drawn("", &run_folder);
-        assert!(
-            first.ends_with('\n') && first.len() > 200,
-            "{line}: {first}"
-        );
+        assert!(first.ends_with('\n') && first.len() > 200, "{line}: {first}");
         assert_eq!(drawn("", &run_folder), first, "{line}");
         // The folder above contains only this run.
-        assert_eq!(
-            drawn("--output file", run_folder.parent().unwrap()),
-            "",
-            "{line}"
-        );
+        assert_eq!(drawn("--output file", run_folder.parent().unwrap()), "", "{line}");
         let written = std::fs::read_to_string(elsewhere.join("file")).unwrap();
         assert_eq!(written, first, "{line}");
     }
@@ -170,19 +139,14 @@ fn a_report_is_written_whole_or_not_at_all() {
     std::fs::write(other.join("assessment.json"), "nonsense").unwrap();
     let mut command = runner();
     command.arg("report").arg(&run_folder).arg(&other);
-    command
-        .args(["--output", "page.md"])
-        .current_dir(folder.path());
+    command.args(["--output", "page.md"]).current_dir(folder.path());
     let ended = run(&mut command).with_code(3);
     assert!(ended.stderr.contains("assessment.json"), "{ended:#?}");
     let kept = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     assert_eq!(kept, "before");
     let parts = std::fs::read_dir(folder.path()).unwrap();
     let part = |file: std::io::Result<std::fs::DirEntry>| {
-        file.unwrap()
-            .path()
-            .extension()
-            .is_some_and(|ext| ext == "part")
+        file.unwrap().path().extension().is_some_and(|ext| ext == "part")
     };
     assert!(!parts.into_iter().any(part));
 
@@ -193,38 +157,23 @@ fn a_report_is_written_whole_or_not_at_all() {
     ] {
         let mut command = runner();
         command.arg("report").arg(&run_folder);
-        command
-            .args(crate::support::process::words(flags))
-            .current_dir(folder.path());
+        command.args(crate::support::process::words(flags)).current_dir(folder.path());
         let ended = run(&mut command).with_code(3);
         assert!(ended.stderr.contains(words), "{ended:#?}");
     }
 
     let mut command = runner();
-    command
-        .arg("report")
-        .args([&run_folder, &run_folder.join(".")]);
+    command.arg("report").args([&run_folder, &run_folder.join(".")]);
     let ended = run(command.args(["--format", "csv"])).with_code(0);
-    assert_eq!(
-        ended.stdout.lines().count(),
-        1 + 1 + 5,
-        "one run, named twice"
-    );
+    assert_eq!(ended.stdout.lines().count(), 1 + 1 + 5, "one run, named twice");
     std::fs::remove_dir_all(&other).unwrap();
     std::fs::create_dir(&other).unwrap();
     std::fs::copy(run_folder.join("plan.json"), other.join("plan.json")).unwrap();
-    std::fs::copy(
-        run_folder.join("records.jsonl.zst"),
-        other.join("records.jsonl.zst"),
-    )
-    .unwrap();
+    std::fs::copy(run_folder.join("records.jsonl.zst"), other.join("records.jsonl.zst")).unwrap();
     let mut command = runner();
     command.arg("report").args([&run_folder, &other]);
     let ended = run(command.args(["--format", "csv"])).with_code(2);
-    assert!(
-        ended.stderr.contains("give one RUN at a time"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("give one RUN at a time"), "{ended:#?}");
 }
 
 #[test]
@@ -238,11 +187,7 @@ fn json_is_all_that_goes_to_stdout() {
     let lines = std::fs::read_to_string(all).unwrap();
     let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let lines: Vec<_> = lines.lines().map(value).collect();
-    assert_eq!(
-        lines,
-        [value("{}"), value(&summary)],
-        "appended, a line a run"
-    );
+    assert_eq!(lines, [value("{}"), value(&summary)], "appended, a line a run");
 }
 
 #[test]
@@ -270,10 +215,7 @@ fn the_progress_line_is_for_terminals() {
         for part in ["/20 done", " in flight", "TTFT ", "preparing"] {
             assert!(seen.contains(part), "{part}: {seen:?}");
         }
-        assert!(
-            seen.contains("Successful requests:                     20"),
-            "{seen:?}"
-        );
+        assert!(seen.contains("Successful requests:                     20"), "{seen:?}");
     }
     let ended = run(runner().args(words(&line)).current_dir(folder.path())).with_code(0);
     assert!(!ended.stderr.contains("in flight"), "{ended:#?}");
@@ -287,9 +229,6 @@ fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<String> {
     let mut command = crate::support::process::runner_behind(
         "stty_line=\"stty cols 120 rows 40; exec env $VARIABLE '$1' $LINE\"; exec script -qec \"$stty_line\" /dev/null",
     );
-    command
-        .env("LINE", line)
-        .env("VARIABLE", variable)
-        .current_dir(folder);
+    command.env("LINE", line).env("VARIABLE", variable).current_dir(folder);
     Some(run(&mut command).stdout)
 }

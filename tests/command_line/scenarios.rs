@@ -9,10 +9,7 @@ use runs::folder::RunFolder;
 use super::transcript;
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 
-const INPUTS: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/command_line/inputs"
-);
+const INPUTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/command_line/inputs");
 
 /// Runs with a text on stdin.
 fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
@@ -25,12 +22,7 @@ fn run_with(stdin: &str, folder: &Path, line: &str) -> Ended {
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(stdin.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     Ended {
         code: output.status.code(),
@@ -64,10 +56,7 @@ fn a_scenario_can_come_from_stdin() {
     let text = "[backend]\nplugin = \"backends/vllm.wasm\"\n\
                 [dataset]\nplugin = \"datasets/random.wasm\"\nconfig = { input-len = 8, output-len = 4 }\n";
     for line in ["-", "run -"] {
-        let line = format!(
-            "{line} --num-prompts 3 --output-dir runs --base-url {}",
-            mock.url
-        );
+        let line = format!("{line} --num-prompts 3 --output-dir runs --base-url {}", mock.url);
         run_with(text, folder.path(), &line).with_code(0);
     }
     let wrong = run_with("[load]\nreqests = 5\n", folder.path(), "- --set load.sed=1");
@@ -84,10 +73,7 @@ fn keys_are_listed() {
     let all: serde_json::Value = serde_json::from_str(&all.stdout).unwrap();
     assert_eq!(all.as_array().unwrap().len(), scenario::keys().len());
     let unknown = run(runner().args(["scenario", "keys", "timeout"])).with_code(2);
-    assert!(
-        unknown.stderr.contains("did you mean `timeouts`?"),
-        "{unknown:#?}"
-    );
+    assert!(unknown.stderr.contains("did you mean `timeouts`?"), "{unknown:#?}");
 }
 
 #[test]

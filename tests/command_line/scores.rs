@@ -35,12 +35,7 @@ fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
     command.args(words(
         "run --backend vllm --dataset-name custom --dataset-path questions.jsonl --num-prompts 40 --warmup-requests 0 --temperature 0",
     ));
-    for column in [
-        "prompt=question",
-        "reference=right",
-        "class=kind",
-        "output-tokens=len",
-    ] {
+    for column in ["prompt=question", "reference=right", "class=kind", "output-tokens=len"] {
         command.args(["--set", &format!("dataset.config.columns.{column}")]);
     }
     command.args(flags).args(["--base-url", &mock.url]);
@@ -69,26 +64,16 @@ fn scores_have_intervals_groups_and_examples() {
     let folder = tempfile::tempdir().unwrap();
     let flags = [
         &SCORED[..],
-        &[
-            "--threshold",
-            "score.exact-match >= 0.7",
-            "--threshold",
-            "score.exact-match >= 80%",
-        ],
+        &["--threshold", "score.exact-match >= 0.7", "--threshold", "score.exact-match >= 80%"],
     ];
     let ended = answered(folder.path(), "yes", &flags.concat()).with_code(6);
     assert!(
-        ended
-            .stderr
-            .contains("threshold `score.exact-match >= 0.8` does not hold: 0.7436"),
+        ended.stderr.contains("threshold `score.exact-match >= 0.8` does not hold: 0.7436"),
         "{ended:#?}"
     );
     let run = &runs(folder.path())[0];
     let score = &summary(run)["scores"]["exact-match"];
-    assert_eq!(
-        (&score["count"], &score["by"]),
-        (&39.into(), &"wilson".into())
-    );
+    assert_eq!((&score["count"], &score["by"]), (&39.into(), &"wilson".into()));
     assert_eq!(score["unjudged"]["without-reference"], 1, "{score:#}");
     // Wilson's interval of 29 of 39.
     let low = score["confidence"]["low"].as_f64().unwrap();
@@ -97,11 +82,7 @@ fn scores_have_intervals_groups_and_examples() {
     assert_eq!(score["by-class"][1]["mean"], 1.0, "{score:#}");
     let example = &score["examples"][0];
     assert_eq!(
-        (
-            &example["answer"],
-            &example["reference"],
-            &example["prompt-end"]
-        ),
+        (&example["answer"], &example["reference"], &example["prompt-end"]),
         (&"yes".into(), &"nay".into(), &"Is 0 a number?".into())
     );
     let name = run.to_str().unwrap();
@@ -112,11 +93,7 @@ fn scores_have_intervals_groups_and_examples() {
     }
     assert!(ended.stdout.contains(headline), "{}", ended.stdout);
     let page = in_folder(folder.path(), &["report", name, "--format", "html"]).with_code(0);
-    for part in [
-        "Worst answers",
-        "Is 0 a number?",
-        "not judged: 1 without a reference",
-    ] {
+    for part in ["Worst answers", "Is 0 a number?", "not judged: 1 without a reference"] {
         assert!(page.stdout.contains(part), "no {part} in the page");
     }
 }
@@ -126,12 +103,7 @@ fn scores_that_no_scorer_gives_keep_to_no_threshold() {
     let folder = tempfile::tempdir().unwrap();
     let flags = [&SCORED[..], &["--threshold", "score.final-number >= 0.1"]].concat();
     let ended = answered(folder.path(), "yes", &flags).with_code(6);
-    assert!(
-        ended
-            .stderr
-            .contains("not measured; the run has score.exact-match"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("not measured; the run has score.exact-match"), "{ended:#?}");
 }
 
 #[test]
@@ -149,18 +121,13 @@ fn comparisons_are_of_the_same_samples() {
     };
     let found = compare([yes, no], &["--fail-if", "score.exact-match -1%"]).with_code(6);
     // Twenty-nine right answers became wrong, and ten wrong ones right.
-    for part in [
-        "39 samples judged in both runs: 0 equal, 10 higher, 29 lower (McNemar's test)",
-        "! worse",
-    ] {
+    for part in
+        ["39 samples judged in both runs: 0 equal, 10 higher, 29 lower (McNemar's test)", "! worse"]
+    {
         assert!(found.stdout.contains(part), "no {part} in {}", found.stdout);
     }
     let found = compare([yes, yes], &["--fail-if", "score.exact-match -1%"]).with_code(0);
-    assert!(
-        found.stdout.contains("39 equal, 0 higher, 0 lower"),
-        "{}",
-        found.stdout
-    );
+    assert!(found.stdout.contains("39 equal, 0 higher, 0 lower"), "{}", found.stdout);
     let found = compare([no, yes], &["--format", "json"]).with_code(0);
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
     let row = &found["pairs"][0]["figures"][0];
@@ -177,13 +144,8 @@ fn a_saved_run_is_judged_again() {
     answered(folder.path(), "yes", &SCORED).with_code(0);
     let run = runs(folder.path()).remove(0);
     let measured = || {
-        [
-            "records.jsonl.zst",
-            "assessment.json",
-            "plan.json",
-            "status.json",
-        ]
-        .map(|file| std::fs::read(run.join(file)).unwrap())
+        ["records.jsonl.zst", "assessment.json", "plan.json", "status.json"]
+            .map(|file| std::fs::read(run.join(file)).unwrap())
     };
     let before = measured();
     std::fs::write(
@@ -192,14 +154,7 @@ fn a_saved_run_is_judged_again() {
     )
     .unwrap();
     let name = run.to_str().unwrap();
-    let again = [
-        "score",
-        name,
-        "--scorer",
-        "exact-match",
-        "--scorer",
-        "more.toml",
-    ];
+    let again = ["score", name, "--scorer", "exact-match", "--scorer", "more.toml"];
     let ended = in_folder(folder.path(), &again).with_code(0);
     assert!(
         ended
@@ -209,10 +164,7 @@ fn a_saved_run_is_judged_again() {
     );
     assert_eq!(measured(), before);
     let scores = summary(&run)["scores"].clone();
-    assert_eq!(
-        scores["exact-match.2"]["mean"],
-        scores["exact-match"]["mean"]
-    );
+    assert_eq!(scores["exact-match.2"]["mean"], scores["exact-match"]["mean"]);
     assert_eq!(scores["begins"]["count"], 40, "{scores:#}");
     // A report is drawn from the folder, and knows them.
     let drawn = in_folder(folder.path(), &["report", name, "--format", "json"]).with_code(0);
@@ -220,18 +172,10 @@ fn a_saved_run_is_judged_again() {
     assert_eq!(drawn["scores"], scores);
     assert_eq!(drawn["run"]["plugins"].as_array().unwrap().len(), 5);
     let none = in_folder(folder.path(), &["score", ".", "--scorer", "exact-match"]).with_code(3);
-    assert!(
-        none.stderr.contains("is `.` the folder of a run?"),
-        "{none:#?}"
-    );
+    assert!(none.stderr.contains("is `.` the folder of a run?"), "{none:#?}");
     let wrong = ["score", name, "--scorer", "backends/vllm.wasm"];
     let wrong = in_folder(folder.path(), &wrong).with_code(4);
-    assert!(
-        wrong
-            .stderr
-            .contains("is a backend, but a scorer is expected"),
-        "{wrong:#?}"
-    );
+    assert!(wrong.stderr.contains("is a backend, but a scorer is expected"), "{wrong:#?}");
 }
 
 #[test]
@@ -245,10 +189,7 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     let against = ["--baseline", base, "--floor", repeat];
     let flags = [&SCORED[..], &against].concat();
     let same = answered(folder.path(), "yes", &flags).with_code(0);
-    for part in [
-        "Identical answers (%):                   100.00",
-        "= cleared",
-    ] {
+    for part in ["Identical answers (%):                   100.00", "= cleared"] {
         assert!(same.stdout.contains(part), "no {part} in {}", same.stdout);
     }
     let other = answered(folder.path(), "yet", &flags).with_code(0);
@@ -264,14 +205,7 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     let told = last.join("agreement.json");
     let told: Value = serde_json::from_slice(&std::fs::read(told).unwrap()).unwrap();
     assert_eq!(told["answers"]["floor"]["judgement"], "changed", "{told:#}");
-    let line = [
-        "agreement",
-        last.to_str().unwrap(),
-        "--baseline",
-        base,
-        "--format",
-        "json",
-    ];
+    let line = ["agreement", last.to_str().unwrap(), "--baseline", base, "--format", "json"];
     let alone = in_folder(folder.path(), &line).with_code(0);
     let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
     assert_eq!(alone["answers"]["identical"], 0, "{alone:#}");
@@ -322,16 +256,11 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     assert_eq!(summary["scores"]["contains.2"]["mean"], 0.0);
     assert_eq!(summary["verdict"], "suspect");
     let findings = summary["findings"].as_array().unwrap();
-    assert!(
-        findings
-            .iter()
-            .any(|finding| finding["id"] == "scorer-silent")
-    );
+    assert!(findings.iter().any(|finding| finding["id"] == "scorer-silent"));
 
     // Where nothing was judged at all, a threshold says which scorer was asked.
-    let alone = scenario
-        .replace("config.pattern = \"yes\"", "")
-        .replace("config.pattern = \"ZZZZZ\"", "");
+    let alone =
+        scenario.replace("config.pattern = \"yes\"", "").replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");
     std::fs::write(folder.path().join("scored.toml"), alone).unwrap();
     let ended = in_folder(folder.path(), &[&line[..], &flags].concat()).with_code(6);
@@ -343,11 +272,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
 fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
     let folder = tempfile::tempdir().unwrap();
     let row = json!({"prompt": "What is 2 + 2?", "reference": "4", "len": 3});
-    std::fs::write(
-        folder.path().join("q.jsonl"),
-        format!("{row}\n{row}\n{row}\n"),
-    )
-    .unwrap();
+    std::fs::write(folder.path().join("q.jsonl"), format!("{row}\n{row}\n{row}\n")).unwrap();
     let answer = "Let me think.\n#### 4";
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
     let asked = |output_dir: &str, flags: &[&str]| {
@@ -369,9 +294,7 @@ fn a_reference_cuts_no_answer_and_a_length_on_the_command_line_goes_first() {
         let made: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         let summary = summary(&made[0]);
         let findings = summary["findings"].as_array().unwrap().iter();
-        let is_cut = findings
-            .filter(|finding| finding["id"] == "answers-cut")
-            .count();
+        let is_cut = findings.filter(|finding| finding["id"] == "answers-cut").count();
         (
             summary["requests"]["total"].as_u64(),
             summary["tokens"]["output-requested"].as_u64(),

@@ -42,9 +42,7 @@ fn against(url: &str, folder: &Path) -> std::process::Command {
     let mut command = runner();
     let line = "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 4 --api-key-env ENGINE_KEY";
     command.args(words(line)).args(["--base-url", url]);
-    command
-        .env("ENGINE_KEY", KEY)
-        .env("RUNNER_HEADER", format!("x-tenant: {TENANT}"));
+    command.env("ENGINE_KEY", KEY).env("RUNNER_HEADER", format!("x-tenant: {TENANT}"));
     command.current_dir(folder);
     command
 }
@@ -52,14 +50,8 @@ fn against(url: &str, folder: &Path) -> std::process::Command {
 #[track_caller]
 fn assert_nothing_leaked(what: &str, text: &[u8]) {
     for secret in [KEY, TENANT, FIELD] {
-        let leaked = text
-            .windows(secret.len())
-            .any(|part| part == secret.as_bytes());
-        assert!(
-            !leaked,
-            "{what} holds {secret}: {}",
-            String::from_utf8_lossy(text)
-        );
+        let leaked = text.windows(secret.len()).any(|part| part == secret.as_bytes());
+        assert!(!leaked, "{what} holds {secret}: {}", String::from_utf8_lossy(text));
     }
 }
 
@@ -69,10 +61,7 @@ fn a_server_that_repeats_them_spreads_none() {
     let process = Process::start(&mut against(&telltale(true), folder.path()));
     assert_nothing_leaked("the command line", process.command_line().as_bytes());
     let ended = process.end().with_code(5);
-    assert!(
-        ended.stderr.contains("not you: "),
-        "the server's words are told: {ended:#?}"
-    );
+    assert!(ended.stderr.contains("not you: "), "the server's words are told: {ended:#?}");
     assert!(ended.stderr.contains("[redacted]"), "{ended:#?}");
     assert_nothing_leaked("stdout", ended.stdout.as_bytes());
     assert_nothing_leaked("stderr", ended.stderr.as_bytes());
@@ -120,10 +109,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<String>) -> Option<()> {
             let choice = serde_json::json!({
                 "index": 0, "text": text, "delta": { "content": text }, "finish_reason": finish,
             });
-            format!(
-                "data: {}\n\n",
-                serde_json::json!({ "id": "1", "choices": [choice] })
-            )
+            format!("data: {}\n\n", serde_json::json!({ "id": "1", "choices": [choice] }))
         };
         let body = piece(&asked, None) + &piece("", Some(KEY)) + "data: [DONE]\n\n";
         ("text/event-stream", body)
@@ -146,16 +132,9 @@ pub fn read_request(stream: &TcpStream) -> Option<String> {
         }
     }
     let length = head.lines().find_map(|line| {
-        line.to_ascii_lowercase()
-            .strip_prefix("content-length:")?
-            .trim()
-            .parse()
-            .ok()
+        line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok()
     });
-    reader
-        .take(length.unwrap_or(0))
-        .read_to_string(&mut head)
-        .ok()?;
+    reader.take(length.unwrap_or(0)).read_to_string(&mut head).ok()?;
     Some(head)
 }
 
@@ -183,10 +162,7 @@ fn answers_that_repeat_them_are_kept_without_them() {
     assert!(digest.starts_with("[redacted, sha256 "), "{digest}");
     for format in ["text", "markdown", "html", "json", "jsonl", "csv"] {
         let mut report = runner();
-        report
-            .arg("report")
-            .arg(&run_folder)
-            .args(["--format", format]);
+        report.arg("report").arg(&run_folder).args(["--format", format]);
         let ended = run(&mut report).with_code(0);
         assert_nothing_leaked(format, ended.stdout.as_bytes());
     }
@@ -206,9 +182,7 @@ fn a_header_on_the_command_line_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let mut command = against(&mock.url, folder.path());
-    command
-        .env_remove("RUNNER_HEADER")
-        .args(["--header", &format!("X-Tenant={TENANT}")]);
+    command.env_remove("RUNNER_HEADER").args(["--header", &format!("X-Tenant={TENANT}")]);
     run(&mut command).with_code(0);
     let run_folder = only_run(&folder.path().join("runs")).unwrap();
     let environment = std::fs::read_to_string(run_folder.join("environment.json")).unwrap();
@@ -227,11 +201,7 @@ fn the_right_key_opens() {
         let mut command = runner();
         let line =
             "--backend vllm --dataset-name random --num-prompts 3 --random-output-len 4 --base-url";
-        command
-            .args(words(line))
-            .arg(&mock.url)
-            .env(variable, KEY)
-            .current_dir(folder.path());
+        command.args(words(line)).arg(&mock.url).env(variable, KEY).current_dir(folder.path());
         if variable != "OPENAI_API_KEY" {
             command.args(["--api-key-env", variable]);
         }

@@ -62,9 +62,7 @@ fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
                 let line = line.to_ascii_lowercase();
                 line.strip_prefix("content-length:")?.trim().parse().ok()
             });
-            let _ = reader
-                .take(length.unwrap_or(0))
-                .read_to_end(&mut Vec::new());
+            let _ = reader.take(length.unwrap_or(0)).read_to_end(&mut Vec::new());
             kept.lock().unwrap().push(head);
             let _ = stream.write_all(answer.as_bytes());
         }
@@ -81,10 +79,7 @@ fn a_plugin_does_not_choose_who_gets_the_key() {
     let says =
         "would send requests to http://engines.invalid by default, which is not this machine";
     assert!(ended.stderr.contains(says), "{ended:#?}");
-    assert!(
-        ended.stderr.contains("--base-url http://engines.invalid"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("--base-url http://engines.invalid"), "{ended:#?}");
     assert!(!ended.stderr.contains("cannot find"), "{ended:#?}");
     // The same without a key: prompts, too, go where the user wants them.
     let mut without = with(&plugin, folder.path());
@@ -98,10 +93,8 @@ fn a_target_that_is_named_gets_the_key_and_the_run_says_so() {
     let plugin = led_astray(folder.path(), "http://engines.invalid");
     let mut command = with(&plugin, folder.path());
     let ended = run(command.args(["--base-url", &mock.url])).with_code(0);
-    let says = format!(
-        "note: the API key from OPENAI_API_KEY and the header x-team go to {}",
-        mock.url
-    );
+    let says =
+        format!("note: the API key from OPENAI_API_KEY and the header x-team go to {}", mock.url);
     assert!(ended.stderr.contains(&says), "{ended:#?}");
     let run_folder = only_run(&folder.path().join("runs")).unwrap();
     let plan = std::fs::read_to_string(run_folder.join("plan.json")).unwrap();
@@ -116,20 +109,13 @@ fn this_machine_gets_the_key_without_being_named() {
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), &mock.url);
     let ended = run(&mut with(&plugin, folder.path())).with_code(0);
-    assert!(
-        ended.stderr.contains("the API key from OPENAI_API_KEY"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("the API key from OPENAI_API_KEY"), "{ended:#?}");
 }
 
 #[test]
 fn a_server_cannot_send_the_key_elsewhere() {
     let (elsewhere, heads) = listening(String::new());
-    for status in [
-        "301 Moved Permanently",
-        "307 Temporary Redirect",
-        "308 Permanent Redirect",
-    ] {
+    for status in ["301 Moved Permanently", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let folder = tempfile::tempdir().unwrap();
         let redirect = format!(
             "HTTP/1.1 {status}\r\nlocation: {elsewhere}/v1/models\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -151,17 +137,11 @@ fn what_is_read_from_the_scenario_counts_as_named() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(&["--api-key", KEY, "--ttft", "1ms", "--itl", "1ms"]);
     let plugin = led_astray(folder.path(), "http://engines.invalid");
-    let text = format!(
-        "[target]\nbase-url = \"{}\"\napi-key-env = \"MINE\"\n",
-        mock.url
-    );
+    let text = format!("[target]\nbase-url = \"{}\"\napi-key-env = \"MINE\"\n", mock.url);
     let scenario = folder.path().join("s.toml");
     std::fs::write(&scenario, text).unwrap();
     let mut command = with(&plugin, folder.path());
-    command
-        .arg(&scenario)
-        .env("MINE", KEY)
-        .env("OPENAI_API_KEY", "another");
+    command.arg(&scenario).env("MINE", KEY).env("OPENAI_API_KEY", "another");
     let ended = run(&mut command).with_code(0);
     assert!(ended.stderr.contains("the API key from MINE"), "{ended:#?}");
 }

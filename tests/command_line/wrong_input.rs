@@ -34,10 +34,7 @@ fn each_is_told_in_words() {
     let text = std::fs::read_to_string(format!("{HERE}/wrong_input.toml")).unwrap();
     let cases: BTreeMap<String, Case> = toml::from_str(&text).unwrap();
     let mocks = [
-        (
-            "[PLAIN]",
-            Mock::start(&["--model", "mock", "--ttft", "1ms", "--itl", "1ms"]),
-        ),
+        ("[PLAIN]", Mock::start(&["--model", "mock", "--ttft", "1ms", "--itl", "1ms"])),
         (
             "[KEYED]",
             Mock::start(&[
@@ -51,20 +48,12 @@ fn each_is_told_in_words() {
                 "1ms",
             ]),
         ),
-        (
-            "[TWO]",
-            Mock::start(&["--model", "llama-3", "--model", "qwen-3"]),
-        ),
+        ("[TWO]", Mock::start(&["--model", "llama-3", "--model", "qwen-3"])),
         ("[PAGE]", Mock::start(&["--fault", "kind = 'html'"])),
-        (
-            "[REFUSING]",
-            Mock::start(&["--fault", "kind = 'http-error', status = 503"]),
-        ),
+        ("[REFUSING]", Mock::start(&["--fault", "kind = 'http-error', status = 503"])),
     ];
-    let mut servers: Vec<(&str, String)> = mocks
-        .iter()
-        .map(|(name, mock)| (*name, mock.url.clone()))
-        .collect();
+    let mut servers: Vec<(&str, String)> =
+        mocks.iter().map(|(name, mock)| (*name, mock.url.clone())).collect();
     servers.push(("[NOT-HTTP]", not_http()));
     let names: Vec<&String> = cases.keys().collect();
     let (cases, servers) = (&cases, &servers);
@@ -75,19 +64,13 @@ fn each_is_told_in_words() {
             .map(|names| {
                 scope.spawn(move || {
                     let tell = |name: &&String| {
-                        (
-                            name.to_string(),
-                            transcript_of(name, &cases[*name], servers),
-                        )
+                        (name.to_string(), transcript_of(name, &cases[*name], servers))
                     };
                     names.iter().map(tell).collect::<Vec<_>>()
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap())
-            .collect::<Vec<_>>()
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     for (name, text) in told {
         transcript(&format!("wrong-{name}"), &text);
@@ -113,11 +96,7 @@ fn transcript_of(name: &str, case: &Case, servers: &[(&str, String)]) -> String 
     let ended = run(&mut command);
     assert!(!ended.stderr.contains("panicked"), "{name}: {ended:#?}");
     assert_eq!(ended.code, Some(case.exit), "{name}: {ended:#?}");
-    assert_eq!(
-        ended.stdout.is_empty(),
-        !case.measures,
-        "{name}: {ended:#?}"
-    );
+    assert_eq!(ended.stdout.is_empty(), !case.measures, "{name}: {ended:#?}");
     let mut stderr = without_stamps(&ended.stderr);
     for (server, url) in servers {
         stderr = stderr.replace(url, server);
@@ -152,13 +131,11 @@ fn without_stamps(text: &str) -> String {
     };
     let parts: Vec<String> = text
         .split('/')
-        .map(|part| {
-            if is_stamp(part) {
-                format!("[STAMP]{}", &part[15..])
-            } else {
-                part.to_owned()
-            }
-        })
+        .map(
+            |part| {
+                if is_stamp(part) { format!("[STAMP]{}", &part[15..]) } else { part.to_owned() }
+            },
+        )
         .collect();
     parts.join("/")
 }

@@ -106,17 +106,12 @@ fn call(resolve: &Resolve, function: &Function) -> String {
     let params = params.map(|param| format!("{}: {}", param.name, told(resolve, &param.ty)));
     let params: Vec<String> = params.collect();
     let result = function.result.as_ref().map(|ty| told(resolve, ty));
-    format!(
-        "({}) -> {}",
-        params.join(", "),
-        result.unwrap_or_else(|| "nothing".to_owned())
-    )
+    format!("({}) -> {}", params.join(", "), result.unwrap_or_else(|| "nothing".to_owned()))
 }
 
 fn interface(resolve: &Resolve, name: &str) -> Option<InterfaceId> {
     let mut all = resolve.interfaces.iter();
-    all.find(|(_, one)| one.name.as_deref() == Some(name))
-        .map(|(id, _)| id)
+    all.find(|(_, one)| one.name.as_deref() == Some(name)).map(|(id, _)| id)
 }
 
 /// The names of the interfaces that a world imports, or exports.
@@ -124,11 +119,7 @@ fn items(resolve: &Resolve, world: &str, exports: bool) -> BTreeSet<String> {
     let Some((_, world)) = resolve.worlds.iter().find(|(_, one)| one.name == world) else {
         return BTreeSet::new();
     };
-    let items = if exports {
-        &world.exports
-    } else {
-        &world.imports
-    };
+    let items = if exports { &world.exports } else { &world.imports };
     let name = |(key, item): (&WorldKey, &WorldItem)| match (key, item) {
         (WorldKey::Name(name), _) => name.clone(),
         (_, WorldItem::Interface { id, .. }) => {
@@ -197,17 +188,9 @@ fn the_contract_only_grows() {
     assert!(!frozen.is_empty());
     for folder in frozen {
         if major(&folder) == now.split('.').next().unwrap() {
-            assert_eq!(
-                broken(&read(&folder), &current),
-                [""; 0],
-                "{}",
-                folder.display()
-            );
+            assert_eq!(broken(&read(&folder), &current), [""; 0], "{}", folder.display());
         }
-        assert_eq!(
-            version(&folder),
-            folder.file_name().unwrap().to_string_lossy()
-        );
+        assert_eq!(version(&folder), folder.file_name().unwrap().to_string_lossy());
     }
 }
 
@@ -228,9 +211,7 @@ fn the_version_at_hand_is_frozen() {
 fn read_text(path: &Path) -> String {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let lines = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"));
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -244,12 +225,7 @@ fn what_breaks_older_components_is_found() {
             "        id: string,\n        more: option<string>,\n",
             "type types/sample is another",
         ),
-        (
-            "types.wit",
-            "        audio(media),\n",
-            "",
-            "type types/part is another",
-        ),
+        ("types.wit", "        audio(media),\n", "", "type types/part is another"),
         (
             "backend.wit",
             "        whole,\n",
@@ -268,12 +244,7 @@ fn what_breaks_older_components_is_found() {
             "        default-url: func() -> string;\n        more: func();\n",
             "function backend/[method]codec.more is new, and older components do not export it",
         ),
-        (
-            "log.wit",
-            "interface log {",
-            "interface logs {",
-            "interface log is gone",
-        ),
+        ("log.wit", "interface log {", "interface logs {", "interface log is gone"),
         (
             "worlds.wit",
             "world scorer-plugin {\n    import log;\n",

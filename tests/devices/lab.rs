@@ -38,8 +38,5 @@ fn a_lab_minimizes_energy_per_token() {
     let better = "`max-concurrency 8` is better than the baseline";
     assert!(ended.stdout.contains(better), "{ended:#?}");
     let report = std::fs::read_to_string(folder.path().join("out/lab-report.json")).unwrap();
-    assert!(
-        report.contains("devices.energy-per-million-output-tokens"),
-        "{report}"
-    );
+    assert!(report.contains("devices.energy-per-million-output-tokens"), "{report}");
 }

@@ -42,10 +42,7 @@ fn is_kept(folder: &TempDir, ended: &Ended, place: &str) {
     assert!(status.contains("a bug in the runner"), "{place}: {status}");
     let report = run(runner().arg("report").arg(&own));
     assert_eq!(report.code, Some(0), "{place}: {report:#?}");
-    assert!(
-        report.stderr.contains("a bug in the runner"),
-        "{place}: {report:#?}"
-    );
+    assert!(report.stderr.contains("a bug in the runner"), "{place}: {report:#?}");
     assert_eq!(report.stdout, ended.stdout, "{place}");
 }
 
@@ -71,11 +68,9 @@ fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
 #[test]
 fn a_panic_before_the_first_request_ends_the_run() {
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
-    for (place, times, thread) in [
-        ("sample", 2, "sample"),
-        ("prepare", 20, "prepare"),
-        ("progress", 1, "progress"),
-    ] {
+    for (place, times, thread) in
+        [("sample", 2, "sample"), ("prepare", 20, "prepare"), ("progress", 1, "progress")]
+    {
         let folder = TempDir::new().unwrap();
         let ended = tripped(&format!("{place}:{times}"), &folder, &mock, LONG).end();
         is_told(&ended, thread, place);
@@ -118,15 +113,10 @@ fn a_panic_at_the_very_end_is_a_bug_too() {
 fn a_panic_of_the_metrics_page_ends_the_run() {
     let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
     let folder = TempDir::new().unwrap();
-    let mut process = tripped(
-        "metrics:1",
-        &folder,
-        &mock,
-        &format!("{LONG} --metrics-listen 127.0.0.1:0"),
-    );
-    process.until("it measures", |_| {
-        crate::support::process::has_records(&folder.path().join(RUNS))
-    });
+    let mut process =
+        tripped("metrics:1", &folder, &mock, &format!("{LONG} --metrics-listen 127.0.0.1:0"));
+    process
+        .until("it measures", |_| crate::support::process::has_records(&folder.path().join(RUNS)));
     let stderr = process.stderr();
     let (_, rest) = stderr.split_once("metrics: http://").unwrap();
     let (address, _) = rest.split_once("/metrics").unwrap();

@@ -24,11 +24,7 @@ fn start(url: &str, folder: &Path, flags: &str) -> Process {
     let line = "--backend vllm --model mock --dataset-name random --random-input-len 8 --random-output-len 2 \
                 --num-prompts 10 --warmup-requests 1";
     let mut command = runner();
-    command
-        .args(words(line))
-        .args(words(flags))
-        .args(["--base-url", url])
-        .current_dir(folder);
+    command.args(words(line)).args(words(flags)).args(["--base-url", url]).current_dir(folder);
     Process::start(&mut command)
 }
 
@@ -60,11 +56,7 @@ fn metrics_that_never_come() {
     let (folder, route) = (TempDir::new().unwrap(), "GET /metrics");
     let server = Raw::routing([(route, vec![silence()])]);
     let listening = server.listen();
-    let mut process = start(
-        &listening.url,
-        folder.path(),
-        "--server-metrics --server-series none",
-    );
+    let mut process = start(&listening.url, folder.path(), "--server-metrics --server-series none");
     until_asked(&mut process, &server, route, 1);
     interrupted(process);
     assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
@@ -77,20 +69,12 @@ fn metrics_that_come_only_once() {
     let first = whole("200 OK", "vllm:prompt_tokens_total 5\n");
     let server = Raw::routing([(route, vec![first, silence()])]);
     let listening = server.listen();
-    let mut process = start(
-        &listening.url,
-        folder.path(),
-        "--server-metrics --server-series none --details",
-    );
+    let mut process =
+        start(&listening.url, folder.path(), "--server-metrics --server-series none --details");
     until_asked(&mut process, &server, route, 2);
     let ended = interrupted(process);
     assert_eq!(count(&exchanges(folder.path()), None), 11);
-    assert!(
-        ended
-            .stdout
-            .contains("the run was stopped before it answered"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("the run was stopped before it answered"), "{ended:#?}");
     let again = report_with(folder.path(), &["--details"]);
     assert_eq!(again.stdout, ended.stdout);
 }
@@ -119,9 +103,7 @@ fn a_dataset_that_does_not_return() {
         let dataset = format!("call = 'next', misbehave = 'loop', only-at = {at}");
         let mut process = scenario(folder.path(), &mock.url, &dataset, "requests = 20000\n");
         if measured {
-            process.until("records are flushed", |_| {
-                has_records(&folder.path().join(RUNS))
-            })
+            process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)))
         } else {
             process.until("the run has begun", |_| {
                 let run = only_run(&folder.path().join(RUNS));
@@ -145,15 +127,12 @@ fn a_scorer_that_does_not_return() {
     let mut process = scenario(folder.path(), &mock.url, "", &load);
     process.until("all are answered", |_| {
         let metrics = mock.metrics();
-        let mut finished = metrics
-            .lines()
-            .filter(|line| line.starts_with("vllm:request_success_total"));
+        let mut finished =
+            metrics.lines().filter(|line| line.starts_with("vllm:request_success_total"));
         finished.any(|line| line.ends_with(" 6") || line.ends_with(" 6.0"))
     });
     process.signal("INT");
-    process.until("it is heard", |process| {
-        process.stderr().contains("interrupted: ")
-    });
+    process.until("it is heard", |process| process.stderr().contains("interrupted: "));
     let judging = "interrupted: reporting without counting and judging the answers";
     if !process.stderr().contains(judging) {
         // It came before the last reply was taken.

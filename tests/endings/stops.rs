@@ -17,26 +17,16 @@ fn stopped(process: &Process, signal: &str) {
 }
 
 fn tells_of_an_interrupt(ended: &Ended) {
-    assert!(
-        ended
-            .stdout
-            .contains("suspect interrupted: the run was stopped"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
 }
 
 /// Ten million requests are due at once, and a handful of them can be in flight.
 #[test]
 fn millions_that_were_due_are_counted_and_not_recorded() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--num-prompts 10000000 --random-output-len 2 --max-concurrency 4";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     stopped(&process, "INT");
     let ended = process.end().with_code(130);
     tells_of_an_interrupt(&ended);
@@ -44,15 +34,9 @@ fn millions_that_were_due_are_counted_and_not_recorded() {
     let answered = count(&exchanges, None);
     let not_sent = count(&exchanges, Some(Class::NotSent));
     assert!(answered > 0 && not_sent <= 1, "{answered} {not_sent}");
-    let all = format!(
-        "{:<40} {}\n",
-        "Failed requests (not-sent):",
-        10_000_000 - answered
-    );
+    let all = format!("{:<40} {}\n", "Failed requests (not-sent):", 10_000_000 - answered);
     assert!(ended.stdout.contains(&all), "{all}: {ended:#?}");
-    let status = only_run(&folder.path().join(RUNS))
-        .unwrap()
-        .join("status.json");
+    let status = only_run(&folder.path().join(RUNS)).unwrap().join("status.json");
     let status = std::fs::read_to_string(status).unwrap();
     let unsent = format!("\"unsent\": {}", 10_000_000 - answered - not_sent);
     assert!(status.contains(&unsent), "{status}");
@@ -61,15 +45,10 @@ fn millions_that_were_due_are_counted_and_not_recorded() {
 
 #[test]
 fn a_hangup_is_an_interrupt() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "5ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "1ms"]));
     let flags = "--num-prompts 100000 --random-output-len 5 --request-rate 100";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     stopped(&process, "HUP");
     let ended = process.end().with_code(130);
     tells_of_an_interrupt(&ended);
@@ -81,16 +60,11 @@ fn a_hangup_is_an_interrupt() {
 /// As behind `nohup`.
 #[test]
 fn a_hangup_that_is_ignored_stays_ignored() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "5ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "5ms", "--itl", "1ms"]));
     let flags = "--num-prompts 300 --random-output-len 5 --request-rate 200";
     let behind = runner_behind("trap '' HUP; exec \"$@\"");
     let mut process = Process::start(&mut line(behind, &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     stopped(&process, "HUP");
     process.end().with_code(0);
     assert_eq!(count(&exchanges(folder.path()), None), 300);
@@ -98,15 +72,10 @@ fn a_hangup_that_is_ignored_stays_ignored() {
 
 #[test]
 fn thinking_users_do_not_hold_a_run_up() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "1ms"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "1ms"]));
     let flags = "--num-prompts 100 --random-output-len 2 --concurrency 3 --think-time 10m";
     let mut process = Process::start(&mut line(runner(), &mock, folder.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     stopped(&process, "TERM");
     process.end().with_code(130);
     let exchanges = exchanges(folder.path());
@@ -129,9 +98,7 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
         command
-            .args(words(
-                "--backend vllm --dataset-name random --num-prompts 10",
-            ))
+            .args(words("--backend vllm --dataset-name random --num-prompts 10"))
             .args(words(flags))
             .args(["--base-url", url])
             .current_dir(folder.path());
@@ -149,10 +116,7 @@ fn waiting_for_a_server_ends_with_an_interrupt() {
 /// measured.
 #[test]
 fn a_warm_up_is_given_up() {
-    let (folder, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "1ms", "--itl", "10m"]),
-    );
+    let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "1ms", "--itl", "10m"]));
     let flags = "--backend vllm --dataset-name random --random-input-len 8 --num-prompts 100 \
                  --random-output-len 5 --concurrency 2 --warmup-requests 50";
     let mut command = runner();
@@ -160,9 +124,8 @@ fn a_warm_up_is_given_up() {
     let mut process = Process::start(command.current_dir(folder.path()));
     process.until("two are in flight", |_| {
         let metrics = mock.metrics();
-        let mut running = metrics
-            .lines()
-            .filter(|line| line.starts_with("vllm:num_requests_running"));
+        let mut running =
+            metrics.lines().filter(|line| line.starts_with("vllm:num_requests_running"));
         running.any(|line| line.ends_with(" 2.0") || line.ends_with(" 2"))
     });
     stopped(&process, "INT");

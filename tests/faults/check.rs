@@ -109,9 +109,8 @@ pub fn refused(about: &str, place: &Path, ended: &Ended, code: i32, said: &str) 
     assert_eq!(ended.stdout, "", "{about}");
     nothing_stays_behind(about, place);
     let runs = std::fs::read_dir(place.join(RUNS));
-    let left: Vec<PathBuf> = (runs.into_iter().flatten())
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let left: Vec<PathBuf> =
+        (runs.into_iter().flatten()).map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{about}: {left:?}");
 }
 
@@ -126,10 +125,8 @@ pub fn no_panic(about: &str, ended: &Ended) {
 /// Next to the runs lies nothing, and no process works there any more.
 #[track_caller]
 pub fn nothing_stays_behind(about: &str, place: &Path) {
-    let stray: Vec<String> = names(place)
-        .into_iter()
-        .filter(|name| name != RUNS && name != GIVEN)
-        .collect();
+    let stray: Vec<String> =
+        names(place).into_iter().filter(|name| name != RUNS && name != GIVEN).collect();
     assert_eq!(stray, [""; 0], "{about}: stray files");
     let here = place.canonicalize().unwrap();
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -144,18 +141,14 @@ pub fn nothing_stays_behind(about: &str, place: &Path) {
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
-    entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// Reads the content of the folder with the library.
 #[track_caller]
 pub fn readable(about: &str, folder: &Path) -> After {
     let opened = RunFolder::at(folder);
-    let exchanges = opened
-        .exchanges()
-        .unwrap_or_else(|error| panic!("{about}: {error}"));
+    let exchanges = opened.exchanges().unwrap_or_else(|error| panic!("{about}: {error}"));
     let mut report = runner();
     report.arg("report").arg(folder).args(["--format", "json"]);
     let reported = run(&mut report).with_code(0);
@@ -204,9 +197,8 @@ fn check_summary(about: &str, after: &After, unsent: u64) {
         *classes.entry(class).or_default() += 1;
     }
     let requests = &after.summary.requests;
-    let counted: BTreeMap<Class, u64> = (requests.failures.iter())
-        .map(|(class, failures)| (*class, failures.count))
-        .collect();
+    let counted: BTreeMap<Class, u64> =
+        (requests.failures.iter()).map(|(class, failures)| (*class, failures.count)).collect();
     assert_eq!(counted, classes, "{about}");
     let recorded = after.measured().count() as u64;
     let (total, failed) = (recorded + unsent, classes.values().sum::<u64>());
@@ -219,11 +211,7 @@ fn check_summary(about: &str, after: &After, unsent: u64) {
     assert_eq!(requests.warmup, warmup, "{about}");
     let mut indices: Vec<u64> = after.measured().map(|exchange| exchange.index).collect();
     indices.dedup();
-    assert_eq!(
-        indices.len() as u64,
-        recorded,
-        "{about}: one record for each"
-    );
+    assert_eq!(indices.len() as u64, recorded, "{about}: one record for each");
     for exchange in &after.exchanges {
         let unsent = exchange.sent.is_none() && exchange.status.is_none();
         let instants = [
@@ -253,10 +241,7 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     match how {
         How::Killed => {
             assert_eq!(written, None, "{about}");
-            assert!(
-                drawn.stderr.contains("did not finish"),
-                "{about}: {drawn:#?}"
-            );
+            assert!(drawn.stderr.contains("did not finish"), "{about}: {drawn:#?}");
             assert!(cut_short && found, "{about}: {drawn:#?}");
         }
         How::Failed(_, said) => {
@@ -314,10 +299,8 @@ pub fn no_faster(about: &str, exchanges: &[Exchange], log: &[Truth]) {
     for (exchange, truth) in exchanges.iter().zip(log) {
         let first = exchange.events.iter().find(|event| event.kind.is_output());
         if let (Some(first), Some(given)) = (first, truth.first_token()) {
-            let (seen, took) = (
-                first.at.since(exchange.sent.unwrap()),
-                given.since(truth.received),
-            );
+            let (seen, took) =
+                (first.at.since(exchange.sent.unwrap()), given.since(truth.received));
             assert!(seen >= took, "{about}: {seen:?} instead of {took:?}");
         }
     }

@@ -38,21 +38,12 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 
 /// Compiles it; absent where there is no compiler.
 fn library(folder: &TempDir) -> Option<PathBuf> {
-    let (source, library) = (
-        folder.path().join("clock.c"),
-        folder.path().join("clock.so"),
-    );
+    let (source, library) = (folder.path().join("clock.c"), folder.path().join("clock.so"));
     std::fs::write(&source, SETS_THE_CLOCK).unwrap();
     let mut compile = Command::new("cc");
-    compile
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .arg("-ldl");
+    compile.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
     let compiled = compile.stderr(Stdio::null()).status();
-    compiled
-        .is_ok_and(|status| status.success())
-        .then_some(library)
+    compiled.is_ok_and(|status| status.success()).then_some(library)
 }
 
 /// By how much, and which timestamps. The kernel's are of the true time, which the program cannot
@@ -74,11 +65,7 @@ fn is_off(place: &Path) -> bool {
     let [started, ended] =
         [status.started, status.ended].map(|at| at.parse::<jiff::Timestamp>().unwrap());
     (ended - started).get_seconds().abs() > 10
-        || (started - jiff::Timestamp::now())
-            .total(jiff::Unit::Second)
-            .unwrap()
-            .abs()
-            > 3_000.0
+        || (started - jiff::Timestamp::now()).total(jiff::Unit::Second).unwrap().abs() > 3_000.0
 }
 
 #[test]
@@ -91,17 +78,13 @@ fn a_clock_that_is_set_during_a_run_moves_no_figure() {
     let seen = AtomicUsize::new(0);
     at_once(&STEPS, 3, |(step, timestamps)| {
         let about = format!("{step} s, {timestamps}");
-        let (place, mock) = (
-            TempDir::new().unwrap(),
-            Mock::logging(&["--ttft", "40ms", "--itl", "5ms"]),
-        );
+        let (place, mock) =
+            (TempDir::new().unwrap(), Mock::logging(&["--ttft", "40ms", "--itl", "5ms"]));
         let flags = format!(
             "--concurrency 1 --num-prompts 12 --random-output-len 6 --timestamps {timestamps}"
         );
         let mut command = line(runner(), &mock, place.path(), &flags);
-        command
-            .env("LD_PRELOAD", &library)
-            .env("STEP_SECONDS", step);
+        command.env("LD_PRELOAD", &library).env("STEP_SECONDS", step);
         let began = Instant::now();
         let ended = run(&mut command);
         let took = Nanos(began.elapsed().as_nanos() as u64);
@@ -128,10 +111,8 @@ fn the_zero_of_a_clock_does_not_matter() {
             return;
         }
         let shell = format!("exec unshare --time --monotonic {offset} --boottime {offset} \"$@\"");
-        let (place, mock) = (
-            TempDir::new().unwrap(),
-            Mock::logging(&["--ttft", "20ms", "--itl", "2ms"]),
-        );
+        let (place, mock) =
+            (TempDir::new().unwrap(), Mock::logging(&["--ttft", "20ms", "--itl", "2ms"]));
         let flags = "--concurrency 1 --num-prompts 4 --random-output-len 6";
         let ended = run(&mut line(runner_behind(&shell), &mock, place.path(), flags));
         let log = mock.end();
@@ -144,24 +125,15 @@ fn the_zero_of_a_clock_does_not_matter() {
 /// Runs that begin in the same second, as after a clock was set back, have folders of their own.
 #[test]
 fn runs_of_one_instant_have_folders_of_their_own() {
-    let (place, mock) = (
-        TempDir::new().unwrap(),
-        Mock::start(&["--ttft", "2ms", "--itl", "1ms"]),
-    );
+    let (place, mock) = (TempDir::new().unwrap(), Mock::start(&["--ttft", "2ms", "--itl", "1ms"]));
     let flags = "--num-prompts 3 --random-output-len 4";
     let started = |_| Process::start(&mut line(runner(), &mock, place.path(), flags));
     let processes: Vec<Process> = (0..6).map(started).collect();
-    let printed: Vec<String> = processes
-        .into_iter()
-        .map(|process| process.end().with_code(0).stdout)
-        .collect();
+    let printed: Vec<String> =
+        processes.into_iter().map(|process| process.end().with_code(0).stdout).collect();
     let mut drawn: Vec<String> = std::fs::read_dir(place.path().join(RUNS))
         .unwrap()
-        .map(|folder| {
-            run(runner().arg("report").arg(folder.unwrap().path()))
-                .with_code(0)
-                .stdout
-        })
+        .map(|folder| run(runner().arg("report").arg(folder.unwrap().path())).with_code(0).stdout)
         .collect();
     drawn.sort();
     let mut printed = printed;

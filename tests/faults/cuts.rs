@@ -32,12 +32,7 @@ const fn built_in(
     config: &'static str,
     mock: &'static [&'static str],
 ) -> Dialect {
-    Dialect {
-        backend,
-        config,
-        scenario: MODEL,
-        mock,
-    }
+    Dialect { backend, config, scenario: MODEL, mock }
 }
 
 /// An engine that a script plays, of this name; the model and whether answers have the length that
@@ -56,12 +51,7 @@ macro_rules! scripted {
             ),
             mock: &[
                 "--script",
-                concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/../around/mock/engines/",
-                    $engine,
-                    ".toml"
-                ),
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../around/mock/engines/", $engine, ".toml"),
             ],
         }
     };
@@ -90,12 +80,7 @@ const END: &str = "data: [DONE]";
 
 /// A run of prompts that are all alike, one after the other.
 fn one_by_one(place: &Path, dialect: Dialect, url: &str, flags: &str) -> Command {
-    let Dialect {
-        backend,
-        config,
-        scenario,
-        ..
-    } = dialect;
+    let Dialect { backend, config, scenario, .. } = dialect;
     let scenario = format!(
         "{scenario}[backend]\nplugin = 'backends/{backend}.wasm'\n[backend.config]\n{config}\n\
          [dataset]\nplugin = 'datasets/random.wasm'\n[dataset.config]\nlike = 'vllm'\ninput-len = 4\noutput-len = 2\n\
@@ -113,18 +98,10 @@ fn reply(dialect: Dialect, flags: &str) -> Vec<u8> {
     let listener = Raw::engine(|_| vec![Act::Close]);
     let (place, listening) = (TempDir::new().unwrap(), listener.listen());
     let flags = format!("{flags} --num-prompts 1");
-    run(&mut one_by_one(
-        place.path(),
-        dialect,
-        &listening.url,
-        &flags,
-    ))
-    .with_code(5);
+    run(&mut one_by_one(place.path(), dialect, &listening.url, &flags)).with_code(5);
     let requests = listener.requests();
     let request = requests.iter().find(|request| request.starts_with("POST"));
-    let last = request
-        .unwrap()
-        .replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    let last = request.unwrap().replacen("\r\n", "\r\nconnection: close\r\n", 1);
     let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], dialect.mock].concat());
     let mut stream = TcpStream::connect(mock.url.trim_start_matches("http://")).unwrap();
     stream.write_all(last.as_bytes()).unwrap();
@@ -150,30 +127,17 @@ fn cut_everywhere(dialect: Dialect, streams: bool) {
     let flags = if streams { "" } else { "--disable-stream" };
     let about = format!("{dialect:?} {flags}");
     let whole = reply(dialect, flags);
-    let head = whole
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .unwrap()
-        + 4;
+    let head = whole.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
     let done = if streams { end(&whole) } else { whole.len() };
     let (requests, bytes) = (whole.len() + 1, whole.clone());
     let raw = Raw::engine(move |number| vec![say(&bytes[..number as usize]), Act::Close]);
     let (place, listening) = (TempDir::new().unwrap(), raw.listen());
     let flags = format!("{flags} --num-prompts {requests}");
-    let ended = run(&mut one_by_one(
-        place.path(),
-        dialect,
-        &listening.url,
-        &flags,
-    ));
+    let ended = run(&mut one_by_one(place.path(), dialect, &listening.url, &flags));
     let after = check(&about, place.path(), &ended, How::Finished, None);
     assert_eq!(after.exchanges.len(), requests, "{about}");
     let full = after.exchanges.last().unwrap().clone();
-    assert_eq!(
-        full.output.len() + full.reasoning.len(),
-        2,
-        "{about}: {full:#?}"
-    );
+    assert_eq!(full.output.len() + full.reasoning.len(), 2, "{about}: {full:#?}");
     let mut seen = 0;
     for (bytes, exchange) in after.exchanges.iter().enumerate() {
         let about = || format!("{about}: {bytes} of {} bytes: {exchange:#?}", whole.len());
@@ -182,30 +146,12 @@ fn cut_everywhere(dialect: Dialect, streams: bool) {
             _ if bytes < done => Some(Class::Truncated),
             _ => None,
         };
-        assert_eq!(
-            failure(exchange).map(|(class, _)| class),
-            wanted,
-            "{}",
-            about()
-        );
-        assert_eq!(
-            exchange.status,
-            (bytes >= head).then_some(200),
-            "{}",
-            about()
-        );
+        assert_eq!(failure(exchange).map(|(class, _)| class), wanted, "{}", about());
+        assert_eq!(exchange.status, (bytes >= head).then_some(200), "{}", about());
         assert_eq!(exchange.first_byte.is_some(), bytes > 0, "{}", about());
         assert!(full.output.starts_with(&exchange.output), "{}", about());
-        assert!(
-            full.reasoning.starts_with(&exchange.reasoning),
-            "{}",
-            about()
-        );
-        assert!(
-            full.events.kind.starts_with(&exchange.events.kind),
-            "{}",
-            about()
-        );
+        assert!(full.reasoning.starts_with(&exchange.reasoning), "{}", about());
+        assert!(full.events.kind.starts_with(&exchange.events.kind), "{}", about());
         assert!(exchange.events.kind.len() >= seen, "{}", about());
         seen = exchange.events.kind.len();
     }

@@ -33,17 +33,10 @@ fn on_disk(options: &str, keep: &Path) -> Command {
 fn full(about: &str, ended: &Ended, place: &Path, keep: &Path, log: &[Truth]) {
     assert_eq!(ended.code, Some(3), "{about}: {ended:#?}");
     no_panic(about, ended);
-    assert!(
-        ended.stderr.contains("No space left on device"),
-        "{about}: {ended:#?}"
-    );
+    assert!(ended.stderr.contains("No space left on device"), "{about}: {ended:#?}");
     nothing_stays_behind(about, place);
     let Some(folder) = only_run(&keep.join(RUNS)) else {
-        assert_eq!(
-            log.len(),
-            0,
-            "{about}: it begins nothing that it cannot keep"
-        );
+        assert_eq!(log.len(), 0, "{about}: it begins nothing that it cannot keep");
         return;
     };
     let after = readable(about, &folder);
@@ -77,10 +70,7 @@ fn a_disk_that_is_full_at_any_file_keeps_what_fits() {
             _ => full(&about, &ended, place.path(), keep.path(), &log),
         }
     });
-    assert!(
-        fitted.into_inner().unwrap() < pages.len() / 2,
-        "most are full"
-    );
+    assert!(fitted.into_inner().unwrap() < pages.len() / 2, "most are full");
 }
 
 #[test]
@@ -88,26 +78,12 @@ fn a_disk_that_is_read_only_is_told_before_a_request_is_made() {
     if !may_mount() {
         return;
     }
-    let (place, keep, mock) = (
-        TempDir::new().unwrap(),
-        TempDir::new().unwrap(),
-        Mock::logging(&SPEED),
-    );
+    let (place, keep, mock) =
+        (TempDir::new().unwrap(), TempDir::new().unwrap(), Mock::logging(&SPEED));
     let command = on_disk("ro", keep.path());
     let ended = run(&mut line(command, &mock, place.path(), "--num-prompts 5"));
-    refused(
-        "read-only",
-        place.path(),
-        &ended,
-        3,
-        "Read-only file system",
-    );
-    assert!(
-        ended
-            .stderr
-            .contains("give a writable folder with --output-dir"),
-        "{ended:#?}"
-    );
+    refused("read-only", place.path(), &ended, 3, "Read-only file system");
+    assert!(ended.stderr.contains("give a writable folder with --output-dir"), "{ended:#?}");
     assert_eq!(mock.end(), []);
 }
 
@@ -142,24 +118,12 @@ fn a_folder_that_is_removed_during_the_run_is_told_and_not_made_again() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 50 --num-prompts 100 --random-output-len 4";
     let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&place.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
     std::fs::remove_dir_all(place.path().join(RUNS)).unwrap();
     let ended = process.end();
     let log = mock.end();
-    refused(
-        "removed",
-        place.path(),
-        &ended,
-        3,
-        "records.jsonl.zst`: No such file or directory",
-    );
-    assert_eq!(
-        log.iter().filter(|truth| truth.end == End::Whole).count(),
-        100,
-        "the load goes on"
-    );
+    refused("removed", place.path(), &ended, 3, "records.jsonl.zst`: No such file or directory");
+    assert_eq!(log.iter().filter(|truth| truth.end == End::Whole).count(), 100, "the load goes on");
 }
 
 /// A control group whose threads can be stopped, each for itself. Removed when dropped, with its
@@ -197,9 +161,7 @@ fn thread(process: &Process, name: &str) -> String {
     let named = |path: &PathBuf| {
         std::fs::read_to_string(path.join("comm")).is_ok_and(|is| is.trim() == name)
     };
-    let thread = threads
-        .find(named)
-        .unwrap_or_else(|| panic!("no thread `{name}`"));
+    let thread = threads.find(named).unwrap_or_else(|| panic!("no thread `{name}`"));
     thread.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
@@ -214,9 +176,7 @@ fn a_disk_that_is_slow_delays_records_and_nothing_else() {
     let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&SPEED));
     let flags = "--request-rate 100 --num-prompts 400 --random-output-len 4";
     let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
-    process.until("records are flushed", |_| {
-        has_records(&place.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
     // Dropped before the process, which cannot end while one of its threads is frozen.
     let freezer = freezer;
     freezer.freeze(&thread(&process, "record"));

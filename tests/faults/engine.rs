@@ -44,12 +44,7 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
     let broken = asked(whole("500 Broken", "{}"));
     for (about, url, code, said) in [
         ("nobody listens", &gone, 5, "onnection refused"),
-        (
-            "it hangs up",
-            &hangs_up.url,
-            5,
-            "closed before a reply arrived",
-        ),
+        ("it hangs up", &hangs_up.url, 5, "closed before a reply arrived"),
         ("it resets", &resets.url, 5, "reset"),
         (
             "it fails",
@@ -60,9 +55,7 @@ fn an_engine_that_is_dead_at_the_start_is_told_before_anything_is_written() {
     ] {
         let place = TempDir::new().unwrap();
         let mut command = runner();
-        command.args(words(
-            "--backend vllm --dataset-name random --num-prompts 3",
-        ));
+        command.args(words("--backend vllm --dataset-name random --num-prompts 3"));
         command.args(["--base-url", url]).current_dir(place.path());
         refused(about, place.path(), &run(&mut command), code, said);
     }
@@ -94,16 +87,10 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
         let about = format!("{leaves:?}, comes back: {comes_back}, {load}");
         let (place, mock) = (TempDir::new().unwrap(), Mock::logging(&speed));
         // A closed loop fails as fast as a connection is refused, so it lasts by the clock.
-        let size = if load.contains("rate") {
-            "--num-prompts 1000"
-        } else {
-            "--duration 10s"
-        };
+        let size = if load.contains("rate") { "--num-prompts 1000" } else { "--duration 10s" };
         let flags = format!("{load} {size} --random-output-len 10");
         let mut process = Process::start(&mut line(runner(), &mock, place.path(), &flags));
-        process.until("records are flushed", |_| {
-            has_records(&place.path().join(RUNS))
-        });
+        process.until("records are flushed", |_| has_records(&place.path().join(RUNS)));
         let port = mock.port().to_owned();
         let mut log: Option<Vec<Truth>> = match leaves {
             Leaves::Killed => {
@@ -139,10 +126,9 @@ fn an_engine_that_goes_away_fails_its_share_and_no_more() {
 /// reported.
 #[test]
 fn an_engine_that_dies_after_the_question_leaves_failures_only() {
-    for (about, act, class) in [
-        ("hangs up", Act::Close, Class::Reset),
-        ("resets", Act::Reset, Class::Reset),
-    ] {
+    for (about, act, class) in
+        [("hangs up", Act::Close, Class::Reset), ("resets", Act::Reset, Class::Reset)]
+    {
         let raw = Raw::engine(move |_| vec![act.clone()]).listen();
         let place = TempDir::new().unwrap();
         let mut command = runner();

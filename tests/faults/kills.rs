@@ -55,10 +55,8 @@ fn a_run_that_is_killed_at_any_instant_leaves_what_was_flushed() {
     let spans = std::sync::Mutex::new(Vec::new());
     at_once(&instants, 8, |(kill, after)| {
         let about = format!("kill {kill}, after {after:?}");
-        let (place, mock) = (
-            TempDir::new().unwrap(),
-            Mock::logging(&["--ttft", "2ms", "--itl", "1ms"]),
-        );
+        let (place, mock) =
+            (TempDir::new().unwrap(), Mock::logging(&["--ttft", "2ms", "--itl", "1ms"]));
         let flags = "--request-rate 40 --num-prompts 100000 --random-output-len 3";
         let mut process = Process::start(&mut line(runner(), &mock, place.path(), flags));
         if kill % 2 == 1 {
@@ -73,32 +71,19 @@ fn a_run_that_is_killed_at_any_instant_leaves_what_was_flushed() {
         let ended = process.end();
         let log = mock.end();
         let folder = only_run(&place.path().join(RUNS));
-        let records = folder
-            .as_ref()
-            .and_then(|folder| std::fs::read(folder.join(record::FILE)).ok());
+        let records =
+            folder.as_ref().and_then(|folder| std::fs::read(folder.join(record::FILE)).ok());
         let Some(_) = records else {
             // It was not even begun: there is nothing to report, and that is said.
             unbegun(&about, folder.as_deref(), &ended, &log);
             return;
         };
         let after = check(&about, place.path(), &ended, How::Killed, Some(&log));
-        assert!(
-            after.exchanges.iter().all(|exchange| exchange.is_ok()),
-            "{about}"
-        );
-        assert!(
-            log.iter()
-                .all(|truth| truth.end != End::Whole || tokens(truth) == 3)
-        );
-        spans
-            .lock()
-            .unwrap()
-            .push(missing_span(&log, after.exchanges.len()));
+        assert!(after.exchanges.iter().all(|exchange| exchange.is_ok()), "{about}");
+        assert!(log.iter().all(|truth| truth.end != End::Whole || tokens(truth) == 3));
+        spans.lock().unwrap().push(missing_span(&log, after.exchanges.len()));
     });
     let spans = spans.into_inner().unwrap();
     assert!(spans.len() as u64 >= KILLS / 2, "every second run began");
-    eprintln!(
-        "the longest spans without a record: {:?}",
-        spans.iter().max()
-    );
+    eprintln!("the longest spans without a record: {:?}", spans.iter().max());
 }

@@ -33,10 +33,7 @@ fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
         only_run(&place.join(RUNS)).filter(|folder| folder.join("status.json").exists())
     {
         let report = run(runner().arg("report").arg(folder)).with_code(0);
-        assert!(
-            report.stderr.contains("ended early"),
-            "{about}: {report:#?}"
-        );
+        assert!(report.stderr.contains("ended early"), "{about}: {report:#?}");
     }
     false
 }
@@ -75,9 +72,7 @@ fn too_little_memory_is_told() {
     let program = std::fs::metadata(runner().get_program()).unwrap().len() >> 20;
     let mib = [32, 200, 600, 1_400, 3_000, 6_200, 8_800, 12_600].map(|more| program + more);
     let mib = [&mib[..], &[1 << 20]].concat();
-    every_limit("MiB of address space", &mib, |mib| {
-        format!("ulimit -v {}", mib << 10)
-    });
+    every_limit("MiB of address space", &mib, |mib| format!("ulimit -v {}", mib << 10));
 }
 
 /// A group of processes whose number is limited, as a container's is. Removed when dropped.
@@ -86,9 +81,8 @@ struct Group(PathBuf);
 impl Group {
     fn new(name: &str, most: u64) -> Option<Self> {
         let parents = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
-        let parent = parents
-            .into_iter()
-            .find(|parent| Path::new(parent).join("cgroup.procs").exists())?;
+        let parent =
+            parents.into_iter().find(|parent| Path::new(parent).join("cgroup.procs").exists())?;
         let group = Group(Path::new(parent).join(format!("{name}-{}-{most}", std::process::id())));
         std::fs::create_dir(&group.0).ok()?;
         std::fs::write(group.0.join("pids.max"), most.to_string()).ok()?;
@@ -105,10 +99,8 @@ impl Drop for Group {
 #[test]
 fn too_few_threads_are_told() {
     let limits: Vec<u64> = (1..30).chain([100]).collect();
-    let groups: Option<Vec<Group>> = limits
-        .iter()
-        .map(|most| Group::new("runner-test", *most))
-        .collect();
+    let groups: Option<Vec<Group>> =
+        limits.iter().map(|most| Group::new("runner-test", *most)).collect();
     let Some(groups) = groups else {
         lacking::leave_out(&lacking::GROUPS);
         return;

@@ -50,10 +50,7 @@ fn holds_the_way(about: &str, after: &After, log: &[Truth], delay: Duration) {
     for (exchange, truth) in after.exchanges.iter().zip(log) {
         let engine = truth.first_token().unwrap().since(truth.received);
         let (seen, least) = (first_token(exchange), engine + way);
-        assert!(
-            seen >= least,
-            "{about}: {seen:?} instead of {least:?} or more"
-        );
+        assert!(seen >= least, "{about}: {seen:?} instead of {least:?} or more");
     }
     let least = 20.0 + way.as_millis_f64();
     assert!(after.summary.metrics["ttft"].min >= least, "{about}");
@@ -70,10 +67,7 @@ fn what_the_network_takes_is_measured_and_nothing_is_lost() {
         let ended = run(&mut redirected(&direct, &mock.url, &proxy.url));
         let log = mock.end();
         let after = check(about, place.path(), &ended, How::Finished, Some(&log));
-        assert_eq!(
-            after.summary.requests.successful as usize, REQUESTS,
-            "{about}"
-        );
+        assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{about}");
         holds_the_way(about, &after, &log, network.delay);
     });
 }
@@ -82,11 +76,7 @@ fn what_the_network_takes_is_measured_and_nothing_is_lost() {
 fn redirected(command: &Command, from: &str, to: &str) -> Command {
     let mut other = runner();
     for argument in command.get_args() {
-        other.arg(if argument == from {
-            to.as_ref()
-        } else {
-            argument
-        });
+        other.arg(if argument == from { to.as_ref() } else { argument });
     }
     other.current_dir(command.get_current_dir().unwrap());
     other
@@ -106,10 +96,7 @@ fn a_network_that_falls_silent_is_a_timeout() {
     at_once(&SILENCES, 4, |(bytes, class)| {
         let about = format!("silent after {bytes} bytes");
         let (place, mock) = (TempDir::new().unwrap(), Mock::start(&SPEED));
-        let network = Network {
-            silent_after: Some(*bytes),
-            ..Network::PLAIN
-        };
+        let network = Network { silent_after: Some(*bytes), ..Network::PLAIN };
         let proxy = Proxy::before(&mock.url, network);
         let flags = "--model mock --concurrency 2 --num-prompts 4 --random-output-len 30 --connections never \
                      --first-token-timeout 3s --token-gap-timeout 3s";
@@ -155,10 +142,7 @@ fn the_kernels_own_emulation_gives_the_same() {
         let ended = run(&mut line(within, &mock, place.path(), &flags));
         let log = mock.end();
         let after = check(emulation, place.path(), &ended, How::Finished, Some(&log));
-        assert_eq!(
-            after.summary.requests.successful as usize, REQUESTS,
-            "{emulation}"
-        );
+        assert_eq!(after.summary.requests.successful as usize, REQUESTS, "{emulation}");
         holds_the_way(emulation, &after, &log, delay);
     }
 }

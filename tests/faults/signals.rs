@@ -26,14 +26,7 @@ enum At {
 
 /// The phase, the engine's speed, the load, where it stands, how many signals come, and the
 /// failures that may follow.
-type Row = (
-    &'static str,
-    [&'static str; 4],
-    &'static str,
-    At,
-    usize,
-    &'static [Class],
-);
+type Row = (&'static str, [&'static str; 4], &'static str, At, usize, &'static [Class]);
 
 #[rustfmt::skip]
 const PHASES: [Row; 8] = [
@@ -49,51 +42,35 @@ const PHASES: [Row; 8] = [
 
 #[test]
 fn a_signal_in_any_phase_keeps_what_was_measured() {
-    let rows: Vec<_> = SIGNALS
-        .iter()
-        .flat_map(|signal| PHASES.iter().map(move |phase| (signal, phase)))
-        .collect();
-    at_once(
-        &rows,
-        4,
-        |(signal, (phase, speed, load, at, times, classes))| {
-            let about = format!("SIG{signal}, {phase}");
-            let (place, mock) = (TempDir::new().unwrap(), Mock::logging(speed));
-            let warmup = if load.contains("--warmup-requests") {
-                ""
-            } else {
-                "--warmup-requests 0"
-            };
-            let flags = format!("--random-output-len 5 {warmup} {load}");
-            let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));
-            process.until(&about, |_| match at {
-                At::InFlight(number) => mock.metric("vllm:num_requests_running") == *number as f64,
-                At::Measuring => has_records(&place.path().join(RUNS)),
+    let rows: Vec<_> =
+        SIGNALS.iter().flat_map(|signal| PHASES.iter().map(move |phase| (signal, phase))).collect();
+    at_once(&rows, 4, |(signal, (phase, speed, load, at, times, classes))| {
+        let about = format!("SIG{signal}, {phase}");
+        let (place, mock) = (TempDir::new().unwrap(), Mock::logging(speed));
+        let warmup = if load.contains("--warmup-requests") { "" } else { "--warmup-requests 0" };
+        let flags = format!("--random-output-len 5 {warmup} {load}");
+        let mut process = Process::start(&mut asking(place.path(), &mock.url, &flags));
+        process.until(&about, |_| match at {
+            At::InFlight(number) => mock.metric("vllm:num_requests_running") == *number as f64,
+            At::Measuring => has_records(&place.path().join(RUNS)),
+        });
+        process.signal(signal);
+        if *times > 1 {
+            process.until("the first is heard", |process| {
+                process.stderr().contains("interrupt again")
             });
             process.signal(signal);
-            if *times > 1 {
-                process.until("the first is heard", |process| {
-                    process.stderr().contains("interrupt again")
-                });
-                process.signal(signal);
-            }
-            let ended = process.end();
-            let log = mock.end();
-            let after = check(&about, place.path(), &ended, How::Interrupted, Some(&log));
-            for exchange in &after.exchanges {
-                let class = failure(exchange).map(|(class, _)| class);
-                assert!(
-                    class.is_none_or(|class| classes.contains(&class)),
-                    "{about}: {exchange:#?}"
-                );
-            }
-            let warmed = after
-                .exchanges
-                .iter()
-                .filter(|exchange| exchange.phase == Phase::Warmup);
-            assert_eq!(warmed.count() > 0, warmup.is_empty(), "{about}");
-        },
-    );
+        }
+        let ended = process.end();
+        let log = mock.end();
+        let after = check(&about, place.path(), &ended, How::Interrupted, Some(&log));
+        for exchange in &after.exchanges {
+            let class = failure(exchange).map(|(class, _)| class);
+            assert!(class.is_none_or(|class| classes.contains(&class)), "{about}: {exchange:#?}");
+        }
+        let warmed = after.exchanges.iter().filter(|exchange| exchange.phase == Phase::Warmup);
+        assert_eq!(warmed.count() > 0, warmup.is_empty(), "{about}");
+    });
 }
 
 /// A run of the random dataset.
@@ -120,17 +97,9 @@ fn a_signal_before_the_run_leaves_nothing() {
         let about = format!("SIG{signal} while a file is read");
         let place = TempDir::new().unwrap();
         let file = place.path().join(GIVEN);
-        assert!(
-            Command::new("mkfifo")
-                .arg(&file)
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
         let mut command = runner();
-        command.args(words(
-            "--backend vllm --model mock --dataset-name sharegpt --base-url",
-        ));
+        command.args(words("--backend vllm --model mock --dataset-name sharegpt --base-url"));
         command.arg(&listening.url).arg("--dataset-path").arg(&file);
         let mut process = Process::start(command.current_dir(place.path()));
         // Opening it for writing succeeds as soon as somebody reads it.
@@ -145,10 +114,7 @@ fn a_signal_before_the_run_leaves_nothing() {
         process.until_gone();
         drop(writer);
         let ended = process.end();
-        assert!(
-            matches!(ended.code, None | Some(130)),
-            "{about}: {ended:#?}"
-        );
+        assert!(matches!(ended.code, None | Some(130)), "{about}: {ended:#?}");
         no_panic(&about, &ended);
         assert!(!place.path().join(RUNS).exists(), "{about}");
     }

@@ -26,12 +26,7 @@ fn line(place: &Path, url: &str, flags: &str) -> Command {
 
 /// A sound answer, `ab`, at once.
 fn sound() -> Vec<Act> {
-    vec![say([
-        CHUNKED.as_bytes(),
-        &chunk(answer()),
-        LAST_CHUNK.as_bytes(),
-    ]
-    .concat())]
+    vec![say([CHUNKED.as_bytes(), &chunk(answer()), LAST_CHUNK.as_bytes()].concat())]
 }
 
 fn answer() -> String {
@@ -70,11 +65,7 @@ fn one_after_the_other(table: Vec<Row>, flags: &str) {
             unreachable!("there is one")
         };
         let got = failure(odd);
-        assert_eq!(
-            got.map(|got| got.0),
-            wanted.map(|wanted| wanted.0),
-            "{about}: {odd:#?}"
-        );
+        assert_eq!(got.map(|got| got.0), wanted.map(|wanted| wanted.0), "{about}: {odd:#?}");
         if let (Some((_, message)), Some((_, said))) = (got, wanted) {
             assert!(message.contains(said), "{about}: {message}");
         }
@@ -109,16 +100,9 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
             (
                 "too long, and the connection stays",
                 vec![say(headed(&length(right), text("a")))],
-                Some((
-                    Class::TokenGapTimeout,
-                    "no more of the answer arrived for 3s",
-                )),
+                Some((Class::TokenGapTimeout, "no more of the answer arrived for 3s")),
             ),
-            (
-                "one too short",
-                vec![say(headed(&length(right - 1), &all)), Act::Close],
-                None,
-            ),
+            ("one too short", vec![say(headed(&length(right - 1), &all)), Act::Close], None),
             (
                 "too short by the end marker",
                 vec![say(headed(&length(right - DONE.len()), &all)), Act::Close],
@@ -136,17 +120,10 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
             ),
             (
                 "a length that no number holds",
-                vec![
-                    say(headed("content-length: 99999999999999999999", &all)),
-                    Act::Close,
-                ],
+                vec![say(headed("content-length: 99999999999999999999", &all)), Act::Close],
                 send(""),
             ),
-            (
-                "no number",
-                vec![say(headed("content-length: all", &all)), Act::Close],
-                send(""),
-            ),
+            ("no number", vec![say(headed("content-length: all", &all)), Act::Close], send("")),
             (
                 "a chunk larger than stated",
                 vec![say(chunks(&format!("4\r\n{all}\r\n0\r\n\r\n"))), Act::Close],
@@ -154,10 +131,7 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
             ),
             (
                 "a chunk smaller than stated",
-                vec![
-                    say(chunks(&format!("fff\r\n{}\r\n0\r\n\r\n", text("a")))),
-                    Act::Close,
-                ],
+                vec![say(chunks(&format!("fff\r\n{}\r\n0\r\n\r\n", text("a")))), Act::Close],
                 cut_off("before the reply's last chunk"),
             ),
             (
@@ -167,26 +141,17 @@ fn wrong_lengths_are_failures_of_the_replies_that_state_them() {
             ),
             (
                 "a chunk of a negative size",
-                vec![
-                    say(chunks(&format!("-5\r\n{all}\r\n0\r\n\r\n"))),
-                    Act::Close,
-                ],
+                vec![say(chunks(&format!("-5\r\n{all}\r\n0\r\n\r\n"))), Act::Close],
                 cut_off("no valid size"),
             ),
             (
                 "a chunk size that no number holds",
-                vec![
-                    say(chunks(&format!("fffffffffffffffff\r\n{all}"))),
-                    Act::Close,
-                ],
+                vec![say(chunks(&format!("fffffffffffffffff\r\n{all}"))), Act::Close],
                 cut_off("no valid size"),
             ),
             (
                 "the largest size that a number holds",
-                vec![
-                    say(chunks(&format!("ffffffffffffffff\r\n{}", text("a")))),
-                    Act::Close,
-                ],
+                vec![say(chunks(&format!("ffffffffffffffff\r\n{}", text("a")))), Act::Close],
                 cut_off(""),
             ),
             (
@@ -211,10 +176,7 @@ fn lengths_that_http_forbids_are_refused() {
             ),
             (
                 "two lengths that differ",
-                vec![
-                    say(headed("content-length: 5\r\ncontent-length: 6", &all)),
-                    Act::Close,
-                ],
+                vec![say(headed("content-length: 5\r\ncontent-length: 6", &all)), Act::Close],
                 send(""),
             ),
         ],
@@ -235,28 +197,12 @@ fn a_reset_spoils_the_reply_that_it_hits_and_no_other() {
             ("later, before any byte", vec![wait(50), Act::Reset], send),
             ("in the head", until(&[&head[..20]]), send),
             ("after the head", until(&[head]), cut_off),
-            (
-                "in the first chunk's size",
-                until(&[head, &a[..1]]),
-                cut_off,
-            ),
+            ("in the first chunk's size", until(&[head, &a[..1]]), cut_off),
             ("in the first event", until(&[head, &a[..40]]), cut_off),
             ("after the first event", until(&[head, &a]), cut_off),
-            (
-                "after the answer, before its end marker",
-                until(&[head, &a, &b]),
-                cut_off,
-            ),
-            (
-                "after the end marker",
-                until(&[head, &chunk(answer())]),
-                None,
-            ),
-            (
-                "after the reply",
-                until(&[head, &chunk(answer()), LAST_CHUNK.as_bytes()]),
-                None,
-            ),
+            ("after the answer, before its end marker", until(&[head, &a, &b]), cut_off),
+            ("after the end marker", until(&[head, &chunk(answer())]), None),
+            ("after the reply", until(&[head, &chunk(answer()), LAST_CHUNK.as_bytes()]), None),
         ],
         "",
     );
@@ -291,30 +237,10 @@ fn floods() -> Vec<Flood> {
     let blank = chunk("\n".repeat(4000));
     let small = chunk(":\n").repeat(800);
     vec![
-        (
-            "comments",
-            chunked.clone(),
-            comments,
-            &[Class::FirstTokenTimeout],
-        ),
-        (
-            "blank lines",
-            chunked.clone(),
-            blank,
-            &[Class::FirstTokenTimeout],
-        ),
-        (
-            "tiny chunks",
-            chunked.clone(),
-            small,
-            &[Class::FirstTokenTimeout],
-        ),
-        (
-            "one line",
-            chunked.clone(),
-            chunk("x".repeat(8000)),
-            &[Class::Protocol],
-        ),
+        ("comments", chunked.clone(), comments, &[Class::FirstTokenTimeout]),
+        ("blank lines", chunked.clone(), blank, &[Class::FirstTokenTimeout]),
+        ("tiny chunks", chunked.clone(), small, &[Class::FirstTokenTimeout]),
+        ("one line", chunked.clone(), chunk("x".repeat(8000)), &[Class::Protocol]),
         (
             "an endless head",
             b"HTTP/1.1 200 OK\r\n".to_vec(),
@@ -352,18 +278,9 @@ fn floods_of_events() -> Vec<Flood> {
             "events without text",
             chunked.clone(),
             empty,
-            &[
-                Class::FirstTokenTimeout,
-                Class::RequestTimeout,
-                Class::Protocol,
-            ],
+            &[Class::FirstTokenTimeout, Class::RequestTimeout, Class::Protocol],
         ),
-        (
-            "an endless answer",
-            chunked.clone(),
-            events,
-            &[Class::Protocol, Class::RequestTimeout],
-        ),
+        ("an endless answer", chunked.clone(), events, &[Class::Protocol, Class::RequestTimeout]),
     ]
 }
 
@@ -413,11 +330,7 @@ fn flood((about, before, again, classes): &Flood) {
 /// An endless stream ends with the run, when its user has had enough.
 #[test]
 fn a_flood_ends_when_the_run_is_stopped() {
-    let rows: Vec<Flood> = floods()
-        .into_iter()
-        .take(3)
-        .chain(floods_of_events())
-        .collect();
+    let rows: Vec<Flood> = floods().into_iter().take(3).chain(floods_of_events()).collect();
     at_once(&rows, 2, |(about, before, again, classes)| {
         let (before, again) = (before.clone(), again.clone());
         let raw = Raw::engine(move |number| match number {
@@ -429,17 +342,12 @@ fn a_flood_ends_when_the_run_is_stopped() {
         let mut process = Process::start(&mut line(place.path(), &listening.url, flags));
         process.until("it is flooded", |_| raw.requests().len() == 3);
         process.signal("INT");
-        process.until("the first is heard", |process| {
-            process.stderr().contains("interrupt again")
-        });
+        process.until("the first is heard", |process| process.stderr().contains("interrupt again"));
         process.signal("INT");
         let ended = process.end();
         let after = check(about, place.path(), &ended, How::Interrupted, None);
         assert!(after.exchanges[0].is_ok(), "{about}");
         let got = failure(&after.exchanges[1]).unwrap().0;
-        assert!(
-            got == Class::Interrupted || classes.contains(&got),
-            "{about}: {got:?}"
-        );
+        assert!(got == Class::Interrupted || classes.contains(&got), "{about}: {got:?}");
     });
 }

@@ -29,23 +29,15 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     let ahead = fleet.path().join("ahead");
     std::fs::write(&ahead, 0_i64.to_ne_bytes()).unwrap();
     let mut other = fleet.command(1, "");
-    other
-        .env("LD_PRELOAD", set_clock())
-        .env("CLOCK_AHEAD", &ahead);
-    let mut processes = [
-        Process::start(&mut fleet.command(0, "")),
-        Process::start(&mut other),
-    ];
+    other.env("LD_PRELOAD", set_clock()).env("CLOCK_AHEAD", &ahead);
+    let mut processes = [Process::start(&mut fleet.command(0, "")), Process::start(&mut other)];
     processes[1].until("it measures", |_| records_of(&fleet, 1) > 1_000);
     // In its place: the process has the file mapped.
     let mut file = std::fs::File::options().write(true).open(&ahead).unwrap();
     file.rewind().unwrap();
     file.write_all(&5_000_000_i64.to_ne_bytes()).unwrap();
     let [coordinator, _] = processes.map(|process| process.end().with_code(0));
-    assert!(
-        coordinator.stderr.contains("the clock of rank 1"),
-        "{coordinator:#?}"
-    );
+    assert!(coordinator.stderr.contains("the clock of rank 1"), "{coordinator:#?}");
 
     let run = fleet.run();
     let facts = run.facts().unwrap();
@@ -55,16 +47,10 @@ fn a_clock_that_is_set_during_a_run_is_found() {
     let bound_ms = agents[1].clock_bound_us.unwrap() / 1e3;
     // It says how far it moved at least.
     let least = 5.0 - 2.0 * bound_ms - 0.5;
-    assert!(
-        (least..=5.0).contains(&moved.by_ms),
-        "{moved:?}, known to {bound_ms} ms"
-    );
+    assert!((least..=5.0).contains(&moved.by_ms), "{moved:?}, known to {bound_ms} ms");
     assert!(moved.from_s > 0.0 && moved.from_s < 7.0, "{moved:?}");
     let summary = run.summarize(&facts).unwrap();
-    let found = summary
-        .findings
-        .iter()
-        .find(|finding| finding.id == Id::AgentClock);
+    let found = summary.findings.iter().find(|finding| finding.id == Id::AgentClock);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
     // What is measured on one machine stays right.
     assert_eq!(summary.requests.successful, 200);
@@ -89,20 +75,13 @@ fn until_received(exchanges: &[Exchange], received: &[f64], rank: u64) -> f64 {
 #[test]
 fn a_clock_is_wrong_by_no_more_than_its_bound() {
     let fleet = Fleet::against(2, Mock::logging(&ENGINE));
-    let longer = Network {
-        delay: Duration::from_millis(5),
-        one_way: true,
-        ..Network::PLAIN
-    };
+    let longer = Network { delay: Duration::from_millis(5), one_way: true, ..Network::PLAIN };
     let proxy = Proxy::before(&format!("http://127.0.0.1:{}", fleet.port), longer);
     let far = proxy.url.trim_start_matches("http://").to_owned();
     let flags = "--clock-error 20ms";
     let mut other = fleet.command(1, flags);
     other.env("RUNNER_FLEET_COORDINATOR", &far);
-    let processes = [
-        Process::start(&mut fleet.command(0, flags)),
-        Process::start(&mut other),
-    ];
+    let processes = [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)];
     for process in processes {
         process.end().with_code(0);
     }
@@ -111,17 +90,9 @@ fn a_clock_is_wrong_by_no_more_than_its_bound() {
     let agents = facts.fleet.as_ref().unwrap().agents.clone();
     let bound_ms = agents[1].clock_bound_us.unwrap() / 1e3;
     assert!((2.5..20.0).contains(&bound_ms), "{bound_ms}");
-    assert!(
-        agents.iter().all(|agent| agent.clock_moved.is_none()),
-        "{agents:?}"
-    );
+    assert!(agents.iter().all(|agent| agent.clock_moved.is_none()), "{agents:?}");
     let summary = run.summarize(&facts).unwrap();
-    assert!(
-        !summary
-            .findings
-            .iter()
-            .any(|finding| finding.id == Id::AgentClock)
-    );
+    assert!(!summary.findings.iter().any(|finding| finding.id == Id::AgentClock));
 
     let exchanges = measured(&run);
     let mut log = fleet.mock.end();
@@ -132,9 +103,6 @@ fn a_clock_is_wrong_by_no_more_than_its_bound() {
         .collect();
     let [own, others] = [0, 1].map(|rank| until_received(&exchanges, &received, rank));
     let wrong_ms = (others - own).abs();
-    assert!(
-        wrong_ms <= bound_ms,
-        "wrong by {wrong_ms} ms, and known to {bound_ms} ms"
-    );
+    assert!(wrong_ms <= bound_ms, "wrong by {wrong_ms} ms, and known to {bound_ms} ms");
     assert!((1.0..4.0).contains(&wrong_ms), "wrong by {wrong_ms} ms");
 }

@@ -18,11 +18,7 @@ fn hosts_are_started_and_secrets_are_in_no_command_line() {
     std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
     let notes = fleet.path().join("notes");
     let mut command = fleet.command(0, "--hosts one,two");
-    for own in [
-        "RUNNER_FLEET_RANK",
-        "RUNNER_FLEET_SIZE",
-        "RUNNER_FLEET_TOKEN",
-    ] {
+    for own in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_TOKEN"] {
         command.env_remove(own);
     }
     command
@@ -51,11 +47,7 @@ fn manifests_name_secrets_and_all_mistakes() {
     let flags = "--for kubernetes --size 4 --image registry/runner:1 --scenario chat.toml \
          --secret OPENAI_API_KEY=engine/key -- --base-url http://engine:8000";
     let pods = made(flags).with_code(0).stdout;
-    for part in [
-        "completionMode: Indexed",
-        "secretKeyRef",
-        "http://engine:8000",
-    ] {
+    for part in ["completionMode: Indexed", "secretKeyRef", "http://engine:8000"] {
         assert!(pods.contains(part), "{part}\n{pods}");
     }
     let batch = made("--for slurm --size 4 --scenario chat.toml").with_code(0);
@@ -63,8 +55,5 @@ fn manifests_name_secrets_and_all_mistakes() {
     let wrong =
         made("--for kubernetes --size 4 --image x --scenario chat.toml --name Big --memory lots");
     let wrong = wrong.with_code(2).stderr;
-    assert!(
-        wrong.contains("`Big`") && wrong.contains("`lots`"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("`Big`") && wrong.contains("`lots`"), "{wrong}");
 }

@@ -33,10 +33,7 @@ fn ip(words: &str) -> Result<(), String> {
     if done.status.success() {
         Ok(())
     } else {
-        Err(format!(
-            "ip {words}: {}",
-            String::from_utf8_lossy(&done.stderr)
-        ))
+        Err(format!("ip {words}: {}", String::from_utf8_lossy(&done.stderr)))
     }
 }
 
@@ -48,10 +45,8 @@ impl Machines {
             return None;
         }
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let mut machines = Machines {
-            prefix: format!("rf{}x{number}", std::process::id()),
-            made: Vec::new(),
-        };
+        let mut machines =
+            Machines { prefix: format!("rf{}x{number}", std::process::id()), made: Vec::new() };
         if machines.add("hub").is_err() {
             lacking::leave_out(&lacking::NETWORKS);
             return None;
@@ -157,11 +152,7 @@ fn four_machines_are_one_run() {
     assert_eq!(asked(&together), asked(&single));
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let agents = run.facts().unwrap().fleet.unwrap().agents;
-    assert!(
-        agents
-            .iter()
-            .all(|agent| agent.records == 50 && agent.lost.is_none())
-    );
+    assert!(agents.iter().all(|agent| agent.records == 50 && agent.lost.is_none()));
 }
 
 /// Rank 0 cannot be reached for two seconds: records wait on the agents' disks, and all of them
@@ -194,16 +185,8 @@ fn a_link_that_comes_back_loses_nothing() {
     assert!(together.iter().all(|exchange| exchange.is_ok()));
     let facts = run.facts().unwrap();
     let summary = run.summarize(&facts).unwrap();
-    assert_eq!(
-        (summary.requests.successful, &summary.run.damage),
-        (200, &None)
-    );
-    assert!(
-        !summary
-            .findings
-            .iter()
-            .any(|finding| finding.id == Id::AgentLost)
-    );
+    assert_eq!((summary.requests.successful, &summary.run.damage), (200, &None));
+    assert!(!summary.findings.iter().any(|finding| finding.id == Id::AgentLost));
 }
 
 /// An agent that cannot reach rank 0 any more stops sending, ends with the code of a target that is
@@ -228,25 +211,15 @@ fn a_link_that_stays_down_ends_both_sides() {
     assert!(!kept.is_empty() && kept.len() < 100, "{}", kept.len());
 
     let coordinator = processes.pop().unwrap().end().with_code(0);
-    assert!(
-        coordinator.stderr.contains("lost rank 1"),
-        "{coordinator:#?}"
-    );
+    assert!(coordinator.stderr.contains("lost rank 1"), "{coordinator:#?}");
     let run = fleet.run();
     let facts = run.facts().unwrap();
     let exchanges = measured(&run);
     let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1);
     let of_lost = of_lost.count();
-    assert!(
-        of_lost > 0 && of_lost <= kept.len(),
-        "{of_lost} of {}",
-        kept.len()
-    );
+    assert!(of_lost > 0 && of_lost <= kept.len(), "{of_lost} of {}", kept.len());
     assert_eq!(exchanges.len() - of_lost, 100);
-    let lost = facts.fleet.as_ref().unwrap().agents[1]
-        .lost
-        .clone()
-        .unwrap();
+    let lost = facts.fleet.as_ref().unwrap().agents[1].lost.clone().unwrap();
     assert_eq!(lost.unknown, Some(100 - of_lost as u64));
     assert_eq!(run.summarize(&facts).unwrap().verdict, Verdict::Invalid);
 }

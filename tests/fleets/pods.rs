@@ -101,9 +101,7 @@ fn run_pods(flags: &str) {
         .args(words(
             "fleet manifest --for kubernetes --size 3 --name chat-load --image registry/runner:1",
         ))
-        .args(words(
-            "--secret OPENAI_API_KEY=engine/key --config-map scenarios/together.toml",
-        ))
+        .args(words("--secret OPENAI_API_KEY=engine/key --config-map scenarios/together.toml"))
         .args(["--port", &fleet.port.to_string()])
         .args(words(flags))
         .arg("--")
@@ -117,31 +115,19 @@ fn run_pods(flags: &str) {
     // The ConfigMap is mounted where the container says.
     let mount = &container["volumeMounts"][1]["mountPath"];
     let etc = fleet.path().join("etc");
-    let folder = etc.join(
-        Path::new(mount.as_str().unwrap())
-            .strip_prefix("/etc")
-            .unwrap(),
-    );
+    let folder = etc.join(Path::new(mount.as_str().unwrap()).strip_prefix("/etc").unwrap());
     std::fs::create_dir_all(&folder).unwrap();
     let items = &job["template"]["spec"]["volumes"][1]["configMap"]["items"][0];
-    std::fs::copy(
-        fleet.path().join("together.toml"),
-        folder.join(items["path"].as_str().unwrap()),
-    )
-    .unwrap();
+    std::fs::copy(fleet.path().join("together.toml"), folder.join(items["path"].as_str().unwrap()))
+        .unwrap();
     // The service's name for the first pod is this machine, as in the cluster it is that pod's.
     let variables = container["env"].as_array().unwrap();
-    let coordinator = variables
-        .iter()
-        .find(|variable| variable["name"] == "RUNNER_FLEET_COORDINATOR");
+    let coordinator =
+        variables.iter().find(|variable| variable["name"] == "RUNNER_FLEET_COORDINATOR");
     let coordinator = coordinator.unwrap()["value"].as_str().unwrap();
     let (host, port) = coordinator.rsplit_once(':').unwrap();
     assert_eq!(port, fleet.port.to_string());
-    std::fs::write(
-        etc.join("hosts"),
-        format!("127.0.0.1 localhost\n127.0.0.1 {host}\n"),
-    )
-    .unwrap();
+    std::fs::write(etc.join("hosts"), format!("127.0.0.1 localhost\n127.0.0.1 {host}\n")).unwrap();
     std::fs::write(etc.join("nsswitch.conf"), "hosts: files\n").unwrap();
 
     let secrets = [

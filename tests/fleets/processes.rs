@@ -29,10 +29,7 @@ fn four_send_what_one_would_have_sent() {
 
     let facts = run.facts().unwrap();
     let agents = facts.fleet.as_ref().unwrap().agents.clone();
-    assert_eq!(
-        agents.iter().map(|agent| agent.records).collect::<Vec<_>>(),
-        [50; 4]
-    );
+    assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [50; 4]);
     for agent in &agents {
         assert!(agent.clock_bound_us.is_some_and(|bound| bound < 1000.0));
         assert!(agent.client.is_some() && agent.lost.is_none());
@@ -56,11 +53,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
     for (size, load, records) in [
         (4, "--concurrency 7", &[57_u64, 57, 57, 29][..]),
         (2, "--concurrency 1 --num-prompts 20", &[20, 0]),
-        (
-            4,
-            "--request-rate inf --max-concurrency 3 --num-prompts 60",
-            &[20, 20, 20, 0],
-        ),
+        (4, "--request-rate inf --max-concurrency 3 --num-prompts 60", &[20, 20, 20, 0]),
         (3, "--concurrency 2 --duration 2s", &[]),
     ] {
         let fleet = Fleet::against(size, Mock::logging(&ENGINE));
@@ -74,10 +67,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
         let counted: Vec<u64> = agents.iter().map(|agent| agent.records).collect();
         let together = measured(&run);
         match records {
-            [] => assert!(
-                counted[0] > 0 && counted[1] > 0 && counted[2] == 0,
-                "{counted:?}"
-            ),
+            [] => assert!(counted[0] > 0 && counted[1] > 0 && counted[2] == 0, "{counted:?}"),
             records => assert_eq!(counted, records, "{load}"),
         }
         assert!(together.iter().all(|exchange| exchange.is_ok()), "{load}");
@@ -85,10 +75,7 @@ fn users_that_do_not_divide_are_shared_out_with_their_requests() {
         // The engine saw all of them, and one warm-up request.
         let seen = fleet.mock.end().len();
         let asked = |more| together.len() + more;
-        assert!(
-            (asked(1)..=asked(1 + size as usize)).contains(&seen),
-            "{load}: {seen}"
-        );
+        assert!((asked(1)..=asked(1 + size as usize)).contains(&seen), "{load}: {seen}");
     }
 }
 
@@ -132,10 +119,7 @@ fn files_come_from_rank_0() {
     let run = fleet.run();
     assert_eq!(measured(&run).len(), 4);
     let agents = run.facts().unwrap().fleet.unwrap().agents;
-    assert_eq!(
-        agents.iter().map(|agent| agent.records).collect::<Vec<_>>(),
-        [2, 2]
-    );
+    assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [2, 2]);
 }
 
 #[test]
@@ -160,10 +144,7 @@ fn who_does_not_fit_is_refused_by_name() {
     assert!(coordinator.stderr.contains("rank 1"), "{coordinator:#?}");
     let differs = "load.amount.requests is 300, on rank 0 200";
     assert!(coordinator.stderr.contains(differs), "{coordinator:#?}");
-    assert!(
-        coordinator.stderr.contains("tokens differ"),
-        "{coordinator:#?}"
-    );
+    assert!(coordinator.stderr.contains("tokens differ"), "{coordinator:#?}");
     assert_eq!(other.code, Some(5), "{other:#?}");
     assert!(stranger.stderr.contains("token"), "{stranger:#?}");
     assert_eq!(stranger.code, Some(5), "{stranger:#?}");
@@ -186,22 +167,13 @@ fn an_agent_that_is_killed_is_lost() {
     processes[1].signal("KILL");
     let mut ended = all(processes);
     let coordinator = ended.remove(0).with_code(0);
-    assert!(
-        coordinator.stderr.contains("lost rank 1"),
-        "{coordinator:#?}"
-    );
+    assert!(coordinator.stderr.contains("lost rank 1"), "{coordinator:#?}");
     let run = fleet.run();
     let facts = run.facts().unwrap();
-    let lost = facts.fleet.as_ref().unwrap().agents[1]
-        .lost
-        .clone()
-        .unwrap();
+    let lost = facts.fleet.as_ref().unwrap().agents[1].lost.clone().unwrap();
     assert!(lost.from_s > 0.0, "{lost:?}");
     let exchanges = measured(&run);
-    let of_lost = exchanges
-        .iter()
-        .filter(|exchange| exchange.index % 2 == 1)
-        .count() as u64;
+    let of_lost = exchanges.iter().filter(|exchange| exchange.index % 2 == 1).count() as u64;
     assert!(of_lost > 0);
     assert_eq!(lost.unknown, Some(100 - of_lost));
     let summary = run.summarize(&facts).unwrap();
@@ -210,25 +182,15 @@ fn an_agent_that_is_killed_is_lost() {
     assert_eq!(summary.requests.failures.get(&Class::NotSent), None);
     let unknown = &summary.requests.failures[&Class::LostWithAgent];
     assert_eq!(unknown.count, 100 - of_lost);
-    assert!(
-        summary
-            .findings
-            .iter()
-            .all(|finding| finding.id != Id::NotSent)
-    );
-    let found = summary
-        .findings
-        .iter()
-        .find(|finding| finding.id == Id::AgentLost);
+    assert!(summary.findings.iter().all(|finding| finding.id != Id::NotSent));
+    let found = summary.findings.iter().find(|finding| finding.id == Id::AgentLost);
     assert!(found.unwrap().seen.contains("agent 1"), "{found:?}");
     // Those of the other one are all there.
     assert_eq!(exchanges.len() as u64 - of_lost, 100);
 
     // What lies on its own disk comes in afterwards, by the same clock, and once.
     let own = fleet.path().join("rank1/runs/.fleet");
-    let own = std::fs::read_dir(own)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let own = std::fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
     let own = own.filter(|path| path.file_name().unwrap() != "files");
     let own = own.collect::<Vec<_>>().remove(0);
     let merge = |folder: &std::path::Path, code| {
@@ -253,10 +215,7 @@ fn an_agent_that_is_killed_is_lost() {
         assert!(merged.contains(exchange), "{exchange:?}");
     }
     let summary = run.summarize(&facts).unwrap();
-    assert_eq!(
-        (summary.verdict, summary.run.damage),
-        (Verdict::Invalid, None)
-    );
+    assert_eq!((summary.verdict, summary.run.damage), (Verdict::Invalid, None));
     let again = merge(&own, 3);
     assert!(again.stderr.contains("already"), "{again:#?}");
 }
@@ -268,10 +227,9 @@ fn a_full_disk_is_told_on_both_sides() {
     if !may_mount() {
         return;
     }
-    for (full, size, other) in [
-        (1, "100k", "agent 1 on "),
-        (0, "140k", "rank 0 takes no more records"),
-    ] {
+    for (full, size, other) in
+        [(1, "100k", "agent 1 on "), (0, "140k", "rank 0 takes no more records")]
+    {
         let fleet = Fleet::new(2);
         let flags = "--num-prompts 1500 --request-rate 300 --random-output-len 40";
         let mount = format!("mkdir runs && mount -t tmpfs -o size={size} none runs && exec \"$@\"");
@@ -346,19 +304,14 @@ fn each_agent_measures_what_the_engine_did() {
         // Where the machine is busy with something else, a few replies wait for a core.
         let usual = &beside[..45];
         let mean = usual.iter().sum::<f64>() / usual.len() as f64;
-        assert!(
-            mean > 0.0 && mean < 1.0,
-            "rank {rank}: {mean} ms, {beside:?}"
-        );
+        assert!(mean > 0.0 && mean < 1.0, "rank {rank}: {mean} ms, {beside:?}");
     }
 }
 
 #[test]
 fn half_a_place_is_no_place() {
     let mut command = runner();
-    command
-        .args(["fleet", "chat.toml"])
-        .env("RUNNER_FLEET_RANK", "1");
+    command.args(["fleet", "chat.toml"]).env("RUNNER_FLEET_RANK", "1");
     let ended = run_patiently(&mut command).with_code(2);
     assert!(ended.stderr.contains("RUNNER_FLEET_SIZE"), "{ended:#?}");
     let mut command = runner();

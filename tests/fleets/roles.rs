@@ -16,17 +16,13 @@ const PRIVATE: &str = "name = \"private\"\n[target]\napi-key-env = \"PRIVATE_THI
 
 fn agents_token(token: &str) -> String {
     let mut command = runner();
-    command
-        .args(["fleet", "token"])
-        .env("RUNNER_FLEET_TOKEN", token);
+    command.args(["fleet", "token"]).env("RUNNER_FLEET_TOKEN", token);
     let printed = run(&mut command).with_code(0).stdout;
     printed.trim().to_owned()
 }
 
 fn both(commands: [Command; 2]) -> [Ended; 2] {
-    commands
-        .map(|mut command| Process::start(&mut command))
-        .map(Process::end)
+    commands.map(|mut command| Process::start(&mut command)).map(Process::end)
 }
 
 /// Load machines that have the agents' token make the run, and none of them can be rank 0.
@@ -84,10 +80,7 @@ fn a_variable_that_rank_0_alone_names_stays_here() {
 fn keys_go_to_targets_that_the_machine_itself_names() {
     let fleet = Fleet::new(2);
     let url = format!("http://127.0.0.1:{}", fleet.mock.port());
-    let text = PRIVATE.replace(
-        "api-key-env = \"PRIVATE_THING\"",
-        &format!("base-url = \"{url}\""),
-    );
+    let text = PRIVATE.replace("api-key-env = \"PRIVATE_THING\"", &format!("base-url = \"{url}\""));
     std::fs::write(fleet.path().join("together.toml"), &text).unwrap();
     let command = |rank: u32, scenario: &str| {
         let named = fleet.command(rank, "");
@@ -95,24 +88,12 @@ fn keys_go_to_targets_that_the_machine_itself_names() {
         command
             .args(["fleet", scenario, "--backend", "vllm", "--no-progress"])
             .current_dir(named.get_current_dir().unwrap())
-            .envs(
-                named
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            );
+            .envs(named.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     };
     for (name, value, what) in [
-        (
-            "OPENAI_API_KEY",
-            "its-own-key",
-            "the API key from its variable OPENAI_API_KEY",
-        ),
-        (
-            "RUNNER_HEADER",
-            "x-gateway: its-own-pass",
-            "its header x-gateway",
-        ),
+        ("OPENAI_API_KEY", "its-own-key", "the API key from its variable OPENAI_API_KEY"),
+        ("RUNNER_HEADER", "x-gateway: its-own-pass", "its header x-gateway"),
     ] {
         let mut other = command(1, "not-here.toml");
         other.env(name, value);
@@ -164,11 +145,7 @@ fn secrets_are_as_safe_on_the_way_as_the_machine_itself_says() {
     let scene = |flags: &[&str]| {
         both([0, 1].map(|rank| {
             let scenario = ["../together.toml", "not-here.toml"][rank as usize];
-            let words = [
-                &[scenario, "--backend", "vllm", "--base-url", &url][..],
-                flags,
-            ]
-            .concat();
+            let words = [&[scenario, "--backend", "vllm", "--base-url", &url][..], flags].concat();
             let mut command = bare(&fleet, rank, &words);
             command.env("RUNNER_HEADER", "x-gateway: its-own-pass");
             command
@@ -178,10 +155,7 @@ fn secrets_are_as_safe_on_the_way_as_the_machine_itself_says() {
     let words = "its header x-gateway to https://127.0.0.1";
     assert_eq!(other.code, Some(2), "{other:#?}");
     assert!(other.stderr.contains(words), "{other:#?}");
-    assert!(
-        other.stderr.contains("without a look at its certificate"),
-        "{other:#?}"
-    );
+    assert!(other.stderr.contains("without a look at its certificate"), "{other:#?}");
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
     for ended in scene(&["--insecure"]) {
         ended.with_code(0);
@@ -212,10 +186,7 @@ fn a_backend_of_rank_0_chooses_no_variable() {
     assert_eq!(other.code, Some(2), "{other:#?}");
     assert!(other.stderr.contains(words), "{other:#?}");
     assert_eq!(coordinator.code, Some(5), "{coordinator:#?}");
-    for allowed in [
-        &["--api-key-env", "ANTHROPIC_API_KEY"][..],
-        &["--backend", "anthropic"],
-    ] {
+    for allowed in [&["--api-key-env", "ANTHROPIC_API_KEY"][..], &["--backend", "anthropic"]] {
         // The mock has no such route, so no request is answered; the run was made.
         let [_, other] = scene(allowed);
         let said = "the API key from ANTHROPIC_API_KEY goes to";
@@ -245,10 +216,7 @@ fn files_of_rank_0_stay_private() {
     assert!(other.stderr.contains(words), "{other:#?}");
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     let scratch = fleet.path().join("rank1/runs/.fleet");
-    assert_eq!(
-        (mode(&scratch), mode(&scratch.join("files"))),
-        (0o700, 0o700)
-    );
+    assert_eq!((mode(&scratch), mode(&scratch.join("files"))), (0o700, 0o700));
     let kept = std::fs::read_dir(scratch.join("files")).unwrap();
     let kept: Vec<_> = kept.map(|entry| entry.unwrap().path()).collect();
     assert!(!kept.is_empty());

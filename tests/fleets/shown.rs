@@ -33,18 +33,13 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
 /// The number of processes that have this standing.
 fn standing(page: &Page, standing: &str) -> f64 {
     let labels = [("standing", standing)];
-    page.of("runner_fleet_agents", &labels)
-        .map(|sample| sample.value)
-        .sum()
+    page.of("runner_fleet_agents", &labels).map(|sample| sample.value).sum()
 }
 
 /// Requests that ended, of the whole and of each process.
 fn ended(page: &Page, outcome: &str) -> (f64, Vec<f64>) {
     let labels = [("outcome", outcome)];
-    let sum = page
-        .of("runner_requests_total", &labels)
-        .map(|sample| sample.value)
-        .sum();
+    let sum = page.of("runner_requests_total", &labels).map(|sample| sample.value).sum();
     let each = page.of("runner_agent_requests_total", &labels);
     (sum, each.map(|sample| sample.value).collect())
 }
@@ -65,10 +60,7 @@ fn the_page_is_of_the_whole_fleet() {
     // Rank 0 keeps a folder of its own part until the end; the page names the folder of all.
     let together = fleet.path().join("rank0/runs").join(page.label("run"));
     assert!(together.join("agents").is_dir(), "{together:?}");
-    assert_eq!(
-        (standing(&page, "reporting"), standing(&page, "lost")),
-        (3.0, 0.0)
-    );
+    assert_eq!((standing(&page, "reporting"), standing(&page, "lost")), (3.0, 0.0));
     let (answered, each) = ended(&page, "ok");
     assert_eq!((each.len(), each.iter().sum::<f64>()), (3, answered));
     // Cells and buckets are of all processes too.
@@ -83,24 +75,16 @@ fn the_page_is_of_the_whole_fleet() {
         assert_eq!(page.of("runner_client_cpu_ratio", &pacer).count(), 1);
     }
     let due = page.value("runner_requests_due_total", &[]);
-    assert!(
-        due >= answered && due <= 200.0,
-        "{due} due, {answered} answered"
-    );
+    assert!(due >= answered && due <= 200.0, "{due} due, {answered} answered");
 
     killed.signal("KILL");
     killed.until_gone();
-    let lost = page_until(&mut processes[0], &address, |page| {
-        standing(page, "lost") == 1.0
-    });
+    let lost = page_until(&mut processes[0], &address, |page| standing(page, "lost") == 1.0);
     let gone = [("agent", "2")];
     assert_eq!(lost.value("runner_agent_up", &gone), 0.0);
     assert_eq!(lost.of("runner_agent_requests_in_flight", &gone).count(), 0);
     let (later, each_later) = ended(&lost, "ok");
-    assert!(
-        each_later[2] >= each[2] && later > answered,
-        "{each_later:?}"
-    );
+    assert!(each_later[2] >= each[2] && later > answered, "{each_later:?}");
     assert_eq!(each_later.iter().sum::<f64>(), later);
     let before = each_later[0] + each_later[1];
     page_until(&mut processes[0], &address, |page| {
@@ -111,10 +95,7 @@ fn the_page_is_of_the_whole_fleet() {
         process.end().with_code(0);
     }
     assert_eq!(
-        measured(&fleet.run())
-            .iter()
-            .filter(|exchange| exchange.index % 3 != 2)
-            .count(),
+        measured(&fleet.run()).iter().filter(|exchange| exchange.index % 3 != 2).count(),
         134
     );
 }
@@ -128,27 +109,17 @@ fn the_dashboard_is_of_the_whole_fleet() {
     let Some(mut command) = on_a_terminal(folder, &line.join(" "), "TERM=xterm") else {
         return;
     };
-    let set = ours
-        .get_envs()
-        .filter_map(|(name, value)| Some((name, value?)));
+    let set = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.envs(set);
     // The others have the same words, and no terminal.
     let other = Process::start(&mut fleet.command(1, "--dashboard"));
     let coordinator = Process::start(&mut command).end().with_code(0);
     other.end().with_code(0);
     let (shown, _, after) = screens(&coordinator.stdout);
-    for part in [
-        "2 of 2 agents report",
-        "the busiest client",
-        "/200 done",
-        "rank machine",
-    ] {
+    for part in ["2 of 2 agents report", "the busiest client", "/200 done", "rank machine"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert!(
-        after.contains("Successful requests:                     200"),
-        "{after:?}"
-    );
+    assert!(after.contains("Successful requests:                     200"), "{after:?}");
 }
 
 /// The command of a rank without what keeps it silent.
@@ -158,9 +129,7 @@ fn loud(fleet: &Fleet, rank: u32, flags: &str) -> Command {
     command
         .args(ours.get_args().filter(|word| *word != "--no-progress"))
         .current_dir(ours.get_current_dir().unwrap());
-    let set = ours
-        .get_envs()
-        .filter_map(|(name, value)| Some((name, value?)));
+    let set = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.envs(set);
     command
 }
@@ -201,10 +170,7 @@ fn rank_0_reads_the_devices_for_all() {
     assert_eq!(devices.max_power_w, Some(250.0));
     // The samples are by the clock of the records: the counter grew while the requests were
     // answered.
-    assert!(
-        devices.energy_j.is_some_and(|energy| energy > 0.0),
-        "{devices:?}"
-    );
+    assert!(devices.energy_j.is_some_and(|energy| energy > 0.0), "{devices:?}");
 }
 
 /// NVML is asked on the machine of rank 0 alone: where others have none, they need none.
@@ -229,10 +195,7 @@ fn nvml_is_that_of_rank_0() {
     let mut coordinator = fleet.command(0, flags);
     coordinator.env(VARIABLE, "/nonexistent/libnvidia-ml.so.1");
     let refused = Process::start(&mut coordinator).end().with_code(3);
-    assert!(
-        refused.stderr.contains("--device-metrics none"),
-        "{refused:#?}"
-    );
+    assert!(refused.stderr.contains("--device-metrics none"), "{refused:#?}");
 }
 
 /// Notes of `runner run` on flags that other tools have are printed once, by rank 0.

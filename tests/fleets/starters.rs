@@ -31,11 +31,7 @@ fn under_slurm(command: &mut Command) -> Ended {
 fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
     let ours = fleet.command(0, "");
     let mut command = behind(starter, &ours);
-    for said in [
-        "RUNNER_FLEET_RANK",
-        "RUNNER_FLEET_SIZE",
-        "RUNNER_FLEET_COORDINATOR",
-    ] {
+    for said in ["RUNNER_FLEET_RANK", "RUNNER_FLEET_SIZE", "RUNNER_FLEET_COORDINATOR"] {
         command.env_remove(said);
     }
     if let Some(coordinator) = coordinator {
@@ -58,13 +54,7 @@ fn open_mpi_starts_a_fleet() {
         return;
     }
     let fleet = Fleet::new(4);
-    let mpirun = [
-        "mpirun",
-        "--allow-run-as-root",
-        "--oversubscribe",
-        "-n",
-        "4",
-    ];
+    let mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"];
     let coordinator = format!("127.0.0.1:{}", fleet.port);
     started_by(&fleet, &mpirun, Some(&coordinator));
 }
@@ -91,12 +81,8 @@ fn slurm_runs_the_batch_script() {
     let port = fleet.mock.port().to_owned();
     let mut manifest = runner();
     manifest
-        .args(words(
-            "fleet manifest --for slurm --size 4 --scenario together.toml",
-        ))
-        .args(words(
-            "--cpus-per-task 1 --results runs -- --backend vllm --no-progress",
-        ))
+        .args(words("fleet manifest --for slurm --size 4 --scenario together.toml"))
+        .args(words("--cpus-per-task 1 --results runs -- --backend vllm --no-progress"))
         .args(["--host", "127.0.0.1", "--port", &port]);
     let script = run_patiently(&mut manifest).with_code(0).stdout;
     std::fs::write(fleet.path().join("batch.sh"), script).unwrap();
@@ -113,14 +99,8 @@ fn slurm_runs_the_batch_script() {
     }
     sbatch
         .current_dir(fleet.path())
-        .env(
-            "PATH",
-            format!("{}:{path}", program.parent().unwrap().display()),
-        )
-        .env(
-            "RUNNER_FLEET_COORDINATOR",
-            format!("127.0.0.1:{}", fleet.port),
-        );
+        .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
+        .env("RUNNER_FLEET_COORDINATOR", format!("127.0.0.1:{}", fleet.port));
     under_slurm(&mut sbatch);
     assert_eq!(measured(&only_run(&fleet.path().join("runs"))).len(), 200);
 }
@@ -134,19 +114,9 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
     }
     let fleet = Fleet::new(2);
     let ours = fleet.command(1, "");
-    let apart = [
-        "unshare",
-        "--time",
-        "--fork",
-        "--kill-child",
-        "--monotonic",
-        "1000",
-    ];
+    let apart = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", "1000"];
     let mut other = behind(&apart, &ours);
-    let processes = [
-        Process::start(&mut fleet.command(0, "")),
-        Process::start(&mut other),
-    ];
+    let processes = [Process::start(&mut fleet.command(0, "")), Process::start(&mut other)];
     for process in processes {
         process.end().with_code(0);
     }
@@ -161,19 +131,13 @@ fn a_clock_that_shows_other_numbers_changes_nothing() {
 #[test]
 fn a_clock_that_cannot_be_known_is_refused_by_name() {
     let fleet = Fleet::new(2);
-    let slow = Network {
-        delay: Duration::from_millis(5),
-        ..Network::PLAIN
-    };
+    let slow = Network { delay: Duration::from_millis(5), ..Network::PLAIN };
     let proxy = Proxy::before(&format!("http://127.0.0.1:{}", fleet.port), slow);
     let far = proxy.url.trim_start_matches("http://").to_owned();
     let both = |flags: &str| {
         let mut other = fleet.command(1, flags);
         other.env("RUNNER_FLEET_COORDINATOR", &far);
-        let processes = [
-            Process::start(&mut fleet.command(0, flags)),
-            Process::start(&mut other),
-        ];
+        let processes = [Process::start(&mut fleet.command(0, flags)), Process::start(&mut other)];
         processes.map(Process::end)
     };
     let [coordinator, other] = both("");

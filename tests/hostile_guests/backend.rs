@@ -28,9 +28,7 @@ pub(super) fn head() -> Head {
 pub(super) fn is_well(dialect: &mut Dialect) {
     let call = dialect.encode(&sample("fine"), &settings(), None).unwrap();
     assert_eq!(call.as_request().path, "/v1/completions");
-    let events = dialect
-        .decode(&mut Fold::default(), &mut frames(&["ab", "c"]))
-        .unwrap();
+    let events = dialect.decode(&mut Fold::default(), &mut frames(&["ab", "c"])).unwrap();
     let texts: Vec<(usize, &str)> = events
         .iter()
         .filter_map(|(frame, meaning)| match meaning {
@@ -71,12 +69,7 @@ fn what_it_does_to_itself_in_explain_is_told_instead_of_the_explanation() {
     for (deed, cause) in DEEDS {
         let config = touchy("explain", "misbehave", deed);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
-        trapped(
-            &fails(dialect.explain(500, b"!")),
-            BACKEND,
-            "explain",
-            cause,
-        );
+        trapped(&fails(dialect.explain(500, b"!")), BACKEND, "explain", cause);
         assert_eq!(dialect.explain(500, b"").unwrap().message, "status 500");
     }
 }
@@ -146,12 +139,8 @@ fn an_answer_above_the_limit_is_not_taken() {
             (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
         ),
         ("read-models", |dialect| fails(dialect.read_models(b"!"))),
-        ("encode", |dialect| {
-            fails(dialect.encode(&sample("!"), &settings(), None))
-        }),
-        ("decode", |dialect| {
-            fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))
-        }),
+        ("encode", |dialect| fails(dialect.encode(&sample("!"), &settings(), None))),
+        ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
         ("explain", |dialect| fails(dialect.explain(500, b"!"))),
         ("credentials", |dialect| fails(dialect.credentials())),
         ("begin", |dialect| fails(dialect.begin(&head()))),
@@ -180,9 +169,7 @@ fn a_text_that_is_none_is_not_taken() {
             "default-url",
             (|dialect| fails(dialect.default_url())) as fn(&mut Dialect) -> PluginError,
         ),
-        ("decode", |dialect| {
-            fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))
-        }),
+        ("decode", |dialect| fails(dialect.decode(&mut Fold::default(), &mut frames(&["!"])))),
     ] {
         let config = json!({"call": call, "answer": "no-text"});
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
@@ -249,11 +236,7 @@ fn what_decode_returns_is_checked() {
             &["a", "b", "!"],
             "an event names frame 0 after frame 1 of 3; events must follow the order of their frames",
         ),
-        (
-            "large-state",
-            &["!"][..],
-            "it keeps 65537 bytes of state, at most 65536 are allowed",
-        ),
+        ("large-state", &["!"][..], "it keeps 65537 bytes of state, at most 65536 are allowed"),
         (
             "large-carry",
             &["!"],
@@ -284,11 +267,7 @@ fn what_decode_returns_is_checked() {
             &["!"],
             "the list `steps-by-accepted` has 1025 entries, at most 1024 are allowed",
         ),
-        (
-            "unread",
-            &["!"],
-            "it leaves 1 bytes unread, which only the framing `raw` allows",
-        ),
+        ("unread", &["!"], "it leaves 1 bytes unread, which only the framing `raw` allows"),
     ] {
         let config = touchy("decode", "answer", answer);
         let mut dialect = backend(&config, grants(&config)).open().unwrap();
@@ -307,17 +286,11 @@ fn the_key_goes_where_a_key_may_go() {
     };
     for name in ["x-api-key", "Authorization", "authorization", "api_key"] {
         let scheme = credentials(&json!({"key-header": name})).unwrap().scheme;
-        assert!(
-            matches!(&scheme, Authentication::Header(found) if found == name),
-            "{scheme:?}"
-        );
+        assert!(matches!(&scheme, Authentication::Header(found) if found == name), "{scheme:?}");
     }
     for (config, what) in [
         ("host", "`host` as the header of the key"),
-        (
-            "Content-Length",
-            "`Content-Length` as the header of the key",
-        ),
+        ("Content-Length", "`Content-Length` as the header of the key"),
         ("connection", "`connection` as the header of the key"),
         ("TE", "`TE` as the header of the key"),
         ("", "`` as the header of the key"),
@@ -342,10 +315,7 @@ fn what_the_last_reply_carried_reaches_the_next_request() {
     let grants = grants(&config);
     let log = grants.log.clone();
     let mut dialect = backend(&config, grants).open().unwrap();
-    let earlier = Earlier {
-        carry: b"ABC".to_vec(),
-        messages: 2,
-    };
+    let earlier = Earlier { carry: b"ABC".to_vec(), messages: 2 };
     let written = dialect.encode(&sample("fine"), &settings(), Some(&earlier));
     assert_eq!(written.unwrap().as_request().path, "/v1/completions");
     let lines = log.drain();
@@ -360,16 +330,8 @@ fn refusal(config: &Value) -> String {
     let controlling = fails(dialect.control(Control::FlushCache));
     match (asking, controlling) {
         (
-            PluginError::Contract {
-                plugin,
-                call: "encode",
-                what,
-            },
-            PluginError::Contract {
-                call: "control",
-                what: other,
-                ..
-            },
+            PluginError::Contract { plugin, call: "encode", what },
+            PluginError::Contract { call: "control", what: other, .. },
         ) if plugin == BACKEND && what == other => what,
         errors => panic!("{config}: {errors:?}"),
     }
@@ -377,14 +339,7 @@ fn refusal(config: &Value) -> String {
 
 #[test]
 fn a_request_stays_below_the_target() {
-    for path in [
-        "",
-        "x",
-        "//other-host/",
-        "http://other-host/",
-        "other-host:80",
-        "@other-host/",
-    ] {
+    for path in ["", "x", "//other-host/", "http://other-host/", "other-host:80", "@other-host/"] {
         assert_eq!(
             refusal(&json!({"path": path})),
             format!("the path `{path}` must begin with one `/`")

@@ -37,10 +37,7 @@ fn thousands_of_functions() {
         "it has 200001 functions, at most 200000 are allowed (raise `functions` under [sandbox] if you trust it)"
     );
     let spread = "(core module (func) (func))".repeat(600);
-    let limits = Limits {
-        functions: 1_000,
-        ..Limits::default()
-    };
+    let limits = Limits { functions: 1_000, ..Limits::default() };
     let bytes = wat::parse_str(format!("(component {spread})")).unwrap();
     assert!(refused_within(&bytes, &limits).starts_with("it has 1200 functions, at most 1000"));
 }
@@ -158,10 +155,7 @@ fn functions_that_take_the_compiler_memory_without_end() {
     for (component, says) in [
         (function(5_000, &(diamonds + &uses)), branches),
         (function(5_000, &loops), branches),
-        (
-            function(1, &"i32.const 1 drop ".repeat(400_000)),
-            "bytes, at most 1048576 are allowed",
-        ),
+        (function(1, &"i32.const 1 drop ".repeat(400_000)), "bytes, at most 1048576 are allowed"),
         (
             module(&format!("(func (local {}))", "i32 ".repeat(40_000)).repeat(220)),
             "local variables, which no plugin needs",
@@ -197,26 +191,18 @@ fn code_that_is_handed_about() {
 
 #[test]
 fn large_files() {
-    let limits = Limits {
-        component_bytes: 1_000,
-        ..Limits::default()
-    };
+    let limits = Limits { component_bytes: 1_000, ..Limits::default() };
     let folder = tempfile::tempdir().unwrap();
     let error = fails(load_bytes_within(folder.path(), &bytes(BACKEND), &limits));
     assert_eq!(
-        error
-            .to_string()
-            .replace(folder.path().to_str().unwrap(), "FOLDER"),
+        error.to_string().replace(folder.path().to_str().unwrap(), "FOLDER"),
         "plugin `FOLDER/plugin.wasm` is refused: its file is larger than the 1000 bytes allowed (raise `component` under [sandbox] if you trust it)"
     );
 }
 
 #[test]
 fn code_that_takes_too_long_to_compile() {
-    let limits = Limits {
-        compile_ms: 1,
-        ..Limits::default()
-    };
+    let limits = Limits { compile_ms: 1, ..Limits::default() };
     // One that no other test has had compiled.
     let component = patched(BACKEND, "a panic on purpose", "a panic in compile");
     assert_eq!(
@@ -228,10 +214,9 @@ fn code_that_takes_too_long_to_compile() {
 #[test]
 fn what_it_does_to_itself_before_it_is_told_anything() {
     let folder = tempfile::tempdir().unwrap();
-    for (place, call) in [
-        ("misdeed at start: ", "instantiate"),
-        ("misdeed in describe: ", "describe"),
-    ] {
+    for (place, call) in
+        [("misdeed at start: ", "instantiate"), ("misdeed in describe: ", "describe")]
+    {
         for (deed, cause) in DEEDS {
             let text = |deed: &str| format!("{place}{deed:.<width$}", width = 40 - place.len());
             let component = patched(BACKEND, &text("nothing"), &text(deed));

@@ -43,27 +43,16 @@ fn what_it_does_to_itself_ends_the_sequence() {
 #[test]
 fn what_it_has_given_before_is_not_lost() {
     let config = json!({"call": "next", "misbehave": "panic", "only-at": 3});
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
-    let ids: Vec<String> = (samples.next(3).unwrap().into_iter())
-        .map(|sample| sample.id)
-        .collect();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
+    let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
     assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
-    trapped(
-        &fails(samples.next(3)),
-        DATASET,
-        "next",
-        "a panic on purpose",
-    );
+    trapped(&fails(samples.next(3)), DATASET, "next", "a panic on purpose");
 }
 
 #[test]
 fn more_samples_than_asked_for_are_refused() {
     let config = json!({"call": "next", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     contract(
         &fails(samples.next(3)),
         DATASET,
@@ -71,9 +60,7 @@ fn more_samples_than_asked_for_are_refused() {
         "it returned 4 samples, but at most 3 were requested",
     );
     let config = json!({"call": "spare", "answer": "too-many"});
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     contract(
         &fails(samples.spare(1)),
         DATASET,
@@ -86,9 +73,7 @@ fn more_samples_than_asked_for_are_refused() {
 fn an_answer_above_the_limit_is_not_taken() {
     for answer in ["million", "huge"] {
         let config = json!({"call": "next", "answer": answer});
-        let mut samples = dataset(&config, roomy(&config))
-            .open(1, Amount::Unknown)
-            .unwrap();
+        let mut samples = dataset(&config, roomy(&config)).open(1, Amount::Unknown).unwrap();
         trapped(
             &fails(samples.next(1)),
             DATASET,
@@ -101,9 +86,7 @@ fn an_answer_above_the_limit_is_not_taken() {
 #[test]
 fn a_reference_that_is_no_json_is_refused() {
     let config = json!({"call": "next", "answer": "bad-reference", "only-at": 1});
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     contract(
         &fails(samples.next(3)),
         DATASET,
@@ -116,14 +99,10 @@ fn a_reference_that_is_no_json_is_refused() {
 fn an_id_that_comes_twice_is_refused() {
     let config = json!({"call": "next", "answer": "same-id", "only-at": 2});
     let twice = "it returned two samples with the id `sample-0`; records and scores are keyed by id, so ids must be unique within a run";
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     contract(&fails(samples.next(3)), DATASET, "next", twice);
     // In whatever call each of them came.
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     assert_eq!(samples.spare(2).unwrap().len(), 2);
     contract(&fails(samples.next(1)), DATASET, "next", twice);
 }
@@ -162,9 +141,7 @@ fn a_configuration_or_an_input_that_it_refuses_is_no_misbehaviour() {
         "plugin `guests/hostile-dataset.wasm` refuses its configuration: key `call`: refused on purpose"
     );
     let config = json!({"call": "next", "answer": "fault", "only-at": 2});
-    let mut samples = dataset(&config, grants(&config))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     assert_eq!(samples.next(2).unwrap().len(), 2);
     let error = fails(samples.next(2));
     assert!(matches!(error, PluginError::Input { .. }), "{error:?}");
@@ -216,9 +193,8 @@ fn reading_past_the_end_gives_nothing() {
     std::fs::write(&path, "why?").unwrap();
     let read = |offset: u64| {
         let config = json!({"file": "questions", "offset": offset});
-        let mut samples = dataset(&config, with_file(&config, &path))
-            .open(1, Amount::Unknown)
-            .unwrap();
+        let mut samples =
+            dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown).unwrap();
         match samples.next(1).unwrap().remove(0).prompt {
             Prompt::Text(text) => text,
             other => panic!("{other:?}"),
@@ -244,9 +220,7 @@ fn files_opened_without_end_end_with_it() {
     let path = folder.path().canonicalize().unwrap().join("questions.txt");
     std::fs::write(&path, "why?").unwrap();
     let config = json!({"file": "questions", "open-more": 10});
-    let samples = dataset(&config, with_file(&config, &path))
-        .open(1, Amount::Unknown)
-        .unwrap();
+    let samples = dataset(&config, with_file(&config, &path)).open(1, Amount::Unknown).unwrap();
     assert_eq!(descriptors(&path), 10);
     drop(samples);
     assert_eq!(descriptors(&path), 0);

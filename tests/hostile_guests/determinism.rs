@@ -15,9 +15,7 @@ fn three_calls() -> Vec<Vec<String>> {
     let config = json!({});
     let mut judge = curious(&config, grants(&config)).open().unwrap();
     let calls = (0..3).map(|_| judge.score(&exchange("")).unwrap());
-    calls
-        .map(|scores| scores.into_iter().map(|(name, _)| name).collect())
-        .collect()
+    calls.map(|scores| scores.into_iter().map(|(name, _)| name).collect()).collect()
 }
 
 #[test]

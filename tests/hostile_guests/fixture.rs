@@ -38,10 +38,7 @@ pub const DEEDS: [(&str, &str); 7] = [
         "it asked for more memory than the 32 MiB allowed (raise `memory` under [sandbox] if it really needs more)",
     ),
     ("recursion", "its stack overflowed (endless recursion)"),
-    (
-        "out-of-bounds",
-        "it trapped: wasm trap: out of bounds memory access",
-    ),
+    ("out-of-bounds", "it trapped: wasm trap: out of bounds memory access"),
     ("abort", "it aborted without a message"),
     ("panic", "a panic on purpose"),
     ("flood-log-and-panic", "a panic on purpose"),
@@ -49,20 +46,14 @@ pub const DEEDS: [(&str, &str); 7] = [
 
 /// The folder of built components.
 pub fn components() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../target/components"
-    ))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components"))
 }
 
 /// A component's bytes.
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = components().join(name);
     std::fs::read(&path).unwrap_or_else(|error| {
-        panic!(
-            "{}: {error}; run `cargo xtask plugins` first",
-            path.display()
-        )
+        panic!("{}: {error}; run `cargo xtask plugins` first", path.display())
     })
 }
 
@@ -104,11 +95,8 @@ pub fn load_bytes_within(
 fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
     slot.get_or_init(|| {
         bytes(name);
-        let search = SearchPath {
-            scenario: None,
-            folders: vec![components()],
-            shipped: shipped::PLUGINS,
-        };
+        let search =
+            SearchPath { scenario: None, folders: vec![components()], shipped: shipped::PLUGINS };
         load(name, &search).unwrap()
     })
     .clone()
@@ -117,11 +105,7 @@ fn loaded(name: &'static str, slot: &'static OnceLock<Plugin>) -> Plugin {
 /// Returns the grants of the guests. Only tests of endless loops have short calls: the machine may
 /// be busy.
 pub fn grants(config: &Value) -> Grants {
-    let call_ms = if config["misbehave"] == "loop" {
-        200
-    } else {
-        60_000
-    };
+    let call_ms = if config["misbehave"] == "loop" { 200 } else { 60_000 };
     Grants {
         limits: Limits {
             memory_bytes: 32 << 20,
@@ -225,9 +209,7 @@ pub fn frames(texts: &[&str]) -> Frames {
     let mut framer = Framer::new(Framing::Lines);
     for text in texts {
         let line = serde_json::json!({"choices": [{"text": text}]}).to_string() + "\n";
-        framer
-            .push(Nanos::ZERO, line.as_bytes(), &mut frames)
-            .unwrap();
+        framer.push(Nanos::ZERO, line.as_bytes(), &mut frames).unwrap();
     }
     frames
 }
@@ -262,20 +244,12 @@ pub fn fails<T>(result: Result<T, PluginError>) -> PluginError {
 /// place.
 #[track_caller]
 pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
-    let PluginError::Trapped {
-        plugin,
-        call,
-        cause,
-    } = error
-    else {
+    let PluginError::Trapped { plugin, call, cause } = error else {
         panic!("expected a trap, got {error:?}");
     };
     assert_eq!((plugin.as_str(), *call), (name, in_call));
     if of.starts_with("a panic") {
-        assert!(
-            cause.starts_with("it panicked: panicked at ") && cause.ends_with(of),
-            "{cause}"
-        );
+        assert!(cause.starts_with("it panicked: panicked at ") && cause.ends_with(of), "{cause}");
     } else {
         assert_eq!(cause, of);
     }

@@ -11,10 +11,7 @@ use super::runs::{Mock, run_with};
 fn said(mock: &Mock, kept: &Path) -> Vec<String> {
     let ran = run_with(&mock.url, kept);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let lines = ran
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("warning: "));
+    let lines = ran.stderr.lines().filter(|line| line.starts_with("warning: "));
     lines.map(str::to_owned).collect()
 }
 
@@ -30,11 +27,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     let mock = Mock::start(&[]);
     let home = tempfile::tempdir().unwrap();
     let kept = home.path().join("kept");
-    assert_eq!(
-        said(&mock, &kept),
-        [""; 0],
-        "nothing is there, which is no news"
-    );
+    assert_eq!(said(&mock, &kept), [""; 0], "nothing is there, which is no news");
     assert_eq!(said(&mock, &kept), [""; 0]);
     let paths = artifacts(&kept);
     assert_eq!(paths.len(), 2, "{paths:?}");
@@ -50,11 +43,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
     fs::write(&paths[0], bytes).unwrap();
     let lines = said(&mock, &kept);
     assert_eq!(lines.len(), 1);
-    told(
-        &lines,
-        &paths[0],
-        "was changed after it was written, or is truncated",
-    );
+    told(&lines, &paths[0], "was changed after it was written, or is truncated");
     assert_eq!(said(&mock, &kept), [""; 0], "it was replaced");
 
     let aside = home.path().join("aside");
@@ -70,11 +59,7 @@ fn what_was_tampered_with_is_told_and_replaced() {
 
     fs::set_permissions(&paths[1], Permissions::from_mode(0o606)).unwrap();
     let lines = said(&mock, &kept);
-    told(
-        &lines,
-        &paths[1],
-        "is not used: other users may write to it (mode 606)",
-    );
+    told(&lines, &paths[1], "is not used: other users may write to it (mode 606)");
 
     fs::set_permissions(&kept, Permissions::from_mode(0o770)).unwrap();
     let lines = said(&mock, &kept);

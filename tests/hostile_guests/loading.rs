@@ -31,10 +31,7 @@ fn what_is_no_component_is_told_apart() {
                 if plugin == "plugin.wasm" && what == expected),
             "{error:?}"
         );
-        assert_eq!(
-            error.to_string(),
-            format!("plugin `plugin.wasm` {expected}")
-        );
+        assert_eq!(error.to_string(), format!("plugin `plugin.wasm` {expected}"));
     }
 }
 
@@ -75,10 +72,7 @@ fn a_component_cut_anywhere_is_refused() {
     let ends: Vec<usize> = sooner.map(|(_, end)| *end).collect();
     for cut in ends.iter().step_by(ends.len().div_ceil(20)).chain(&[8]) {
         let error = fails(load_bytes(folder.path(), &whole[..*cut]));
-        assert!(
-            matches!(error, PluginError::WrongWorld { .. }),
-            "cut at {cut}: {error:?}"
-        );
+        assert!(matches!(error, PluginError::WrongWorld { .. }), "cut at {cut}: {error:?}");
     }
     let cuts = (8..whole.len()).step_by(whole.len() / 50);
     for cut in cuts.chain([9, 12, whole.len() - 2, whole.len() - 1]) {
@@ -116,10 +110,7 @@ fn another_version_says_who_should_update() {
             "rebuild it with `runner plugin build`, or ask its author for a build against 1.0.0",
         ),
     ] {
-        let error = fails(load_bytes(
-            folder.path(),
-            &patched(BACKEND, "@1.0.0", version),
-        ));
+        let error = fails(load_bytes(folder.path(), &patched(BACKEND, "@1.0.0", version)));
         assert!(matches!(error, PluginError::WrongWorld { .. }), "{error:?}");
         assert_eq!(
             error.to_string(),
@@ -150,14 +141,8 @@ fn an_import_beyond_the_contract_is_refused_by_name() {
             "wasi:clocks/clock@0.4.0",
             "this runner supports only versions 0.2 and 0.3 of WASI; its author must build it for one of them",
         ),
-        (
-            "runner:plugin/lag@1.0.0",
-            "this runner has no such interface",
-        ),
-        (
-            "runner:plugin/log@9.3.0",
-            "this runner does not support that version",
-        ),
+        ("runner:plugin/lag@1.0.0", "this runner has no such interface"),
+        ("runner:plugin/log@9.3.0", "this runner does not support that version"),
     ] {
         let bytes = patched(BACKEND, LOG, import);
         let error = fails(load_bytes(folder.path(), &bytes));
@@ -189,15 +174,8 @@ fn imports_are_told_with_why() {
     );
     let files = "runner:plugin/files@0.1";
     let lines = listed(&patched(BACKEND, LOG, files));
-    assert_eq!(
-        lines[1],
-        "runner:plugin/files@0.1 refused: only datasets can read files"
-    );
-    assert!(
-        listed(&bytes(DATASET))
-            .iter()
-            .all(|line| line.contains("allowed"))
-    );
+    assert_eq!(lines[1], "runner:plugin/files@0.1 refused: only datasets can read files");
+    assert!(listed(&bytes(DATASET)).iter().all(|line| line.contains("allowed")));
 }
 
 #[test]
@@ -222,17 +200,9 @@ fn names_in_a_component_cannot_steer_a_terminal() {
     assert_eq!(import.len(), LOG.len());
     let bytes = patched(BACKEND, LOG, import);
     let error = fails(load_bytes(folder.path(), &bytes)).to_string();
-    assert!(
-        error.contains(r"`wasi\u{1b}[2J\u{202e}\u{7}/\u{9b}31mx@0.2`"),
-        "{error}"
-    );
+    assert!(error.contains(r"`wasi\u{1b}[2J\u{202e}\u{7}/\u{9b}31mx@0.2`"), "{error}");
     let listed = imports::of(&Outline::read(&bytes).unwrap());
-    assert!(
-        listed
-            .iter()
-            .any(|import| import.name.starts_with(r"wasi\u{1b}[2J")),
-        "{listed:?}"
-    );
+    assert!(listed.iter().any(|import| import.name.starts_with(r"wasi\u{1b}[2J")), "{listed:?}");
     let error = fails(load("\u{1b}]0;x\u{7}.wasm", &SearchPath::default())).to_string();
     assert!(!error.contains(char::is_control), "{error:?}");
 }
@@ -241,11 +211,7 @@ fn names_in_a_component_cannot_steer_a_terminal() {
 fn a_plugin_of_another_kind_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = load_bytes(folder.path(), &bytes(DATASET)).unwrap();
-    let error = fails(Backend::new(
-        plugin,
-        &json!({}),
-        fixture::grants(&json!({})),
-    ));
+    let error = fails(Backend::new(plugin, &json!({}), fixture::grants(&json!({}))));
     assert!(matches!(error, PluginError::WrongKind { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
@@ -273,10 +239,7 @@ fn a_folder_is_not_readable_and_a_missing_file_not_found() {
     fs::create_dir_all(&built).unwrap();
     fs::write(built.join("mine.wasm"), "").unwrap();
     let error = fails(load("folder.wasm", &search)).to_string();
-    assert!(
-        error.contains("is a folder; name its component, `"),
-        "{error}"
-    );
+    assert!(error.contains("is a folder; name its component, `"), "{error}");
     assert!(error.ends_with("target/plugin/mine.wasm`"), "{error}");
     let error = fails(load("nothing.wasm", &search));
     assert!(
@@ -297,10 +260,7 @@ fn a_search_path_need_not_sort_plugins_by_kind() {
     let plugin = load("backends/mine.wasm", &search).unwrap();
     assert!(plugin.origin.ends_with("mine.wasm"), "{}", plugin.origin);
     // What ships is still found by its name.
-    assert_eq!(
-        load("backends/openai.wasm", &search).unwrap().origin,
-        "shipped"
-    );
+    assert_eq!(load("backends/openai.wasm", &search).unwrap().origin, "shipped");
     assert!(load("backends/mine/mine.wasm", &search).is_err());
 }
 

@@ -22,13 +22,7 @@ enum Cost {
 }
 
 /// A misdeed, its configuration, the kinds that can do it, what it costs, and what is said of it.
-type Row = (
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-    Cost,
-    &'static str,
-);
+type Row = (&'static str, &'static str, &'static [&'static str], Cost, &'static str);
 
 const EVERY: &[&str] = &["backend", "dataset", "scorer"];
 const MISDEEDS: [Row; 15] = [
@@ -39,20 +33,8 @@ const MISDEEDS: [Row; 15] = [
         Cost::Its,
         "it trapped: wasm trap: out of bounds memory access",
     ),
-    (
-        "abort",
-        "misbehave = 'abort'",
-        EVERY,
-        Cost::Its,
-        "it aborted without a message",
-    ),
-    (
-        "panic",
-        "misbehave = 'panic'",
-        EVERY,
-        Cost::Its,
-        "a panic on purpose",
-    ),
+    ("abort", "misbehave = 'abort'", EVERY, Cost::Its, "it aborted without a message"),
+    ("panic", "misbehave = 'panic'", EVERY, Cost::Its, "a panic on purpose"),
     (
         "endless loop",
         "misbehave = 'loop'",
@@ -74,13 +56,7 @@ const MISDEEDS: [Row; 15] = [
         Cost::Its,
         "its stack overflowed (endless recursion)",
     ),
-    (
-        "many host calls",
-        "misbehave = 'flood-log'",
-        EVERY,
-        Cost::Nothing,
-        "",
-    ),
+    ("many host calls", "misbehave = 'flood-log'", EVERY, Cost::Nothing, ""),
     (
         "huge output",
         "answer = 'huge'",
@@ -95,41 +71,11 @@ const MISDEEDS: [Row; 15] = [
         Cost::Its,
         "it returned more data than the 8 MiB allowed in one call",
     ),
-    (
-        "huge state",
-        "answer = 'large-state'",
-        &["backend"],
-        Cost::Its,
-        "65537 bytes of state",
-    ),
-    (
-        "not UTF-8",
-        "answer = 'no-text'",
-        &["backend"],
-        Cost::Its,
-        "invalid utf-8",
-    ),
-    (
-        "control characters",
-        "answer = 'shout'",
-        &["backend"],
-        Cost::Said,
-        "shout",
-    ),
-    (
-        "wrong order",
-        "answer = 'frame-outside'",
-        &["backend"],
-        Cost::Its,
-        "an event names frame",
-    ),
-    (
-        "no JSON",
-        "answer = 'bad-reference'",
-        &["dataset"],
-        Cost::Its,
-        "is not JSON",
-    ),
+    ("huge state", "answer = 'large-state'", &["backend"], Cost::Its, "65537 bytes of state"),
+    ("not UTF-8", "answer = 'no-text'", &["backend"], Cost::Its, "invalid utf-8"),
+    ("control characters", "answer = 'shout'", &["backend"], Cost::Said, "shout"),
+    ("wrong order", "answer = 'frame-outside'", &["backend"], Cost::Its, "an event names frame"),
+    ("no JSON", "answer = 'bad-reference'", &["dataset"], Cost::Its, "is not JSON"),
     (
         "no number",
         "answer = 'nan'",
@@ -143,11 +89,7 @@ const MISDEEDS: [Row; 15] = [
 /// not busy.
 fn sandbox(deed: &str) -> String {
     let call = if deed == "endless loop" { "3s" } else { "60s" };
-    let memory = if deed == "memory bomb" {
-        "200MiB"
-    } else {
-        "1GiB"
-    };
+    let memory = if deed == "memory bomb" { "200MiB" } else { "1GiB" };
     format!(
         "[sandbox]\nmemory = '{memory}'\nreturned = '8MiB'\n\
          backend-call = '{call}'\ndataset-call = '{call}'\nscorer-call = '{call}'\n"

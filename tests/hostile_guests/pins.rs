@@ -6,11 +6,7 @@ use plugins::load::{SearchPath, load};
 use super::fixture::{BACKEND, SCORER, components, fails};
 
 fn search() -> SearchPath {
-    SearchPath {
-        scenario: None,
-        folders: vec![components()],
-        shipped: shipped::PLUGINS,
-    }
+    SearchPath { scenario: None, folders: vec![components()], shipped: shipped::PLUGINS }
 }
 
 #[test]
@@ -18,15 +14,9 @@ fn what_is_pinned_is_what_is_run() {
     let plain = load(BACKEND, &search()).unwrap();
     for digest in [plain.digest.clone(), plain.digest.to_uppercase()] {
         let pinned = load(&format!("{BACKEND}@sha256:{digest}"), &search()).unwrap();
-        assert_eq!(
-            (pinned.asked.as_str(), &pinned.digest),
-            (BACKEND, &plain.digest)
-        );
+        assert_eq!((pinned.asked.as_str(), &pinned.digest), (BACKEND, &plain.digest));
     }
-    let error = fails(load(
-        &format!("{SCORER}@sha256:{}", plain.digest),
-        &search(),
-    ));
+    let error = fails(load(&format!("{SCORER}@sha256:{}", plain.digest), &search()));
     let PluginError::OtherDigest { pinned, found, .. } = &error else {
         panic!("{error:?}");
     };
@@ -48,10 +38,7 @@ fn a_digest_that_is_none_is_told() {
         ("", "has 0".to_owned()),
         (&digits[1..], "has 63".to_owned()),
         (&format!("{digits}0"), "has 65".to_owned()),
-        (
-            &digits.replace('f', "g"),
-            "contains 'g', which is not hexadecimal".to_owned(),
-        ),
+        (&digits.replace('f', "g"), "contains 'g', which is not hexadecimal".to_owned()),
     ] {
         let error = fails(load(&format!("{BACKEND}@sha256:{digest}"), &search()));
         assert_eq!(

@@ -13,13 +13,10 @@ fn what_is_as_large_as_allowed_is_taken() {
     let config = touchy("decode", "answer", "full-carry");
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
-    let carried = events
-        .unwrap()
-        .into_iter()
-        .find_map(|(_, what)| match what {
-            Meaning::Carry(bytes) => Some(bytes.len()),
-            _ => None,
-        });
+    let carried = events.unwrap().into_iter().find_map(|(_, what)| match what {
+        Meaning::Carry(bytes) => Some(bytes.len()),
+        _ => None,
+    });
     assert_eq!(carried, Some(64 << 10));
 
     let config = touchy("decode", "answer", "full-steps");
@@ -27,9 +24,7 @@ fn what_is_as_large_as_allowed_is_taken() {
     let events = dialect.decode(&mut Fold::default(), &mut frames(&["!"]));
     let events = events.unwrap();
     let is_there = |wanted: fn(&Meaning) -> bool| events.iter().any(|(_, what)| wanted(what));
-    assert!(is_there(
-        |what| matches!(what, Meaning::Timings(said) if said.decode == Some(0.0))
-    ));
+    assert!(is_there(|what| matches!(what, Meaning::Timings(said) if said.decode == Some(0.0))));
     assert!(is_there(
         |what| matches!(what, Meaning::Speculation(said) if said.steps_by_accepted.len() == 1024)
     ));
@@ -73,9 +68,7 @@ fn what_was_left_unread_comes_again_in_front() {
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     let mut fold = Fold::default();
     for piece in ["one ", "two", "\n"] {
-        let events = dialect
-            .decode(&mut fold, &mut raw(piece.as_bytes()))
-            .unwrap();
+        let events = dialect.decode(&mut fold, &mut raw(piece.as_bytes())).unwrap();
         assert!(events.is_empty(), "{events:?}");
     }
     assert_eq!((fold.state.len(), fold.bytes()), (0, 8));
@@ -111,14 +104,8 @@ fn a_frame_of_raw_bytes_may_be_16_mib_and_no_more() {
 #[test]
 fn no_more_is_left_unread_than_there_was_and_a_raw_state_is_small() {
     for (answer, says) in [
-        (
-            "unread-too-much",
-            "it leaves 4 bytes unread of a batch of 3",
-        ),
-        (
-            "large-state",
-            "it keeps 65537 bytes of state, at most 65536 are allowed",
-        ),
+        ("unread-too-much", "it leaves 4 bytes unread of a batch of 3"),
+        ("large-state", "it keeps 65537 bytes of state, at most 65536 are allowed"),
     ] {
         let config = json!({"raw": true, "call": "decode", "answer": answer, "only-on": "!"});
         let mut dialect = backend(&config, grants(&config)).open().unwrap();

@@ -28,22 +28,14 @@ pub struct Mock {
 impl Mock {
     pub fn start(flags: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_runner"))
-            .args([
-                "mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms",
-            ])
+            .args(["mock", "--port", "0", "--echo", "--ttft", "1ms", "--itl", "1ms"])
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let url = line
-            .trim()
-            .strip_prefix("listening on ")
-            .unwrap()
-            .to_owned();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
         Mock { process, url }
     }
 }
@@ -91,14 +83,7 @@ impl Ran {
 
 /// A short run in which nothing is wrong, with compiled plugins kept in a folder.
 pub fn run_with(url: &str, kept: &Path) -> Ran {
-    run_told(
-        url,
-        "",
-        "",
-        2,
-        "",
-        &["--cache-dir".as_ref(), kept.as_os_str()],
-    )
+    run_told(url, "", "", 2, "", &["--cache-dir".as_ref(), kept.as_os_str()])
 }
 
 /// Runs a scenario of the hostile backend and dataset; `more` follows its `[load]` table.
@@ -117,11 +102,7 @@ fn run_told(
 ) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let scenario = home.path().join("hostile.toml");
-    let warmup = if more.starts_with("warmup") {
-        ""
-    } else {
-        "warmup = 0\n"
-    };
+    let warmup = if more.starts_with("warmup") { "" } else { "warmup = 0\n" };
     fs::write(
         &scenario,
         format!(
@@ -248,9 +229,8 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
         let exchanges = ran.exchanges();
         assert!(exchanges.len() < 2_000, "{}", exchanges.len());
         assert!(exchanges.iter().all(|exchange| !exchange.is_ok()));
-        let spoilt = (exchanges.iter())
-            .filter(|exchange| failure(exchange).0 == Class::Plugin)
-            .count();
+        let spoilt =
+            (exchanges.iter()).filter(|exchange| failure(exchange).0 == Class::Plugin).count();
         assert!(call == "encode" || spoilt >= 10, "{spoilt}");
     }
 }
@@ -290,10 +270,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
                     line.clear();
                 }
                 let length = PIECES * PIECE + 2;
-                write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"
-                )?;
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n")?;
                 for _ in 0..PIECES {
                     stream.write_all(&[b'x'; PIECE])?;
                 }
@@ -308,10 +285,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
     let exchanges = ran.exchanges();
     assert_eq!(exchanges[0].output, (PIECES * PIECE + 2).to_string());
     let log = fs::read_to_string(ran.folder.path().join("plugins.log")).unwrap();
-    let calls = log
-        .lines()
-        .filter(|line| line.ends_with("bytes to read"))
-        .count();
+    let calls = log.lines().filter(|line| line.ends_with("bytes to read")).count();
     assert!((2..64).contains(&calls), "{calls}");
 }
 
@@ -397,14 +371,12 @@ fn a_scorer_that_fails_on_one_answer_leaves_the_other_scores() {
         panic!("{:?}", assessment.errors);
     };
     assert!(
-        error.starts_with(&format!(
-            "plugin `{SCORER}` failed in `score`: it panicked: "
-        )) && error.ends_with("a panic on purpose (scoring `sample-3`)"),
+        error.starts_with(&format!("plugin `{SCORER}` failed in `score`: it panicked: "))
+            && error.ends_with("a panic on purpose (scoring `sample-3`)"),
         "{error}"
     );
-    let judged: BTreeSet<u64> = (assessment.scores["length"].iter())
-        .map(|(index, _)| index)
-        .collect();
+    let judged: BTreeSet<u64> =
+        (assessment.scores["length"].iter()).map(|(index, _)| index).collect();
     assert_eq!(judged, (0..12).filter(|index| *index != 3).collect());
     assert_eq!(assessment.means["length"].count, 11);
     assert_eq!(assessment.means["exact-match"].count, 12);

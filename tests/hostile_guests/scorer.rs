@@ -14,12 +14,7 @@ fn what_it_does_to_itself_costs_the_instance_alone() {
         let config = json!({"call": "score", "misbehave": deed, "only-on": "!"});
         let mut judge = scorer(&config, grants(&config)).open().unwrap();
         for _ in 0..2 {
-            trapped(
-                &fails(judge.score(&exchange("bad!"))),
-                SCORER,
-                "score",
-                cause,
-            );
+            trapped(&fails(judge.score(&exchange("bad!"))), SCORER, "score", cause);
             let scores = judge.score(&exchange("fine")).unwrap();
             assert_eq!(scores, [("length".to_owned(), 4.0)]);
         }
@@ -31,12 +26,7 @@ fn what_it_does_to_itself_costs_the_instance_alone() {
 fn what_it_does_to_itself_in_open_and_finish_is_named_with_the_call() {
     for (deed, cause) in DEEDS {
         let config = json!({"call": "open", "misbehave": deed});
-        trapped(
-            &fails(scorer(&config, grants(&config)).open()),
-            SCORER,
-            "open",
-            cause,
-        );
+        trapped(&fails(scorer(&config, grants(&config)).open()), SCORER, "open", cause);
         let config = json!({"call": "finish", "misbehave": deed});
         let mut judge = scorer(&config, grants(&config)).open().unwrap();
         trapped(&fails(judge.finish()), SCORER, "finish", cause);
@@ -47,18 +37,9 @@ fn what_it_does_to_itself_in_open_and_finish_is_named_with_the_call() {
 #[test]
 fn a_score_has_a_name_and_a_finite_value() {
     for (answer, says) in [
-        (
-            "nan",
-            "the score `length` is NaN; scores have a name and a finite value",
-        ),
-        (
-            "infinite",
-            "the score `length` is inf; scores have a name and a finite value",
-        ),
-        (
-            "nameless",
-            "the score `` is 4; scores have a name and a finite value",
-        ),
+        ("nan", "the score `length` is NaN; scores have a name and a finite value"),
+        ("infinite", "the score `length` is inf; scores have a name and a finite value"),
+        ("nameless", "the score `` is 4; scores have a name and a finite value"),
     ] {
         let config = json!({"call": "score", "answer": answer});
         let mut judge = scorer(&config, grants(&config)).open().unwrap();
@@ -155,10 +136,8 @@ fn a_program_that_is_stopped_costs_itself_alone() {
             assert_eq!(scores, ran(), "{deed}");
         }
         // One sample with four programs, of which two passed.
-        let run = [
-            ("length:pass@1".to_owned(), 1.0 / 2.0),
-            ("length:pass@2".to_owned(), 5.0 / 6.0),
-        ];
+        let run =
+            [("length:pass@1".to_owned(), 1.0 / 2.0), ("length:pass@2".to_owned(), 5.0 / 6.0)];
         let found = judge.finish().unwrap();
         assert_eq!(found.len(), run.len(), "{found:?}");
         for (found, wanted) in found.iter().zip(run) {
@@ -176,10 +155,7 @@ fn each_answer_of_an_exchange_is_run_alone() {
     several.choices = vec!["bad!".to_owned(), "x".to_owned(), "bad!".to_owned()];
     let mean = [("length".to_owned(), 0.5), ("stopped".to_owned(), 0.5)];
     assert_eq!(judge.score(&several).unwrap(), mean);
-    assert_eq!(
-        judge.finish().unwrap()[0],
-        ("length:pass@1".to_owned(), 0.5)
-    );
+    assert_eq!(judge.finish().unwrap()[0], ("length:pass@1".to_owned(), 0.5));
 }
 
 #[test]

@@ -23,10 +23,7 @@ fn traps(config: &Value) -> PluginError {
     let mut judge = judge(config);
     let error = fails(judge.score(&exchange("")));
     // The next call has a fresh instance, which does the same.
-    assert_eq!(
-        fails(judge.score(&exchange(""))).to_string(),
-        error.to_string()
-    );
+    assert_eq!(fails(judge.score(&exchange(""))).to_string(), error.to_string());
     error
 }
 
@@ -87,14 +84,8 @@ fn what_is_not_there_ends_the_call_by_name() {
             "socket",
             "it called `wasi:sockets/tcp-create-socket#create-tcp-socket`: a plugin has no network",
         ),
-        (
-            "exit",
-            "it called `exit`; a plugin must return a result or an error",
-        ),
-        (
-            "handles",
-            "it holds more handles than any plugin needs (a leak)",
-        ),
+        ("exit", "it called `exit`; a plugin must return a result or an error"),
+        ("handles", "it holds more handles than any plugin needs (a leak)"),
     ] {
         trapped(&traps(&json!({"ask": ask})), CURIOUS, "score", cause);
     }
@@ -126,20 +117,11 @@ fn a_line_without_end_is_cut() {
     drop(judge);
     let lines = log.drain();
     assert_eq!(lines.len(), 50);
-    assert!(
-        lines
-            .iter()
-            .all(|line| line.len() < 4_200 && line.ends_with("x…"))
-    );
+    assert!(lines.iter().all(|line| line.len() < 4_200 && line.ends_with("x…")));
 }
 
 #[test]
 fn what_it_printed_last_is_why_it_aborted() {
     let config = json!({"ask": "print-and-abort", "print": "Traceback:\n  ValueError: no"});
-    trapped(
-        &traps(&config),
-        CURIOUS,
-        "score",
-        "it panicked: Traceback: |   ValueError: no",
-    );
+    trapped(&traps(&config), CURIOUS, "score", "it panicked: Traceback: |   ValueError: no");
 }

@@ -32,10 +32,7 @@ fn traps(config: &Value) -> PluginError {
     let mut judge = judge(config);
     let error = fails(judge.score(&exchange("")));
     // The next call has a fresh instance, which does the same.
-    assert_eq!(
-        fails(judge.score(&exchange(""))).to_string(),
-        error.to_string()
-    );
+    assert_eq!(fails(judge.score(&exchange(""))).to_string(), error.to_string());
     error
 }
 
@@ -100,14 +97,8 @@ fn what_is_not_there_ends_the_call_by_name() {
             "socket",
             "it called `wasi:sockets/types#[static]tcp-socket.create`: a plugin has no network",
         ),
-        (
-            "exit",
-            "it called `exit`; a plugin must return a result or an error",
-        ),
-        (
-            "wait-forever",
-            "it waits for something that never happens in the sandbox",
-        ),
+        ("exit", "it called `exit`; a plugin must return a result or an error"),
+        ("wait-forever", "it waits for something that never happens in the sandbox"),
     ] {
         trapped(&traps(&json!({"ask": ask})), THIRD, "score", cause);
     }
@@ -116,32 +107,19 @@ fn what_is_not_there_ends_the_call_by_name() {
 #[test]
 fn what_it_printed_last_is_why_it_aborted() {
     let config = json!({"ask": "print-and-abort", "print": "Traceback:\n  ValueError: no"});
-    trapped(
-        &traps(&config),
-        THIRD,
-        "score",
-        "it panicked: Traceback: |   ValueError: no",
-    );
+    trapped(&traps(&config), THIRD, "score", "it panicked: Traceback: |   ValueError: no");
 }
 
 #[test]
 fn it_cannot_go_on_without_end() {
     let limits = "it ran longer than the 200 ms allowed for a call (fix the endless loop, or raise the limit under [sandbox])";
-    trapped(
-        &fails(hasty("loop").score(&exchange(""))),
-        THIRD,
-        "score",
-        limits,
-    );
+    trapped(&fails(hasty("loop").score(&exchange(""))), THIRD, "score", limits);
     for (ask, cause) in [
         (
             "memory",
             "it asked for more memory than the 32 MiB allowed (raise `memory` under [sandbox] if it really needs more)",
         ),
-        (
-            "streams",
-            "it holds more handles than any plugin needs (a leak)",
-        ),
+        ("streams", "it holds more handles than any plugin needs (a leak)"),
     ] {
         trapped(&traps(&json!({"ask": ask})), THIRD, "score", cause);
     }

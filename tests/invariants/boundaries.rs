@@ -51,18 +51,12 @@ fn the_contract_has_no_way_out() {
             imports.entry(world).or_default();
         }
         if let Some(name) = line.strip_prefix("import ") {
-            imports
-                .entry(world)
-                .or_default()
-                .insert(name.trim_end_matches(';'));
+            imports.entry(world).or_default().insert(name.trim_end_matches(';'));
         }
         assert!(!line.starts_with("include "), "{line}");
     }
     let wanted = BTreeMap::from([
-        (
-            "dataset-plugin",
-            BTreeSet::from(["log", "files", "tokenizer"]),
-        ),
+        ("dataset-plugin", BTreeSet::from(["log", "files", "tokenizer"])),
         ("backend-plugin", BTreeSet::from(["log"])),
         ("scorer-plugin", BTreeSet::from(["log", "tokenizer"])),
     ]);
@@ -84,13 +78,9 @@ fn shipped_components_import_nothing_else() {
             allowed.push("tokenizer");
         }
         for (import, _) in component.component_type().imports(sandbox::engine(&[])) {
-            let interface = import
-                .strip_prefix("runner:plugin/")
-                .and_then(|rest| rest.split('@').next());
-            assert!(
-                interface.is_some_and(|i| allowed.contains(&i)),
-                "{name} imports {import}"
-            );
+            let interface =
+                import.strip_prefix("runner:plugin/").and_then(|rest| rest.split('@').next());
+            assert!(interface.is_some_and(|i| allowed.contains(&i)), "{name} imports {import}");
         }
         examined += 1;
     }
@@ -106,10 +96,7 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     let open = Trial::of(SCENARIO).run().await;
     let trial = Trial::of(SCENARIO).against(&locked);
     let refused = trial.run().await;
-    assert_eq!(
-        refused.failures(),
-        [0, 1, 2].map(|index| (index, Class::HttpStatus))
-    );
+    assert_eq!(refused.failures(), [0, 1, 2].map(|index| (index, Class::HttpStatus)));
     let admitted = trial.api_key(KEY).run().await;
     assert_eq!(admitted.failures(), []);
     for (with, without) in admitted.exchanges.iter().zip(&open.exchanges) {
@@ -153,11 +140,7 @@ fn decoding_late_moves_no_instant() {
         spare: Frames::default(),
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),
-            Routes::new(
-                resolved.parts.places(),
-                Version::Http1,
-                resolved.parts.secrets.clone(),
-            ),
+            Routes::new(resolved.parts.places(), Version::Http1, resolved.parts.secrets.clone()),
             Arc::clone(&output_tokens),
             None,
             &backlog,
@@ -172,9 +155,7 @@ fn decoding_late_moves_no_instant() {
     for (at, data) in pieces {
         let mut frames = Frames::default();
         let event = format!("data: {data}\n\n");
-        framer
-            .push(Nanos(at), event.as_bytes(), &mut frames)
-            .unwrap();
+        framer.push(Nanos(at), event.as_bytes(), &mut frames).unwrap();
         let held = backlog.queue(frames.memory());
         reply.frames(frames, Nanos::ZERO, held);
     }

@@ -24,17 +24,8 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
 /// would do.
 fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let poisson = ["load.arrival=poisson", "load.rate=2"];
-    let ramp = [
-        "load.arrival=poisson",
-        "load.ramp.from=1",
-        "load.ramp.to=2",
-        "load.ramp.over=9s",
-    ];
-    let closed = [
-        "load.arrival=closed",
-        "load.concurrency=3",
-        "load.think-time=1s",
-    ];
+    let ramp = ["load.arrival=poisson", "load.ramp.from=1", "load.ramp.to=2", "load.ramp.over=9s"];
+    let closed = ["load.arrival=closed", "load.concurrency=3", "load.think-time=1s"];
     let cancelled = ["request.cancel-share=0.1", "request.cancel-after=1s"];
     let watched = ["run.device-metrics=nvml", "run.device-interval=5s"];
     let trace = format!("load.trace.file={times}");
@@ -44,10 +35,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
     let (with, value): (&[&str], Option<String>) = match key.path.as_str() {
         "target.base-url" => (&[], Some("http://127.0.0.1:2".into())),
         // Without it, the pages are read every second.
-        "target.metrics-url" => (
-            &["report.server-series=1s"],
-            Some("http://127.0.0.1:3".into()),
-        ),
+        "target.metrics-url" => (&["report.server-series=1s"], Some("http://127.0.0.1:3".into())),
         "target.api-key-env" => (&[], Some("PATH".into())),
         "target.headers.NAME" => (&[], Some("target.headers.x=7".into())),
         "about.notes.NAME" => (&[], Some("about.notes.x=7".into())),
@@ -95,11 +83,7 @@ fn beside(key: &Key, times: &str) -> (Vec<String>, Option<String>) {
 fn plan(assignments: &[String], over: &[String]) -> Result<BTreeMap<String, String>, String> {
     let assigned = |texts: &[String]| {
         let (scenario, problems) = Scenario::assigned(texts);
-        if problems.is_empty() {
-            Ok(scenario)
-        } else {
-            Err(format!("{problems:?}"))
-        }
+        if problems.is_empty() { Ok(scenario) } else { Err(format!("{problems:?}")) }
     };
     let source = Source {
         scenario: assigned(assignments)?.overlay(assigned(over)?),
@@ -130,18 +114,7 @@ fn walk(path: &str, value: Value, leaves: &mut BTreeMap<String, String>) {
 
 #[test]
 fn each_key_changes_the_plan_where_it_says() {
-    let any = [
-        "7",
-        "0.5",
-        "7s",
-        "7MiB",
-        "7000000",
-        "700MiB",
-        "true",
-        "false",
-        "[7]",
-        "/dev/null",
-    ];
+    let any = ["7", "0.5", "7s", "7MiB", "7000000", "700MiB", "true", "false", "[7]", "/dev/null"];
     let folder = tempfile::tempdir().unwrap();
     let times = folder.path().join("times.jsonl");
     std::fs::write(&times, "{\"timestamp\": 0}\n{\"timestamp\": 3000}\n").unwrap();
@@ -164,14 +137,10 @@ fn each_key_changes_the_plan_where_it_says() {
         let candidates: Vec<String> = match value {
             Some(assignment) if assignment.contains('=') => vec![assignment],
             Some(value) => vec![format!("{}={value}", key.path)],
-            None => words
-                .chain(any)
-                .map(|text| format!("{}={text}", key.path))
-                .collect(),
+            None => words.chain(any).map(|text| format!("{}={text}", key.path)).collect(),
         };
-        let mut made = candidates
-            .iter()
-            .filter_map(|over| plan(&plain, std::slice::from_ref(over)).ok());
+        let mut made =
+            candidates.iter().filter_map(|over| plan(&plain, std::slice::from_ref(over)).ok());
         let Some((place, _)) = key.plan else {
             assert_eq!(made.next().as_ref(), Some(&before), "{}", key.path);
             continue;
@@ -179,10 +148,7 @@ fn each_key_changes_the_plan_where_it_says() {
         let after = made.find(|after| *after != before);
         let after = after.unwrap_or_else(|| panic!("`{}` changes nothing", key.path));
         let leaves: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for leaf in leaves
-            .into_iter()
-            .filter(|leaf| before.get(*leaf) != after.get(*leaf))
-        {
+        for leaf in leaves.into_iter().filter(|leaf| before.get(*leaf) != after.get(*leaf)) {
             let rest = leaf.strip_prefix(place);
             let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             // How many requests warm the engine up follows from the way, and whether its series are
@@ -192,11 +158,7 @@ fn each_key_changes_the_plan_where_it_says() {
                 "report.server-metrics" => leaf.starts_with("control.server-series"),
                 _ => false,
             };
-            assert!(
-                below || follows,
-                "`{}` changes `{leaf}`, which is not in `{place}`",
-                key.path
-            );
+            assert!(below || follows, "`{}` changes `{leaf}`, which is not in `{place}`", key.path);
         }
     }
 }

@@ -56,10 +56,7 @@ fn due(exchanges: &[Exchange]) -> Vec<Nanos> {
 }
 
 fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
-    exchanges
-        .iter()
-        .map(|e| (e.index, e.sample.request_digest.clone()))
-        .collect()
+    exchanges.iter().map(|e| (e.index, e.sample.request_digest.clone())).collect()
 }
 
 /// (3) Due times are a function of the plan alone: they do not depend on how fast the server is,
@@ -99,22 +96,9 @@ fn threads_and_real_time_change_neither() {
         gate: None,
     };
     let target = Target::parse(&format!("http://{address}")).unwrap();
-    let connect = Dial::new(
-        &[target],
-        &[],
-        Version::Http1,
-        &Default::default(),
-        Timestamps::Kernel,
-    )
-    .unwrap();
-    on_threads(
-        &resolved.plan,
-        &resolved.parts,
-        &connect,
-        temporary.path(),
-        &control,
-    )
-    .unwrap();
+    let connect =
+        Dial::new(&[target], &[], Version::Http1, &Default::default(), Timestamps::Kernel).unwrap();
+    on_threads(&resolved.plan, &resolved.parts, &connect, temporary.path(), &control).unwrap();
     drop(stop);
     let client = control.live.client.get().expect("it was watched");
     if cfg!(target_os = "linux") {
@@ -131,10 +115,7 @@ fn threads_and_real_time_change_neither() {
         .build()
         .unwrap();
     let virtually = runtime.block_on(trial().run());
-    assert_eq!(
-        virtually.summary.client, None,
-        "no core runs by virtual time"
-    );
+    assert_eq!(virtually.summary.client, None, "no core runs by virtual time");
     assert_eq!(digests(&exchanges), digests(&virtually.exchanges));
     for (real, exact) in exchanges.iter().zip(&virtually.exchanges) {
         assert_eq!(real.output, exact.output);
@@ -148,10 +129,7 @@ fn serve(script: &str) -> (std::net::SocketAddr, tokio::sync::oneshot::Sender<()
     let (ready, address) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let engine = Engine::new(script).unwrap();
             let listener = mock::listen(([127, 0, 0, 1], 0).into()).unwrap();
@@ -293,13 +271,9 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
     let (first, second, third, fourth, ()) =
         tokio::join!(slice(0), slice(1), slice(2), slice(3), starter);
     let slices = [first, second, third, fourth];
-    assert_eq!(
-        slices.each_ref().map(|slice| slice.warmup().count()),
-        [1, 1, 0, 0]
-    );
-    let mut merged: Vec<Exchange> = (slices.iter())
-        .flat_map(|slice| slice.measured().cloned())
-        .collect();
+    assert_eq!(slices.each_ref().map(|slice| slice.warmup().count()), [1, 1, 0, 0]);
+    let mut merged: Vec<Exchange> =
+        (slices.iter()).flat_map(|slice| slice.measured().cloned()).collect();
     merged.sort_by_key(|exchange| exchange.index);
     let mut measured: Vec<Exchange> = whole.measured().cloned().collect();
     // Each has connections of its own, of which the warm-up used others.
@@ -330,11 +304,7 @@ fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
         exchange.sent = exchange.sent.map(moved);
         exchange.headers = exchange.headers.map(moved);
         exchange.ended = exchange.ended.map(moved);
-        exchange
-            .events
-            .at
-            .iter_mut()
-            .for_each(|at| *at = moved(*at));
+        exchange.events.at.iter_mut().for_each(|at| *at = moved(*at));
     }
     exchanges
 }
@@ -395,12 +365,7 @@ async fn slices_of_any_number_ask_what_the_whole_asks() {
         ("arrival = 'closed'\nconcurrency = 3", 9, 5, 2),
         ("arrival = 'inf'\nmax-in-flight = 7", 0, 4, 0),
         ("arrival = 'inf'\nmax-in-flight = 1", 1, 3, 2),
-        (
-            "arrival = 'poisson'\nrate = 40.0\nmax-in-flight = 7",
-            0,
-            4,
-            0,
-        ),
+        ("arrival = 'poisson'\nrate = 40.0\nmax-in-flight = 7", 0, 4, 0),
         ("arrival = 'constant'\nrate = 40.0", 0, 4, 0),
     ] {
         let trial = || {
@@ -458,14 +423,8 @@ fn from_the_start(ran: &Ran) -> Vec<(u64, Nanos, Option<Nanos>, Option<Nanos>)> 
     let first = ran.measured().map(|exchange| exchange.due).min();
     let start = first.unwrap_or_default().since(ran.plan.first_due());
     let since = |at: Nanos| at.since(start);
-    let each = ran.measured().map(|e| {
-        (
-            e.index,
-            since(e.due),
-            e.granted.map(since),
-            e.sent.map(since),
-        )
-    });
+    let each =
+        ran.measured().map(|e| (e.index, since(e.due), e.granted.map(since), e.sent.map(since)));
     let mut each: Vec<_> = each.collect();
     each.sort_unstable();
     each
@@ -479,13 +438,8 @@ async fn another_seed_is_another_load() {
     assert_eq!(once.text, again.text);
     let other = trial().with("load.seed = 8").run().await;
     assert_ne!(due(&other.exchanges), due(&once.exchanges));
-    let known: BTreeMap<_, _> = digests(&once.exchanges)
-        .into_iter()
-        .map(|(i, d)| (d, i))
-        .collect();
-    let same = digests(&other.exchanges)
-        .into_iter()
-        .filter(|(_, d)| known.contains_key(d));
+    let known: BTreeMap<_, _> = digests(&once.exchanges).into_iter().map(|(i, d)| (d, i)).collect();
+    let same = digests(&other.exchanges).into_iter().filter(|(_, d)| known.contains_key(d));
     assert_eq!(same.count(), 0);
     assert!(once.exchanges.iter().all(|e| e.phase == Phase::Measure));
     assert!(Path::new(once.folder()).join("plan.json").exists());

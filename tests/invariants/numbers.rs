@@ -77,11 +77,7 @@ fn written(path: &str, value: &str, times: &str) -> Vec<Vec<String>> {
     let poisson = "load.arrival=poisson";
     let one = format!("{path}={value}");
     let with = |others: &[&str]| -> Vec<String> {
-        others
-            .iter()
-            .map(|other| (*other).to_owned())
-            .chain([one.clone()])
-            .collect()
+        others.iter().map(|other| (*other).to_owned()).chain([one.clone()]).collect()
     };
     match path {
         "load.rate" => ["constant", "poisson", "gamma"]
@@ -109,20 +105,14 @@ fn written(path: &str, value: &str, times: &str) -> Vec<Vec<String>> {
             with(&["load.concurrency=1000000"]),
         ],
         "load.burstiness" => vec![with(&["load.rate=2"]), with(&["load.rate=1000000"])],
-        "load.think-time" => vec![with(&[
-            "load.concurrency=3",
-            "load.think-spread=exponential",
-        ])],
+        "load.think-time" => vec![with(&["load.concurrency=3", "load.think-spread=exponential"])],
         "load.trace.time-scale" => vec![with(&[&format!("load.trace.file={times}")])],
         path if path.starts_with("load.ramp.") => ["linear", "exponential"]
             .iter()
             .flat_map(|shape| {
                 let shape = format!("load.ramp.shape={shape}");
                 let ramp = [poisson, &shape, "load.ramp.from=1", "load.ramp.to=1000000"];
-                [
-                    with(&ramp),
-                    with(&[&ramp[..], &["load.duration=8760h"]].concat()),
-                ]
+                [with(&ramp), with(&[&ramp[..], &["load.duration=8760h"]].concat())]
             })
             .collect(),
         path if path.starts_with("load.stages[].") => {
@@ -138,10 +128,7 @@ fn written(path: &str, value: &str, times: &str) -> Vec<Vec<String>> {
                 "to" => format!("{{from=1, to={quoted}, for='9s'}}"),
                 _ => format!("{{rate=2, for={quoted}}}"),
             };
-            vec![vec![
-                poisson.to_owned(),
-                format!("load.stages=[{stage}, {stage}]"),
-            ]]
+            vec![vec![poisson.to_owned(), format!("load.stages=[{stage}, {stage}]")]]
         }
         _ => vec![with(&[])],
     }
@@ -163,33 +150,20 @@ fn plan_of(scenario: Scenario) -> Result<(Plan, model::arrival::Trace), String> 
 /// Checks what a plan costs before and beside its requests.
 async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
     let arrival = &plan.load.arrival;
-    assert!(
-        plan.slots().is_none_or(|slots| slots <= 1_000_000),
-        "{what}"
-    );
+    assert!(plan.slots().is_none_or(|slots| slots <= 1_000_000), "{what}");
     assert!(plan.load.warmup <= 100_000, "{what}");
-    assert!(
-        plan.requests()
-            .is_none_or(|requests| requests <= 1_000_000_000),
-        "{what}"
-    );
+    assert!(plan.requests().is_none_or(|requests| requests <= 1_000_000_000), "{what}");
     if let Amount::Duration(duration) = plan.load.amount {
         assert!(duration <= YEAR, "{what}: {duration:?}");
         let rate = arrival.peak_rate().unwrap_or(0.0);
         let most = rate * duration.as_secs_f64();
-        assert!(
-            matches!(arrival, Arrival::Stages { .. }) || most <= 1e9,
-            "{what}: {most}"
-        );
+        assert!(matches!(arrival, Arrival::Stages { .. }) || most <= 1e9, "{what}: {most}");
     }
     assert!(plan.first_due() <= YEAR, "{what}");
     let mut before = Nanos::ZERO;
     for due in plan.due_times(trace).take(SOME) {
         if let Due::At(at) = due {
-            assert!(
-                at >= before && at < Nanos(u64::MAX),
-                "{what}: {before:?} {at:?}"
-            );
+            assert!(at >= before && at < Nanos(u64::MAX), "{what}: {before:?} {at:?}");
             before = at;
         }
     }
@@ -198,12 +172,9 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
     signal.stop();
     let clock = Clock::start();
     let thinking = match arrival {
-        Arrival::Closed { think, .. } => think.map(|think| Thinking {
-            think,
-            seed: plan.load.seed,
-            first: 0,
-            step: 1,
-        }),
+        Arrival::Closed { think, .. } => {
+            think.map(|think| Thinking { think, seed: plan.load.seed, first: 0, step: 1 })
+        }
         _ => None,
     };
     let pacing = Pacing {
@@ -255,11 +226,8 @@ async fn every_key_and_flag_stands_every_number() {
         driven.insert(key.path.as_str());
         for value in ABSURD {
             for way in written(&key.path, value, times) {
-                let texts: Vec<String> = PLAIN
-                    .iter()
-                    .map(|text| (*text).to_owned())
-                    .chain(way.clone())
-                    .collect();
+                let texts: Vec<String> =
+                    PLAIN.iter().map(|text| (*text).to_owned()).chain(way.clone()).collect();
                 let (scenario, problems) = Scenario::assigned(&texts);
                 if !problems.is_empty() {
                     continue;
@@ -276,19 +244,10 @@ async fn every_key_and_flag_stands_every_number() {
             by_flag(key, value, times).await;
         }
     }
-    for path in [
-        "load.requests",
-        "load.stages[].for",
-        "sandbox.memory",
-        "report.percentiles",
-    ] {
+    for path in ["load.requests", "load.stages[].for", "sandbox.memory", "report.percentiles"] {
         assert!(driven.contains(path), "{path} of {driven:?}");
     }
-    assert!(
-        driven.len() > 40 && accepted > 100,
-        "{} {accepted}",
-        driven.len()
-    );
+    assert!(driven.len() > 40 && accepted > 100, "{} {accepted}", driven.len());
 }
 
 /// The same by the key's flag.
@@ -300,19 +259,12 @@ async fn by_flag(key: &Key, value: &str, times: &str) {
     }
     for mut way in written(&key.path, "0", times) {
         way.pop();
-        let texts: Vec<String> = PLAIN
-            .iter()
-            .map(|text| (*text).to_owned())
-            .chain(way)
-            .collect();
+        let texts: Vec<String> = PLAIN.iter().map(|text| (*text).to_owned()).chain(way).collect();
         let (below, problems) = Scenario::assigned(&texts);
         assert!(problems.is_empty(), "{problems:?}");
         let mut said = Scenario::default();
         let name = format!("--{}", flag.long);
-        if said
-            .say(&key.path, &name, std::slice::from_ref(&text))
-            .is_err()
-        {
+        if said.say(&key.path, &name, std::slice::from_ref(&text)).is_err() {
             continue;
         }
         if let Ok((plan, trace)) = plan_of(below.overlay(said)) {

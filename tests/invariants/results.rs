@@ -35,19 +35,14 @@ fn table(ran: &Ran) -> Vec<BTreeMap<String, String>> {
     let text = String::from_utf8(text).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
     let names: Vec<String> = lines.next().unwrap().collect();
-    lines
-        .map(|cells| names.iter().cloned().zip(cells).collect())
-        .collect()
+    lines.map(|cells| names.iter().cloned().zip(cells).collect()).collect()
 }
 
 /// (8) Absent is not zero: a value that a whole reply cannot have gets no line, no key and an empty
 /// cell.
 #[tokio::test(start_paused = true)]
 async fn what_was_not_measured_is_absent() {
-    let whole = Trial::of(SCENARIO)
-        .with("request.stream = false")
-        .run()
-        .await;
+    let whole = Trial::of(SCENARIO).with("request.stream = false").run().await;
     assert_eq!(whole.failures(), []);
     let json = json::json(&whole.summary).unwrap();
     assert!(!json.contains("null"), "{json}");
@@ -56,20 +51,10 @@ async fn what_was_not_measured_is_absent() {
     for (metric, line) in [("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")] {
         assert!(metrics["metrics"].get(metric).is_none(), "{json}");
         assert!(!figures.contains(line), "{}", whole.text);
-        assert!(
-            whole.text.contains(line),
-            "its absence is said\n{}",
-            whole.text
-        );
+        assert!(whole.text.contains(line), "its absence is said\n{}", whole.text);
     }
     for row in table(&whole) {
-        for empty in [
-            "ttft-ms",
-            "ttft-from-due-ms",
-            "tpot-ms",
-            "granted-ms",
-            "queue-ms",
-        ] {
+        for empty in ["ttft-ms", "ttft-from-due-ms", "tpot-ms", "granted-ms", "queue-ms"] {
             assert_eq!(row[empty], "", "{empty}");
         }
         assert_eq!(row["e2e-ms"].parse::<f64>().unwrap(), 320.0);
@@ -88,14 +73,7 @@ async fn failures_leave_empty_cells() {
         assert_eq!(refused[empty], "", "{empty}: {refused:?}");
     }
     let not_sent = row(Class::NotSent.name());
-    for empty in [
-        "sent-ms",
-        "granted-ms",
-        "headers-ms",
-        "ended-ms",
-        "send-lag-ms",
-        "status",
-    ] {
+    for empty in ["sent-ms", "granted-ms", "headers-ms", "ended-ms", "send-lag-ms", "status"] {
         assert_eq!(not_sent[empty], "", "{empty}: {not_sent:?}");
     }
     assert_ne!(not_sent["due-ms"], "");
@@ -103,19 +81,12 @@ async fn failures_leave_empty_cells() {
     for metric in ["ttft", "e2e", "tpot", "output-tokens"] {
         assert_eq!(ran.everywhere(metric).1, answered, "{metric}");
     }
-    let all_refused = Trial::of(SCENARIO)
-        .against("[[fault]]\nkind = 'http-error'")
-        .run()
-        .await;
+    let all_refused = Trial::of(SCENARIO).against("[[fault]]\nkind = 'http-error'").run().await;
     let json = json::json(&all_refused.summary).unwrap();
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(value["tokens"]["output"].get("total").is_none(), "{json}");
     assert!(value["metrics"].get("e2e").is_none(), "{json}");
-    assert!(
-        !all_refused.text.contains("generated tokens:"),
-        "{}",
-        all_refused.text
-    );
+    assert!(!all_refused.text.contains("generated tokens:"), "{}", all_refused.text);
 }
 
 /// (9) Percentiles come from the samples: `np.percentile([320, 320, 440, 440, 560], 99)` is 555.2,
@@ -132,11 +103,7 @@ async fn percentiles_come_from_samples() {
     let measured: Vec<&Exchange> = ran.measured().collect();
     let p99 = |exchanges: &[&Exchange]| {
         let summary = Summary::of(&ran.facts, exchanges.iter().copied());
-        summary
-            .metric("e2e-from-due")
-            .unwrap()
-            .percentile(99.0)
-            .unwrap()
+        summary.metric("e2e-from-due").unwrap().percentile(99.0).unwrap()
     };
     let (first, second) = measured.split_at(2);
     let mean_of_both = (p99(first) + p99(second)) / 2.0;
@@ -152,10 +119,8 @@ async fn results_agree_with_their_schemas() {
     let classes = ran.summary.requests.failures.keys();
     assert!(classes.count() >= 4, "{}", ran.text);
     let validator = |name: &str| {
-        let path = format!(
-            "{}/../show/report/schemas/{name}.schema.json",
-            env!("CARGO_MANIFEST_DIR")
-        );
+        let path =
+            format!("{}/../show/report/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
         let shipped = std::fs::read_to_string(path).unwrap();
         let current = schema::schema(name).unwrap();
         assert!(
@@ -174,10 +139,7 @@ async fn results_agree_with_their_schemas() {
     let summary = std::fs::read_to_string(ran.folder().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
     check("summary", &summary);
-    assert_eq!(
-        serde_json::from_value::<Summary>(summary).unwrap(),
-        ran.summary
-    );
+    assert_eq!(serde_json::from_value::<Summary>(summary).unwrap(), ran.summary);
     for exchange in &ran.exchanges {
         check("exchange", &serde_json::to_value(exchange).unwrap());
     }

@@ -71,9 +71,7 @@ impl Files {
         let text = std::fs::read_to_string(self.path().join("out/journal.jsonl"));
         let text = text.unwrap_or_default();
         let lines = text.lines();
-        lines
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// The number of events of a kind the journal that has.
@@ -134,18 +132,9 @@ fn the_best_option_wins_and_what_crashes_does_not() {
     assert!(plan.stdout.contains("max-concurrency 8"), "{plan:#?}");
     assert_eq!(files.journal(), Vec::<Value>::new());
     let ended = files.made().with_code(0);
-    assert!(
-        ended
-            .stdout
-            .contains("`max-concurrency 8` is better than the baseline"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("`max-concurrency 8` is better than the baseline"), "{ended:#?}");
     let page = files.page();
-    for part in [
-        "--max-concurrency 8",
-        "## What failed",
-        "there is no parameter `bogus`",
-    ] {
+    for part in ["--max-concurrency 8", "## What failed", "there is no parameter `bogus`"] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     assert!(files.is_free());
@@ -174,9 +163,7 @@ fn the_time_from_the_start_of_an_engine_is_a_figure() {
     let start = "[objective]\nminimize = \"engine.first-token-after-s\"\n\
                  subject-to = [\"engine.ready-after-s < 1s\"]";
     let (text, slow) = (text.replace(objective, start), slow);
-    let text = text
-        .replace(&mock, &slow)
-        .replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
+    let text = text.replace(&mock, &slow).replace("\"2ms\", \"--itl\"", "\"300ms\", \"--itl\"");
     let options = text.find("[engines.options]").unwrap();
     std::fs::write(&lab, &text[..options]).unwrap();
     let made = files.made();
@@ -203,19 +190,13 @@ fn an_option_that_loses_requests_never_wins() {
     );
     let ended = files.made();
     let page = files.page();
-    assert!(
-        !ended.stdout.contains("is better than the baseline"),
-        "{ended:#?}\n{page}"
-    );
+    assert!(!ended.stdout.contains("is better than the baseline"), "{ended:#?}\n{page}");
     assert!(page.contains("success-share"), "{page}");
 }
 
 #[test]
 fn a_lab_that_is_killed_goes_on_and_leaves_no_engine() {
-    let files = Files::new(
-        "strategy = \"matrix\"\nrepeats = 2",
-        "max-concurrency = [1, 8]",
-    );
+    let files = Files::new("strategy = \"matrix\"\nrepeats = 2", "max-concurrency = [1, 8]");
     let mut process = Process::start(&mut files.command(&[]));
     process.until("a run has ended", |_| files.events("finished") > 0);
     process.signal("KILL");
@@ -237,18 +218,12 @@ fn a_lab_that_is_killed_goes_on_and_leaves_no_engine() {
 
 #[test]
 fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
-    let files = Files::new(
-        "strategy = \"matrix\"\nrepeats = 2",
-        "max-concurrency = [1, 8]",
-    );
+    let files = Files::new("strategy = \"matrix\"\nrepeats = 2", "max-concurrency = [1, 8]");
     let mut process = Process::start(&mut files.command(&[]));
     process.until("an engine answers", |_| files.events("ready") > 0);
     process.signal("INT");
     let ended = process.end().with_code(130);
-    assert!(
-        ended.stderr.contains("go on with: runner lab --resume out"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("go on with: runner lab --resume out"), "{ended:#?}");
     assert!(files.is_free());
     // The folder is all that is needed, wherever it is told from.
     let elsewhere = TempDir::new().unwrap();
@@ -264,10 +239,7 @@ fn an_interrupt_stops_the_engine_and_the_lab_goes_on_later() {
 /// lab.
 #[test]
 fn a_journal_that_was_cut_is_gone_on_with() {
-    let files = Files::new(
-        "strategy = \"matrix\"\nrepeats = 1",
-        "max-concurrency = [8]",
-    );
+    let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
     let lab = files.path().join("lab.toml");
     let text = std::fs::read_to_string(&lab).unwrap();
     std::fs::write(&lab, text.replacen("\"mock\"", "\"möck\"", 1)).unwrap();
@@ -279,11 +251,7 @@ fn a_journal_that_was_cut_is_gone_on_with() {
     let newline = whole.strip_suffix(b"\n").unwrap().to_vec();
     let in_a_letter = [&whole[..], &whole[..=letter.unwrap()]].concat();
     let zeros = [&whole[..], &[0; 4096]].concat();
-    for (cut, damaged) in [
-        ("newline", newline),
-        ("letter", in_a_letter),
-        ("zeros", zeros),
-    ] {
+    for (cut, damaged) in [("newline", newline), ("letter", in_a_letter), ("zeros", zeros)] {
         std::fs::write(&path, damaged).unwrap();
         run_patiently(&mut files.command(&["--page-only"])).with_code(0);
         // The second time, what the first one appended is read.
@@ -316,15 +284,10 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
     let mut process = Process::start(&mut files.command(&[]));
     process.until("the engine is deaf", |_| files.path().join("deaf").exists());
     process.signal("TERM");
-    process.until("the lab stops it", |process| {
-        process.stderr().contains("stopping the engine")
-    });
+    process.until("the lab stops it", |process| process.stderr().contains("stopping the engine"));
     process.signal("TERM");
     let ended = process.end().with_code(130);
-    assert!(
-        ended.stderr.contains("leaving at once: engine `mock`"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("leaving at once: engine `mock`"), "{ended:#?}");
     assert!(processes_with(&engine).is_empty(), "{ended:#?}");
 }
 
@@ -332,10 +295,8 @@ fn a_second_interrupt_kills_the_engine_and_says_so() {
 /// of it.
 #[test]
 fn an_engine_that_dies_in_a_run_is_started_again() {
-    let files = Files::new(
-        "strategy = \"matrix\"\nrepeats = 1\nretries = 1",
-        "max-concurrency = [1, 8]",
-    );
+    let files =
+        Files::new("strategy = \"matrix\"\nrepeats = 1\nretries = 1", "max-concurrency = [1, 8]");
     let mut process = Process::start(&mut files.command(&[]));
     process.until("a run begins", |_| files.events("running") > 0);
     let holder = format!("mock --port {}", files.port);
@@ -376,10 +337,7 @@ fn mistakes_of_a_lab_file_are_told_at_once() {
 /// one: its figures are kept, so that they are there when the other folder is not.
 #[test]
 fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
-    let files = Files::new(
-        "strategy = \"matrix\"\nrepeats = 1",
-        "max-concurrency = [8]",
-    );
+    let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
     let at = |load: u32| {
         let text = SCENARIO.replace("concurrency = 8", &format!("concurrency = {load}"));
         let text = text.replace("\"short\"", &format!("\"short at {load}\""));
@@ -403,10 +361,7 @@ fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
     assert_eq!(loads, [1.0, 4.0]);
     let rows = report["release"]["rows"].as_array().unwrap();
     assert!(rows.len() >= 2 * 5, "{report:#}");
-    assert!(
-        rows.iter().all(|row| row["verdict"] == "not-judged"),
-        "one repeat: {rows:#?}"
-    );
+    assert!(rows.iter().all(|row| row["verdict"] == "not-judged"), "one repeat: {rows:#?}");
     let html = std::fs::read_to_string(files.path().join("out/lab.html")).unwrap();
     for part in ["<svg", "Against the previous release", "id=\"curve-1-1\""] {
         assert!(html.contains(part), "{part}");
@@ -423,15 +378,10 @@ fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
 /// The labs that ship expand, with scenarios that ship.
 #[test]
 fn labs_that_ship_can_be_planned() {
-    for lab in [
-        "scenarios/labs/gpustack.toml",
-        "scenarios/labs/lmdeploy.toml",
-    ] {
+    for lab in ["scenarios/labs/gpustack.toml", "scenarios/labs/lmdeploy.toml"] {
         let folder = TempDir::new().unwrap();
         let mut command = runner();
-        command
-            .args(["lab", lab, "--dry-run", "--folder", "out"])
-            .current_dir(folder.path());
+        command.args(["lab", lab, "--dry-run", "--folder", "out"]).current_dir(folder.path());
         let ended = run_patiently(&mut command);
         let ended = ended.with_code(0);
         assert!(

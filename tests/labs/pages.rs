@@ -43,10 +43,7 @@ async fn shows_its_answer(browser: &Browser, page: &Path) {
         assert!(browser.holds(fits).await, "{name} at {width}");
         assert!(browser.holds(PICTURE_FIRST).await, "{name} at {width}");
         let narrowest = browser.number(NARROWEST).await;
-        assert!(
-            narrowest >= 7.0,
-            "{name} at {width}: points of {narrowest} px"
-        );
+        assert!(narrowest >= 7.0, "{name} at {width}: points of {narrowest} px");
         if width == 1280 {
             assert_eq!(browser.value(SCROLLED).await, json!([]), "{name}");
         }

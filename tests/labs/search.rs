@@ -34,12 +34,8 @@ fn json(ended: &Ended) -> Value {
 /// The folder in which it was saved, as it says at its end.
 pub(super) fn saved(ended: &Ended, what: &str, folder: &TempDir) -> std::path::PathBuf {
     let said = ended.stderr.lines().rev();
-    let place = said
-        .filter_map(|line| line.strip_prefix(&format!("{what}: ")))
-        .next();
-    folder
-        .path()
-        .join(place.unwrap_or_else(|| panic!("{ended:#?}")))
+    let place = said.filter_map(|line| line.strip_prefix(&format!("{what}: "))).next();
+    folder.path().join(place.unwrap_or_else(|| panic!("{ended:#?}")))
 }
 
 /// Its page is drawn again as it was, its charts are pictures too, and its file follows its schema.
@@ -63,10 +59,7 @@ fn is_drawn(ended: &Ended, what: &str, folder: &TempDir, chart: &str) {
     let picture = report(&format!("--format svg --chart {chart}"));
     assert!(picture.starts_with("<svg"), "{picture}");
     let text = std::fs::read_to_string(kept.join(format!("{what}.json"))).unwrap();
-    follows(
-        &format!("{what}-file"),
-        &serde_json::from_str(&text).unwrap(),
-    );
+    follows(&format!("{what}-file"), &serde_json::from_str(&text).unwrap());
 }
 
 pub(super) const SEARCH: &str = "--slo ttft.p80<400ms --start 64 --width 90% --run-for 1s --requests-each 1500 --loads 4 --no-confirm --json";
@@ -92,9 +85,7 @@ fn the_highest_rate_lies_below_what_the_engine_can_do() {
 fn a_search_that_is_interrupted_goes_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let mut process = Process::start(&mut command("search", &mock, &folder, SEARCH));
-    process.until("a load is measured", |process| {
-        process.stderr().contains("== run 2")
-    });
+    process.until("a load is measured", |process| process.stderr().contains("== run 2"));
     process.signal("INT");
     let ended = process.end().with_code(130);
     let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
@@ -128,9 +119,8 @@ fn a_sweep_measures_every_load_in_order() {
     is_drawn(&ended, "sweep", &folder, "throughput-latency");
     let swept = json(&ended);
     follows("sweep", &swept);
-    let loads: Vec<f64> = (swept["runs"].as_array().unwrap().iter())
-        .map(|run| run["at"].as_f64().unwrap())
-        .collect();
+    let loads: Vec<f64> =
+        (swept["runs"].as_array().unwrap().iter()).map(|run| run["at"].as_f64().unwrap()).collect();
     assert_eq!(loads, [1.0, 2.0, 4.0, 8.0], "{swept:#}");
     let places = swept["curve"]["places"].as_array().unwrap();
     let speed = |place: usize| places[place]["throughput"]["mean"].as_f64().unwrap();
@@ -143,9 +133,7 @@ fn a_sweep_measures_every_load_in_order() {
 fn a_sweep_that_is_interrupted_goes_on() {
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&ENGINE));
     let mut process = Process::start(&mut command("sweep", &mock, &folder, SWEEP));
-    process.until("a load is measured", |process| {
-        process.stderr().contains("== run 2 of 4")
-    });
+    process.until("a load is measured", |process| process.stderr().contains("== run 2 of 4"));
     process.signal("INT");
     let ended = process.end().with_code(130);
     let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
@@ -166,11 +154,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
                 config = { repeat = true }\n";
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/chat.toml"), text).unwrap();
-    std::fs::write(
-        folder.path().join("mine/rows.jsonl"),
-        "{\"prompt\": \"hello\"}\n",
-    )
-    .unwrap();
+    std::fs::write(folder.path().join("mine/rows.jsonl"), "{\"prompt\": \"hello\"}\n").unwrap();
     let url = mock.url.clone();
     let asked = format!("--output-tokens 4 --backend vllm --base-url {url} --no-progress");
     for (what, flags, header) in [
@@ -188,9 +172,7 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
             begun.args(["--header", "x-key: sesame"]);
         }
         let mut process = Process::start(&mut begun);
-        process.until("a load is measured", |process| {
-            process.stderr().contains("== run 2")
-        });
+        process.until("a load is measured", |process| process.stderr().contains("== run 2"));
         process.signal("INT");
         let ended = process.end().with_code(130);
         let (_, kept) = ended.stderr.split_once("--resume ").unwrap();
@@ -198,30 +180,21 @@ fn a_folder_is_all_that_is_needed_to_go_on() {
         let command = std::fs::read_to_string(kept.join("command.json")).unwrap();
         assert!(!command.contains("sesame"), "{command}");
         // The text was kept.
-        std::fs::rename(
-            folder.path().join("mine/chat.toml"),
-            folder.path().join("mine/gone.toml"),
-        )
-        .unwrap();
+        std::fs::rename(folder.path().join("mine/chat.toml"), folder.path().join("mine/gone.toml"))
+            .unwrap();
         let mut again = runner();
         again.arg(what).arg("--resume").arg(&kept);
         again.current_dir(elsewhere.path());
         if !header.is_empty() {
             let refused = run_patiently(&mut again).with_code(2);
-            assert!(
-                refused.stderr.contains("began with --header"),
-                "{refused:#?}"
-            );
+            assert!(refused.stderr.contains("began with --header"), "{refused:#?}");
             again.args(["--header", "x-key: sesame"]);
         }
         let ended = run_patiently(&mut again).with_code(0);
         assert!(!ended.stderr.contains("== run 1 "), "{ended:#?}");
         assert!(!ended.stderr.contains("== run 1:"), "{ended:#?}");
-        std::fs::rename(
-            folder.path().join("mine/gone.toml"),
-            folder.path().join("mine/chat.toml"),
-        )
-        .unwrap();
+        std::fs::rename(folder.path().join("mine/gone.toml"), folder.path().join("mine/chat.toml"))
+            .unwrap();
     }
 }
 
@@ -233,15 +206,9 @@ fn presets_are_of_searches_or_of_sweeps() {
         ended.stderr.replace('\n', " ")
     };
     let curve = said("search", "--preset agentx", 2);
-    assert!(
-        curve.contains("use `runner sweep --preset agentx`"),
-        "{curve}"
-    );
+    assert!(curve.contains("use `runner sweep --preset agentx`"), "{curve}");
     let objective = said("sweep", "--preset mlperf-server --rates 1,2", 2);
-    assert!(
-        objective.contains("use `runner search --preset mlperf-server`"),
-        "{objective}"
-    );
+    assert!(objective.contains("use `runner search --preset mlperf-server`"), "{objective}");
     let load = said("sweep", "--preset agentx --rates 1,2", 2);
     assert!(load.contains("give --session-counts"), "{load}");
     let short = "--preset agentx --session-counts 1,2 --duration 60s --disable-stream";

@@ -34,9 +34,7 @@ impl Page {
     }
 
     fn try_read(text: &str) -> Result<Self, String> {
-        let body = text
-            .strip_suffix("# EOF\n")
-            .ok_or("it does not end with # EOF")?;
+        let body = text.strip_suffix("# EOF\n").ok_or("it does not end with # EOF")?;
         let (mut families, mut page) = (BTreeSet::new(), Page::default());
         let mut family = Family::default();
         for line in body.lines() {
@@ -46,19 +44,14 @@ impl Page {
             };
             let mut words = told.splitn(3, ' ');
             let (what, name) = (words.next().unwrap(), words.next().ok_or(line)?);
-            let rest = words
-                .next()
-                .ok_or_else(|| format!("{line}: nothing told"))?;
+            let rest = words.next().ok_or_else(|| format!("{line}: nothing told"))?;
             if name != family.name {
                 family.check()?;
                 page.samples.append(&mut family.samples);
                 if !families.insert(name.to_owned()) {
                     return Err(format!("{name} comes twice"));
                 }
-                family = Family {
-                    name: name.to_owned(),
-                    ..Family::default()
-                };
+                family = Family { name: name.to_owned(), ..Family::default() };
             }
             family.describe(what, rest)?;
         }
@@ -98,11 +91,8 @@ impl Page {
     /// The value of a label that is the same on every series that has it.
     #[track_caller]
     pub fn label(&self, label: &str) -> &str {
-        let values: BTreeSet<&String> = (self
-            .samples
-            .iter()
-            .filter_map(|sample| sample.labels.get(label)))
-        .collect();
+        let values: BTreeSet<&String> =
+            (self.samples.iter().filter_map(|sample| sample.labels.get(label))).collect();
         assert_eq!(values.len(), 1, "{label}: {values:?}");
         values.first().unwrap()
     }
@@ -127,11 +117,7 @@ impl Family {
             "UNIT" => self.unit.replace(told.to_owned()).is_some(),
             _ => return Err(format!("{what} is no description")),
         };
-        if twice {
-            Err(format!("{name}: {what} twice"))
-        } else {
-            Ok(())
-        }
+        if twice { Err(format!("{name}: {what} twice")) } else { Ok(()) }
     }
 
     fn take(&mut self, sample: Sample) -> Result<(), String> {
@@ -181,9 +167,7 @@ impl Family {
     fn check_histogram(&self) -> Result<(), String> {
         let of = |end: &'static str| {
             let name = format!("{}{end}", self.name);
-            self.samples
-                .iter()
-                .filter(move |sample| sample.name == name)
+            self.samples.iter().filter(move |sample| sample.name == name)
         };
         for total in of("_count") {
             let (mut bound, mut count) = (f64::NEG_INFINITY, 0.0);

@@ -39,18 +39,9 @@ fn assert_near(seen: Quantiles, ran: &Ran, name: &str) {
     let metric = ran.metric(name);
     let near = |seen: f64, exact: f64, error: f64| (seen - exact).abs() <= error * exact + 1e-6;
     assert_eq!(seen.count, metric.count, "{name}");
-    assert!(
-        near(seen.mean_ms, metric.mean, 1e-9),
-        "{name}: {seen:?} {metric:?}"
-    );
-    assert!(
-        near(seen.max_ms, metric.max, 1e-9),
-        "{name}: {seen:?} {metric:?}"
-    );
-    assert!(
-        near(seen.p50_ms, metric.median, ERROR),
-        "{name}: {seen:?} {metric:?}"
-    );
+    assert!(near(seen.mean_ms, metric.mean, 1e-9), "{name}: {seen:?} {metric:?}");
+    assert!(near(seen.max_ms, metric.max, 1e-9), "{name}: {seen:?} {metric:?}");
+    assert!(near(seen.p50_ms, metric.median, ERROR), "{name}: {seen:?} {metric:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,32 +50,13 @@ async fn in_the_end_onlookers_see_what_the_summary_says() {
     ran.ended.as_ref().unwrap();
     let (seen, requests) = (ran.live.snapshot(), &ran.summary.requests);
     assert_eq!(seen.counts.phase, Phase::Over);
-    assert_eq!(
-        (seen.counts.answered, seen.counts.over()),
-        (requests.successful, requests.total)
-    );
-    assert_eq!(
-        (seen.counts.sent, seen.counts.warmup),
-        (requests.sent, requests.warmup)
-    );
-    assert_eq!(
-        (seen.counts.due, seen.counts.waiting),
-        (Some(requests.total), Some(0))
-    );
-    assert_eq!(
-        (seen.counts.given_out, seen.counts.in_flight),
-        (requests.sent, 0)
-    );
+    assert_eq!((seen.counts.answered, seen.counts.over()), (requests.successful, requests.total));
+    assert_eq!((seen.counts.sent, seen.counts.warmup), (requests.sent, requests.warmup));
+    assert_eq!((seen.counts.due, seen.counts.waiting), (Some(requests.total), Some(0)));
+    assert_eq!((seen.counts.given_out, seen.counts.in_flight), (requests.sent, 0));
     assert!(requests.failures.len() > 1, "{}", ran.text);
-    let seen_by_class = seen
-        .counts
-        .failed
-        .iter()
-        .map(|(class, seen)| (*class, seen.count));
-    let told_by_class = requests
-        .failures
-        .iter()
-        .map(|(class, told)| (*class, told.count));
+    let seen_by_class = seen.counts.failed.iter().map(|(class, seen)| (*class, seen.count));
+    let told_by_class = requests.failures.iter().map(|(class, told)| (*class, told.count));
     assert!(seen_by_class.eq(told_by_class), "{seen:?}");
     let tokens = &ran.summary.tokens;
     assert_eq!(Some(seen.counts.output_tokens), tokens.output.total);
@@ -97,10 +69,7 @@ async fn in_the_end_onlookers_see_what_the_summary_says() {
     assert_near(seen.itl.whole.unwrap(), &ran, "itl");
     assert_near(seen.tpot.whole.unwrap(), &ran, "tpot");
     assert_near(seen.e2e.whole.unwrap(), &ran, "e2e");
-    assert_eq!(
-        seen.send_lag.whole.unwrap().count,
-        ran.metric("send-lag").count
-    );
+    assert_eq!(seen.send_lag.whole.unwrap().count, ran.metric("send-lag").count);
     assert_eq!(seen.load, None, "no core runs by virtual time");
 }
 
@@ -116,19 +85,13 @@ async fn in_the_end_the_page_says_what_the_summary_says() {
     let answered = page.value("runner_requests_total", &[("outcome", "ok")]);
     assert_eq!(answered, requests.successful as f64);
     let failed = [("outcome", "failed")];
-    assert_eq!(
-        page.of("runner_requests_total", &failed).count(),
-        requests.failures.len()
-    );
+    assert_eq!(page.of("runner_requests_total", &failed).count(), requests.failures.len());
     for (class, failures) in &requests.failures {
         let labels = [("outcome", "failed"), ("class", class.name())];
         let value = page.value("runner_requests_total", &labels);
         assert_eq!(value, failures.count as f64, "{}", class.name());
     }
-    assert_eq!(
-        page.value("runner_requests_due_total", &[]),
-        requests.total as f64
-    );
+    assert_eq!(page.value("runner_requests_due_total", &[]), requests.total as f64);
     let tokens = ran.summary.tokens.output.total.unwrap();
     assert_eq!(page.value("runner_output_tokens_total", &[]), tokens as f64);
     for (family, name) in [
@@ -165,25 +128,13 @@ async fn devices_have_series_while_they_are_read() {
         devices: vec![device(0, "GPU-a"), device(3, "GPU-b"), device(4, "GPU-c")],
         ..Facts::default()
     };
-    let reading = |power_w, sm_clock_mhz| {
-        Some(Reading {
-            power_w,
-            sm_clock_mhz,
-            ..Reading::default()
-        })
-    };
+    let reading =
+        |power_w, sm_clock_mhz| Some(Reading { power_w, sm_clock_mhz, ..Reading::default() });
     let sample = devices::Sample {
-        devices: vec![
-            reading(Some(350.5), None),
-            reading(Some(90.0), Some(1_980.0)),
-            None,
-        ],
+        devices: vec![reading(Some(350.5), None), reading(Some(90.0), Some(1_980.0)), None],
         ..devices::Sample::default()
     };
-    let snapshot = Snapshot {
-        devices: Some((facts, sample)),
-        ..ran.live.snapshot()
-    };
+    let snapshot = Snapshot { devices: Some((facts, sample)), ..ran.live.snapshot() };
     let identity = Identity::of("20260102-030405-trial", &ran.plan);
     let page = Page::read(&exposition::page(&identity, snapshot));
     let power = |device| page.value("runner_device_power_watts", &[("device", device)]);
@@ -213,10 +164,7 @@ async fn looking_changes_nothing() {
             let old: &Sample = old;
             let is_same = |new: &&Sample| (&new.name, &new.labels) == (&old.name, &old.labels);
             let new = counters.iter().find(is_same);
-            assert!(
-                new.is_some_and(|new| new.value >= old.value),
-                "{old:?} {new:?}"
-            );
+            assert!(new.is_some_and(|new| new.value >= old.value), "{old:?} {new:?}");
         }
         before = counters;
     }
@@ -236,10 +184,7 @@ async fn what_is_due_and_waits_is_the_plans_to_say() {
     let phases: Vec<Phase> = ran.looks.iter().map(|look| look.counts.phase).collect();
     assert!(phases.is_sorted(), "{phases:?}");
     assert!(phases.contains(&Phase::WarmUp) && phases.contains(&Phase::Measuring));
-    let measuring = ran
-        .looks
-        .iter()
-        .filter(|look| look.counts.phase == Phase::Measuring);
+    let measuring = ran.looks.iter().filter(|look| look.counts.phase == Phase::Measuring);
     let mut longest = 0;
     for look in measuring {
         let elapsed = look.counts.elapsed.unwrap();

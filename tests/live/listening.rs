@@ -16,11 +16,7 @@ const TENANT: &str = "tenant-of-great-secrecy";
 /// Asks a server, and returns the head and the body.
 pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
-    write!(
-        stream,
-        "{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-    )
-    .ok()?;
+    write!(stream, "{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
@@ -31,22 +27,15 @@ pub fn ask(address: &str, request: &str) -> Option<(String, String)> {
 /// own name reads nothing.
 #[test]
 fn idle_readers_and_other_names() {
-    let (folder, mock) = (
-        tempfile::tempdir().unwrap(),
-        Mock::start(&["--ttft", "20ms", "--itl", "5ms"]),
-    );
+    let (folder, mock) =
+        (tempfile::tempdir().unwrap(), Mock::start(&["--ttft", "20ms", "--itl", "5ms"]));
     let mut command = runner();
     let flags = "--backend vllm --dataset-name random --num-prompts 100000 --request-rate 20 \
                  --metrics-listen 127.0.0.1:0";
-    command
-        .args(words(flags))
-        .args(["--base-url", &mock.url])
-        .current_dir(folder.path());
+    command.args(words(flags)).args(["--base-url", &mock.url]).current_dir(folder.path());
     let mut process = Process::start(&mut command);
     let address = address(&mut process);
-    let idle: Vec<TcpStream> = (0..40)
-        .map(|_| TcpStream::connect(&address).unwrap())
-        .collect();
+    let idle: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let (head, _) = ask(&address, "GET /metrics").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     for (fields, status) in [
@@ -57,17 +46,10 @@ fn idle_readers_and_other_names() {
         ("host: 127.0.0.1:1", "200"),
     ] {
         let mut stream = TcpStream::connect(&address).unwrap();
-        write!(
-            stream,
-            "GET / HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n"
-        )
-        .unwrap();
+        write!(stream, "GET / HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status}")),
-            "{fields}: {answer}"
-        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields}: {answer}");
     }
     // A head without end is refused, not collected.
     let mut stream = TcpStream::connect(&address).unwrap();
@@ -83,14 +65,9 @@ fn idle_readers_and_other_names() {
 
 /// The place where the process says it listens.
 pub fn address(process: &mut Process) -> String {
-    process.until("it says where it listens", |process| {
-        process.stderr().contains("/metrics\n")
-    });
+    process.until("it says where it listens", |process| process.stderr().contains("/metrics\n"));
     let stderr = process.stderr();
-    let line = stderr
-        .lines()
-        .find(|line| line.starts_with("metrics: "))
-        .unwrap();
+    let line = stderr.lines().find(|line| line.starts_with("metrics: ")).unwrap();
     let url = line.strip_prefix("metrics: http://").unwrap();
     url.strip_suffix("/metrics").unwrap().to_owned()
 }
@@ -116,10 +93,7 @@ fn page_until(process: &mut Process, address: &str, wanted: impl Fn(&Page) -> bo
         std::thread::sleep(Duration::from_millis(90));
         let (head, body) = ask(address, "GET /metrics").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        assert!(
-            head.contains("content-type: application/openmetrics-text"),
-            "{head}"
-        );
+        assert!(head.contains("content-type: application/openmetrics-text"), "{head}");
         for secret in [KEY, TENANT] {
             assert!(!body.contains(secret), "{body}");
         }
@@ -144,10 +118,7 @@ fn assert_agree(page: &Page, runs: &Path) {
     let answered = page.value("runner_requests_total", &[("outcome", "ok")]);
     assert_eq!(answered, requests.successful as f64);
     let failed = [("outcome", "failed"), ("class", "http-status")];
-    assert_eq!(
-        page.value("runner_requests_total", &failed),
-        requests.failed as f64
-    );
+    assert_eq!(page.value("runner_requests_total", &failed), requests.failed as f64);
     let tokens = summary.tokens.output.total.unwrap();
     assert_eq!(page.value("runner_output_tokens_total", &[]), tokens as f64);
     for (family, name) in [
@@ -179,9 +150,7 @@ fn a_page_while_runs_go_on() {
 
     let mut command = runner();
     command
-        .args(words(
-            "one.toml two.toml --metrics-listen 127.0.0.1:0 --api-key-env ENGINE_KEY",
-        ))
+        .args(words("one.toml two.toml --metrics-listen 127.0.0.1:0 --api-key-env ENGINE_KEY"))
         .env("ENGINE_KEY", KEY)
         .env("RUNNER_HEADER", format!("x-tenant: {TENANT}"))
         .current_dir(folder.path());
@@ -200,16 +169,10 @@ fn a_page_while_runs_go_on() {
 
     let (head, index) = ask(&address, "GET /").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(
-        index.contains(&format!("run {one}: over\n/metrics")),
-        "{index}"
-    );
+    assert!(index.contains(&format!("run {one}: over\n/metrics")), "{index}");
     for (request, status) in [("GET /nothing", "404"), ("POST /metrics", "405")] {
         let (head, _) = ask(&address, request).unwrap();
-        assert!(
-            head.starts_with(&format!("HTTP/1.1 {status}")),
-            "{request}: {head}"
-        );
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {head}");
     }
 
     // Another run is another series, and counts from zero.
@@ -237,15 +200,9 @@ fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_measured() {
     let ended = demo(&format!(":{port}")).with_code(3);
     let words = format!("cannot listen on 127.0.0.1:{port} (--metrics-listen): ");
     assert!(ended.stderr.contains(&words), "{ended:#?}");
-    assert!(
-        ended.stderr.contains("another program listens there"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("another program listens there"), "{ended:#?}");
     let ended = demo("192.0.2.1:9464").with_code(3);
-    assert!(
-        ended.stderr.contains("an address of this machine"),
-        "{ended:#?}"
-    );
+    assert!(ended.stderr.contains("an address of this machine"), "{ended:#?}");
     let ended = demo("http://localhost:9464").with_code(2);
     assert!(ended.stderr.contains("expected HOST:PORT"), "{ended:#?}");
     assert!(!folder.path().join("runs").exists());

@@ -19,11 +19,7 @@ pub fn on_a_terminal(folder: &Path, line: &str, variable: &str) -> Option<Comman
     let shell = "inside=\"stty cols 100 rows 30; stty -g; env $VARIABLE '$1' $LINE; code=\\$?; stty -g; exit \\$code\"; \
                  exec script -qec \"$inside\" /dev/null";
     let mut command = runner_behind(shell);
-    command
-        .env("LINE", line)
-        .env("VARIABLE", variable)
-        .current_dir(folder)
-        .stdin(Stdio::piped());
+    command.env("LINE", line).env("VARIABLE", variable).current_dir(folder).stdin(Stdio::piped());
     Some(command)
 }
 
@@ -154,24 +150,15 @@ fn the_key_again_gives_replies_up() {
     process.type_in("q");
     let ended = process.end().with_code(130);
     let (_, _, after) = screens(&ended.stdout);
-    assert!(
-        after.contains("Failed requests (interrupted):           4"),
-        "{after:?}"
-    );
+    assert!(after.contains("Failed requests (interrupted):           4"), "{after:?}");
     assert_restored(&ended.stdout);
 }
 
 #[test]
 fn without_a_terminal_a_dashboard_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let ended = run(runner()
-        .args(["demo", "--dashboard"])
-        .current_dir(folder.path()))
-    .with_code(2);
-    assert!(
-        ended.stderr.contains("--dashboard draws on stderr"),
-        "{ended:#?}"
-    );
+    let ended = run(runner().args(["demo", "--dashboard"]).current_dir(folder.path())).with_code(2);
+    assert!(ended.stderr.contains("--dashboard draws on stderr"), "{ended:#?}");
     assert!(!folder.path().join("runs").exists(), "nothing was measured");
 }
 
@@ -186,20 +173,11 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
         assert!(!ended.stderr.contains('\u{1b}'), "{ended:#?}");
         assert!(ended.stdout.starts_with("===="), "{ended:#?}");
         let about = |line: &&str| line.contains(" in flight") || line.contains(" ready");
-        let told: Vec<String> = ended
-            .stderr
-            .lines()
-            .filter(about)
-            .map(str::to_owned)
-            .collect();
+        let told: Vec<String> = ended.stderr.lines().filter(about).map(str::to_owned).collect();
         told
     };
     let told = lines("--progress-every 50ms");
-    assert!(
-        told.iter()
-            .any(|line| line.contains("/12 done, 4 in flight")),
-        "{told:#?}"
-    );
+    assert!(told.iter().any(|line| line.contains("/12 done, 4 in flight")), "{told:#?}");
     let named = |line: &String| line.starts_with("vllm-random: 0s: ") || line.contains("s: ");
     assert!(told.iter().all(named), "{told:#?}");
     assert_eq!(lines(""), [""; 0], "it is over before it is time");
@@ -207,10 +185,7 @@ fn without_a_terminal_lines_tell_of_progress_now_and_then() {
     let mut command = runner();
     command.args(["demo", "--progress-every", "0s"]);
     let refused = run(&mut command).with_code(2);
-    assert!(
-        refused.stderr.contains("use --no-progress instead"),
-        "{refused:#?}"
-    );
+    assert!(refused.stderr.contains("use --no-progress instead"), "{refused:#?}");
 }
 
 #[test]

@@ -18,9 +18,7 @@ fn an_archive_is_unpacked_and_measures() {
     let (folder, packages) = made(Kind::Archive);
     sums::write(folder.path()).unwrap();
     let mut check = bare("sha256sum");
-    check
-        .current_dir(folder.path())
-        .args(["--check", "--strict", sums::FILE]);
+    check.current_dir(folder.path()).args(["--check", "--strict", sums::FILE]);
     let name = packages[0].file_name().unwrap().to_str().unwrap();
     let bill = name.replace(".tar.gz", ".cdx.json");
     let checked = run(&mut check).with_code(0).stdout;
@@ -56,13 +54,7 @@ fn made_up(machine: Machine, number: u16) -> Product {
     let mut product = product().clone();
     product.elf = Elf::read(&program).unwrap();
     product.target = Target::of(&product.elf, None).unwrap();
-    assert_eq!(
-        product.target,
-        Target {
-            machine,
-            is_static: true
-        }
-    );
+    assert_eq!(product.target, Target { machine, is_static: true });
     product.program = program;
     product.project.repository = Some("https://example.org/team/runner".to_owned());
     product
@@ -78,12 +70,9 @@ fn formulas_install_the_archives_that_are_there() {
     let arm = made_up(Machine::Aarch64, 183);
     archives.extend(Kind::Archive.make(&arm, folder.path()).unwrap());
     formula::make(&intel.project, folder.path()).unwrap();
-    let archives = archives
-        .iter()
-        .filter(|path| path.to_str().unwrap().ends_with(".tar.gz"));
-    let digests: Vec<String> = archives
-        .map(|path| sums::sha256(&std::fs::read(path).unwrap()))
-        .collect();
+    let archives = archives.iter().filter(|path| path.to_str().unwrap().ends_with(".tar.gz"));
+    let digests: Vec<String> =
+        archives.map(|path| sums::sha256(&std::fs::read(path).unwrap())).collect();
     let ruby = std::fs::read_to_string(folder.path().join("runner-llm.rb")).unwrap();
     let at = |text: &str| ruby.find(text).unwrap_or_else(|| panic!("{text}: {ruby}"));
     assert!(at("on_intel") < at(&digests[0]) && at(&digests[0]) < at("on_arm"));
@@ -104,9 +93,7 @@ fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &st
     let nix = |arguments: &[&str]| {
         let mut command = bare("nix-instantiate");
         let home = folder.join("nix");
-        command
-            .env("HOME", &home)
-            .env("NIX_STATE_DIR", home.join("state"));
+        command.env("HOME", &home).env("NIX_STATE_DIR", home.join("state"));
         command.env("NIX_STORE_DIR", home.join("store"));
         command.current_dir(folder).args(arguments);
         run(&mut command).with_code(0).stdout
@@ -128,10 +115,6 @@ fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &st
     let mut convert = Command::new("sh");
     let hash = package["src"]["hash"].as_str().unwrap();
     let hash = hash.strip_prefix("sha256-").unwrap();
-    convert.args([
-        "-c",
-        "printf %s \"$0\" | base64 -d | od -An -v -tx1 | tr -d ' \\n'",
-        hash,
-    ]);
+    convert.args(["-c", "printf %s \"$0\" | base64 -d | od -An -v -tx1 | tr -d ' \\n'", hash]);
     assert_eq!(run(&mut convert).with_code(0).stdout, digest);
 }

@@ -25,10 +25,7 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     fs::write(root.join("var/lib/dpkg/status"), libraries_in(root)).unwrap();
     let dpkg = |arguments: &[&str]| {
         let mut command = bare("dpkg");
-        command
-            .arg("--root")
-            .arg(root)
-            .arg("--force-script-chrootless");
+        command.arg("--root").arg(root).arg("--force-script-chrootless");
         run(command.args(["--log", "/dev/null"]).args(arguments)).with_code(0)
     };
     dpkg(&["--install", packages[0].to_str().unwrap()]);
@@ -70,7 +67,5 @@ fn libraries_in(root: &Path) -> String {
         return String::new();
     }
     let mut query = bare("dpkg-query");
-    run(query.args(["--status", "libc6", "libgcc-s1"]))
-        .with_code(0)
-        .stdout
+    run(query.args(["--status", "libc6", "libgcc-s1"])).with_code(0).stdout
 }

@@ -70,9 +70,7 @@ fn an_image_runs_as_its_own_user_on_a_root_that_is_read_only() {
     fs::create_dir(&root).unwrap();
     fs::write(bundle.path().join("layer.tar"), layer).unwrap();
     let mut unpack = bare("tar");
-    unpack
-        .args(["--same-owner", "-xf", "../layer.tar"])
-        .current_dir(&root);
+    unpack.args(["--same-owner", "-xf", "../layer.tar"]).current_dir(&root);
     run(&mut unpack).with_code(0);
     assert!(root.join("etc/ssl/certs/ca-certificates.crt").exists());
     let work = bundle.path().join("work");
@@ -93,9 +91,7 @@ fn an_image_runs_as_its_own_user_on_a_root_that_is_read_only() {
 fn contained(image: &Value, work: &Path, arguments: &[String]) -> Value {
     let words = |value: &Value| -> Vec<String> {
         let words = value.as_array().unwrap().iter();
-        words
-            .map(|word| word.as_str().unwrap().to_owned())
-            .collect()
+        words.map(|word| word.as_str().unwrap().to_owned()).collect()
     };
     let mut environment = words(&image["Env"]);
     environment.push("RUNNER_ALLOW_INVALID=1".to_owned());

@@ -19,14 +19,7 @@ fn installed() -> Option<(TempDir, PathBuf)> {
     let prefix = TempDir::new().unwrap();
     let mut npm = bare("npm");
     npm.env("HOME", prefix.path());
-    npm.args([
-        "install",
-        "--global",
-        "--offline",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-    ]);
+    npm.args(["install", "--global", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"]);
     run(npm.arg("--prefix").arg(prefix.path()).args(packages)).with_code(0);
     let command = prefix.path().join("bin/runner");
     Some((prefix, command))

@@ -43,9 +43,7 @@ fn an_archive_for_arm_measures_in_an_emulator() {
     run(unpack.arg("-xzf").arg(&archive).current_dir(&folder)).with_code(0);
     let emulated = || {
         let mut command = bare("qemu-aarch64");
-        command
-            .arg("./runner")
-            .current_dir(folder.path().join(&name));
+        command.arg("./runner").current_dir(folder.path().join(&name));
         command
     };
     let version = run(emulated().arg("--version")).with_code(0).stdout;
@@ -71,10 +69,12 @@ fn the_program_for_glibc_loads_nvml() {
     assert!(!has_unwinder, "{elf:?}");
     let (folder, mock) = (TempDir::new().unwrap(), Mock::start(&[]));
     let mut command = bare(&program);
-    command
-        .env(VARIABLE, stand_in())
-        .args(measuring(&mock, "runs"))
-        .args(["--device-metrics", "nvml", "--device-interval", "20ms"]);
+    command.env(VARIABLE, stand_in()).args(measuring(&mock, "runs")).args([
+        "--device-metrics",
+        "nvml",
+        "--device-interval",
+        "20ms",
+    ]);
     measures(command.current_dir(&folder));
     let run = only_run(&folder.path().join("runs")).unwrap();
     let summary = fs::read(run.join("summary.json")).unwrap();

@@ -65,19 +65,12 @@ fn a_wheel_is_installed_by_pip_and_measures() {
     }
     let mock = Mock::start(&[]);
     let mut command = bare(scripts.join("runner"));
-    measures(
-        command
-            .current_dir(&environment)
-            .args(measuring(&mock, "runs")),
-    );
+    measures(command.current_dir(&environment).args(measuring(&mock, "runs")));
 }
 
 /// The module's own Python files at its top.
 fn modules(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names
-        .filter(|name| name.ends_with(".py"))
-        .map(|name| format!("runner_llm/{name}"))
-        .collect()
+    names.filter(|name| name.ends_with(".py")).map(|name| format!("runner_llm/{name}")).collect()
 }

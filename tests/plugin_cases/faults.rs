@@ -11,10 +11,7 @@ fn failures(report: &Value) -> Vec<(String, String)> {
         let keys = ["what", "file", "doing"];
         let what = keys.iter().find_map(|key| failure[key].as_str()).unwrap();
         let error = failure["error"].as_str().unwrap_or_default();
-        (
-            failure["kind"].as_str().unwrap().to_owned(),
-            format!("{what} {error}"),
-        )
+        (failure["kind"].as_str().unwrap().to_owned(), format!("{what} {error}"))
     };
     failures.iter().map(said).collect()
 }
@@ -24,11 +21,7 @@ fn a_reply_without_an_end_is_neither_passed_nor_blessed() {
     let project = Project::asking("", "reply.lines", b"one\ntwo\n");
     for words in [&["--bless"][..], &[]] {
         let ended = project.test(words).with_code(4);
-        assert!(
-            ended.stdout.contains("the backend gives no `end` event"),
-            "{}",
-            ended.stdout
-        );
+        assert!(ended.stdout.contains("the backend gives no `end` event"), "{}", ended.stdout);
         assert!(!project.path("cases/words/events.json").exists());
     }
     // Next to a reply that is whole, it is the case of a reply that was cut off.
@@ -41,41 +34,17 @@ fn a_reply_without_an_end_is_neither_passed_nor_blessed() {
 #[test]
 fn a_backend_that_is_unsteady_is_found_out() {
     let faults = [
-        (
-            "by-batch",
-            "unstable",
-            "frame by frame gives different events than in one batch",
-        ),
-        (
-            "forgets",
-            "unstable",
-            "frame by frame gives different events than in one batch",
-        ),
-        (
-            "in-instance",
-            "unstable",
-            "each frame in a different instance than the previous one",
-        ),
-        (
-            "everlasting",
-            "unstable",
-            "in one batch a second time gives different events",
-        ),
-        (
-            "looks-ahead",
-            "unstable",
-            "frame by frame gives different events than in one batch",
-        ),
+        ("by-batch", "unstable", "frame by frame gives different events than in one batch"),
+        ("forgets", "unstable", "frame by frame gives different events than in one batch"),
+        ("in-instance", "unstable", "each frame in a different instance than the previous one"),
+        ("everlasting", "unstable", "in one batch a second time gives different events"),
+        ("looks-ahead", "unstable", "frame by frame gives different events than in one batch"),
         (
             "requests",
             "unstable",
             "writing the request again in the same instance gave a different result",
         ),
-        (
-            "begins",
-            "unstable",
-            "in one batch a second time gives different events",
-        ),
+        ("begins", "unstable", "in one batch a second time gives different events"),
         ("trusting", "misbehaved", "it panicked: "),
     ];
     for (fault, kind, words) in faults {
@@ -85,9 +54,7 @@ fn a_backend_that_is_unsteady_is_found_out() {
         let report = project.report(4);
         let failures = failures(&report);
         assert!(
-            failures
-                .iter()
-                .any(|(found, said)| found == kind && said.contains(words)),
+            failures.iter().any(|(found, said)| found == kind && said.contains(words)),
             "{fault}: {failures:#?}"
         );
         // What a plugin gives that does something wrong is not written.
@@ -106,12 +73,7 @@ fn a_steady_backend_holds_in_every_framing() {
         lengths.extend(word.as_bytes());
     }
     let replies: [(&str, &str, &[u8], &str); 3] = [
-        (
-            "lines",
-            "reply.lines",
-            WORDS,
-            r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
-        ),
+        ("lines", "reply.lines", WORDS, r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#),
         (
             "lengths",
             "reply.bin",
@@ -133,10 +95,7 @@ fn a_steady_backend_holds_in_every_framing() {
         assert!(events.contains(event), "{framing}: {events}");
         let report = project.report(0);
         let checks = &report["checks"];
-        assert!(
-            checks["decodings"].as_u64() > Some(100),
-            "{framing}: {checks}"
-        );
+        assert!(checks["decodings"].as_u64() > Some(100), "{framing}: {checks}");
         assert!(checks["damaged"].as_u64() > Some(50), "{framing}: {checks}");
     }
 }
@@ -146,10 +105,7 @@ fn a_raw_reply_that_forgets_what_is_not_whole_is_found_out() {
     let config = "framing = \"raw\"\nfault = \"forgets\"\n";
     let project = Project::asking(config, "reply.bin", WORDS);
     let failures = failures(&project.report(4));
-    assert!(
-        failures[0].1.contains("cuts it at random bytes"),
-        "{failures:#?}"
-    );
+    assert!(failures[0].1.contains("cuts it at random bytes"), "{failures:#?}");
 }
 
 #[test]
@@ -192,38 +148,25 @@ fn a_request_is_written_from_what_the_last_reply_carried() {
         let failed = !case["failures"].as_array().unwrap().is_empty();
         (case["name"].as_str().unwrap(), failed)
     });
-    assert_eq!(
-        names.collect::<Vec<_>>(),
-        [("bytes", false), ("text", true)]
-    );
+    assert_eq!(names.collect::<Vec<_>>(), [("bytes", false), ("text", true)]);
 }
 
 #[test]
 fn a_reply_begins_with_its_head() {
     let project = Project::asking("", "reply.lines", WORDS);
-    project.write(
-        "cases/words/head.json",
-        "{\"status\": 201, \"headers\": {\"x-words\": \"40\"}}\n",
-    );
+    project
+        .write("cases/words/head.json", "{\"status\": 201, \"headers\": {\"x-words\": \"40\"}}\n");
     project.test(&["--bless"]).with_code(0);
     let events = project.read("cases/words/events.json");
     assert!(events.contains("\"text\":\"one#41\""), "{events}");
     // One that cannot be read is an error before the first frame.
-    project.write(
-        "cases/words/head.json",
-        "{\"headers\": {\"x-words\": \"many\"}}\n",
-    );
+    project.write("cases/words/head.json", "{\"headers\": {\"x-words\": \"many\"}}\n");
     project.test(&["--bless"]).with_code(0);
     assert_eq!(project.read("cases/words/events.json"), "[]\n");
-    assert_eq!(
-        project.read("cases/words/error.txt"),
-        "protocol: `many` words before the reply\n"
-    );
+    assert_eq!(project.read("cases/words/error.txt"), "protocol: `many` words before the reply\n");
     // All mistakes at once.
-    project.write(
-        "cases/words/head.json",
-        "{\"status\": 404, \"headers\": {\"X-Words\": \"4\"}}\n",
-    );
+    project
+        .write("cases/words/head.json", "{\"status\": 404, \"headers\": {\"X-Words\": \"4\"}}\n");
     project.write("cases/alone/sample.json", SAMPLE);
     project.write("cases/alone/head.json", "{}\n");
     let ended = project.test(&[]).with_code(3);
@@ -244,10 +187,8 @@ fn what_is_read_beside_replies_is_damaged_too() {
     project.write("cases/error/reply.429.txt", "too much to do");
     let told = failures(&project.report(4));
     assert!(
-        told.iter().any(
-            |(_, said)| said.contains("explaining the error reply, damaged")
-                && said.contains("only text comes")
-        ),
+        told.iter().any(|(_, said)| said.contains("explaining the error reply, damaged")
+            && said.contains("only text comes")),
         "{told:#?}"
     );
     let project = Project::of("unsteady-backend");
@@ -256,9 +197,8 @@ fn what_is_read_beside_replies_is_damaged_too() {
     project.write("cases/metrics/reply.txt", "12\n");
     let told = failures(&project.report(4));
     assert!(
-        told.iter()
-            .any(|(_, said)| said.contains("reading the metrics, damaged")
-                && said.contains("broke its contract")),
+        told.iter().any(|(_, said)| said.contains("reading the metrics, damaged")
+            && said.contains("broke its contract")),
         "{told:#?}"
     );
 }
@@ -266,21 +206,9 @@ fn what_is_read_beside_replies_is_damaged_too() {
 #[test]
 fn a_dataset_that_is_unsteady_is_found_out() {
     let faults = [
-        (
-            "by-limit",
-            "unstable",
-            "one by one, in a fresh instance, gives different samples",
-        ),
-        (
-            "same-id",
-            "misbehaved",
-            "it returned two samples with the id `9`",
-        ),
-        (
-            "spare-measured",
-            "breach",
-            "the spare sample `spare-1` is also measured",
-        ),
+        ("by-limit", "unstable", "one by one, in a fresh instance, gives different samples"),
+        ("same-id", "misbehaved", "it returned two samples with the id `9`"),
+        ("spare-measured", "breach", "the spare sample `spare-1` is also measured"),
         (
             "spare-turns",
             "breach",
@@ -296,16 +224,8 @@ fn a_dataset_that_is_unsteady_is_found_out() {
             "breach",
             "sample `2` depends on `nobody`, which did not come before it in its session",
         ),
-        (
-            "hasty",
-            "breach",
-            "sample `2` continues `1` without depending on its end",
-        ),
-        (
-            "remarks-by-call",
-            "unstable",
-            "one by one, in a fresh instance, gives different remarks",
-        ),
+        ("hasty", "breach", "sample `2` continues `1` without depending on its end"),
+        ("remarks-by-call", "unstable", "one by one, in a fresh instance, gives different remarks"),
     ];
     for (fault, kind, words) in faults {
         let project = Project::of("unsteady-dataset");
@@ -318,9 +238,7 @@ fn a_dataset_that_is_unsteady_is_found_out() {
         project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
         let failures = failures(&project.report(4));
         assert!(
-            failures
-                .iter()
-                .any(|(found, said)| found == kind && said.contains(words)),
+            failures.iter().any(|(found, said)| found == kind && said.contains(words)),
             "{fault}: {failures:#?}"
         );
     }
@@ -353,18 +271,13 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
     let project = case("spare-default");
     project.test(&["--bless"]).with_code(0);
     let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();
-    assert_eq!(
-        shown["samples"][0]["id"], "1",
-        "the case has no spare sample"
-    );
+    assert_eq!(shown["samples"][0]["id"], "1", "the case has no spare sample");
     project.write("cases/some/case.toml", "seed = 7\nspare = 2\n");
     project.test(&["--bless"]).with_code(0);
     let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();
     let ids = |key: &str| {
         let samples = shown[key].as_array().unwrap().iter();
-        samples
-            .map(|sample| sample["id"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        samples.map(|sample| sample["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
         (ids("spare"), ids("samples")),
@@ -387,9 +300,7 @@ fn a_backend_that_names_a_header_of_the_hosts_for_the_key_is_refused() {
         assert!(!project.path("cases/some/request.http").exists());
         let told = failures(&project.report(4));
         assert!(
-            told[0]
-                .1
-                .contains(&format!("it names `{name}` as the header of the key")),
+            told[0].1.contains(&format!("it names `{name}` as the header of the key")),
             "{told:#?}"
         );
     }
@@ -409,10 +320,8 @@ fn a_steady_dataset_holds_and_depends_on_its_seed() {
     assert!(digest.ends_with("  1000 samples\n"), "{digest}");
     project.report(0);
     project.write("cases/some/case.toml", "seed = 8\nspare = 2\n");
-    let files: Vec<String> = failures(&project.report(4))
-        .into_iter()
-        .map(|(_, said)| said.trim().to_owned())
-        .collect();
+    let files: Vec<String> =
+        failures(&project.report(4)).into_iter().map(|(_, said)| said.trim().to_owned()).collect();
     assert_eq!(files, ["samples.json", "digest.txt"]);
 }
 
@@ -442,27 +351,17 @@ fn sessions_and_remarks_are_expectations() {
     assert!(told[0].1.starts_with("remarks.json"), "{told:#?}");
     project.write("cases/some/case.toml", "sessions = 4\ncount = 12\n");
     let ended = project.test(&[]).with_code(3);
-    assert!(
-        ended.stderr.contains("but this case gives both"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("but this case gives both"), "{}", ended.stderr);
 }
 
 #[test]
 fn a_scorer_that_gives_no_number_is_found_out() {
     let project = Project::of("hostile-scorer");
-    project.write(
-        "cases/some/exchanges.json",
-        "[{\"id\": \"a\", \"output\": \"x\"}]\n",
-    );
+    project.write("cases/some/exchanges.json", "[{\"id\": \"a\", \"output\": \"x\"}]\n");
     project.test(&["--bless"]).with_code(0);
     let scores = project.read("cases/some/scores.json");
     assert!(scores.contains("{\"id\":\"a\",\"scores\":{\""), "{scores}");
-    project.write(
-        "cases/some/config.toml",
-        "answer = \"nan\"\ncall = \"score\"\n",
-    );
+    project.write("cases/some/config.toml", "answer = \"nan\"\ncall = \"score\"\n");
     let failures = failures(&project.report(4));
     assert!(
         failures[0].1.contains("broke its contract in `score`") && failures[0].1.contains("NaN"),

@@ -8,21 +8,11 @@ fn blessing_writes_what_comes_and_then_it_holds() {
     let project = Project::asking("", "reply.lines", b"one\nTWO\nend\n");
     project.write("cases/words/explained.json", "{}\n");
     let ended = project.test(&[]).with_code(4);
+    assert!(ended.stdout.contains("events.json is missing, but the plugin gave a result for it"));
     assert!(
-        ended
-            .stdout
-            .contains("events.json is missing, but the plugin gave a result for it")
+        ended.stdout.contains("+  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}")
     );
-    assert!(
-        ended
-            .stdout
-            .contains("+  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}")
-    );
-    assert!(
-        ended
-            .stdout
-            .contains("explained.json is there, but the plugin gave no result for it")
-    );
+    assert!(ended.stdout.contains("explained.json is there, but the plugin gave no result for it"));
     assert!(ended.stderr.contains("--bless"), "{}", ended.stderr);
 
     let ended = project.test(&["--bless"]).with_code(0);
@@ -35,10 +25,7 @@ fn blessing_writes_what_comes_and_then_it_holds() {
         assert!(ended.stdout.contains(line), "{line}: {}", ended.stdout);
     }
     assert_eq!(project.read("cases/words/request.http"), "POST /1\n");
-    assert_eq!(
-        project.read("cases/words/error.txt"),
-        "protocol: `TWO` is no word\n"
-    );
+    assert_eq!(project.read("cases/words/error.txt"), "protocol: `TWO` is no word\n");
     assert_eq!(
         project.read("cases/words/events.json"),
         "[\n  {\"frame\":0,\"kind\":\"text\",\"text\":\"one#1\",\"tokens\":1}\n]\n"
@@ -54,21 +41,13 @@ fn blessing_writes_what_comes_and_then_it_holds() {
 fn a_project_brings_its_component() {
     let project = Project::asking("", "reply.lines", WORDS);
     let without = run(&mut project.command(&[])).with_code(4);
-    assert!(
-        without.stderr.contains("run `runner plugin build .`"),
-        "{}",
-        without.stderr
-    );
+    assert!(without.stderr.contains("run `runner plugin build .`"), "{}", without.stderr);
     std::fs::create_dir_all(project.path("target/plugin")).unwrap();
     std::fs::copy(&project.component, project.path("target/plugin/mine.wasm")).unwrap();
     run(&mut project.command(&["--bless"])).with_code(0);
     for dir in [".", "cases", "cases/words"] {
         let ended = run(&mut project.command(&[dir])).with_code(0);
-        assert!(
-            ended.stdout.contains("1 case: passed"),
-            "{dir}: {}",
-            ended.stdout
-        );
+        assert!(ended.stdout.contains("1 case: passed"), "{dir}: {}", ended.stdout);
     }
 }
 
@@ -89,11 +68,7 @@ fn a_filter_chooses_and_must_choose_something() {
     let ended = project.test(&["--bless", "--filter", "oth"]).with_code(0);
     assert!(ended.stdout.contains("other") && !ended.stdout.contains("words"));
     let ended = project.test(&["--filter", "nothing"]).with_code(3);
-    assert!(
-        ended.stderr.contains("none of the 2 cases"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("none of the 2 cases"), "{}", ended.stderr);
 }
 
 #[test]
@@ -101,10 +76,7 @@ fn all_mistakes_of_all_cases_are_told_at_once() {
     let project = Project::of("unsteady-backend");
     project.write("cases/a/sample.json", "{\"id\": 1}");
     project.write("cases/a/event.json", "[]");
-    project.write(
-        "cases/a/config.toml",
-        "framing = \"lines\"\nframing = \"raw\"\n",
-    );
+    project.write("cases/a/config.toml", "framing = \"lines\"\nframing = \"raw\"\n");
     project.write("cases/b/settings.json", "{\"modell\": \"tiny\"}");
     project.write("cases/b/reply.sse", "");
     project.write("cases/b/reply.lines", "");
@@ -135,10 +107,7 @@ fn all_mistakes_of_all_cases_are_told_at_once() {
 fn mistakes_of_datasets_and_scorers_cases_are_told() {
     let project = Project::of("unsteady-dataset");
     project.write("cases/a/config.toml", "x = inf\n");
-    project.write(
-        "cases/b/case.toml",
-        "tokenizer = \"pears\"\nfiles.data = \"../none.json\"\n",
-    );
+    project.write("cases/b/case.toml", "tokenizer = \"pears\"\nfiles.data = \"../none.json\"\n");
     let ended = project.test(&[]).with_code(3);
     for part in [
         "cases/a/: a dataset's case needs a case.toml",
@@ -151,10 +120,7 @@ fn mistakes_of_datasets_and_scorers_cases_are_told() {
     let project = Project::of("hostile-scorer");
     project.write("cases/a/exchanges.json", "[]");
     project.write("cases/a/exchanges.jsonl", "");
-    project.write(
-        "cases/b/exchanges.jsonl",
-        "{\"id\": \"a\"}\n\n{\"id\": 2}\n",
-    );
+    project.write("cases/b/exchanges.jsonl", "{\"id\": \"a\"}\n\n{\"id\": 2}\n");
     project.write("cases/c/config.toml", "");
     let ended = project.test(&[]).with_code(3);
     for part in [
@@ -176,17 +142,9 @@ fn no_case_no_folder_no_plugin_and_a_wrong_framing() {
     project.write("cases/a/sample.json", SAMPLE);
     project.write("cases/a/reply.sse", "data: one\n\n");
     let ended = run(project.command(&["--plugin", "none.wasm"]).arg(".")).with_code(4);
-    assert!(
-        ended.stderr.contains("`none.wasm` not found"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("`none.wasm` not found"), "{}", ended.stderr);
     let ended = project.test(&["--bless"]).with_code(4);
-    assert!(
-        ended
-            .stdout
-            .contains("belongs in reply.lines, not in reply.sse")
-    );
+    assert!(ended.stdout.contains("belongs in reply.lines, not in reply.sse"));
     project.test(&["--json", "--format", "junit"]).with_code(2);
 }
 
@@ -197,17 +155,11 @@ fn pictures_lie_beside_the_sample_and_must_be_there() {
     project.write("cases/a/sample.json", sample);
     let ended = project.test(&[]).with_code(3);
     assert!(
-        ended
-            .stderr
-            .contains("cases/a/a.png: the file does not exist, but sample.json names it")
+        ended.stderr.contains("cases/a/a.png: the file does not exist, but sample.json names it")
     );
     project.write("cases/a/a.png", "x");
     project.test(&["--bless"]).with_code(0);
     project.write("cases/a/b.png", "x");
     let ended = project.test(&[]).with_code(3);
-    assert!(
-        ended
-            .stderr
-            .contains("b.png: a backend case has no such file")
-    );
+    assert!(ended.stderr.contains("b.png: a backend case has no such file"));
 }

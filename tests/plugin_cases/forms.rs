@@ -44,23 +44,14 @@ fn redacted(text: &str) -> String {
         for (before, after) in [("  ", " ms"), ("; ", " s")] {
             if let Some(end) = line.strip_suffix(after)
                 && let Some(start) = end.rfind(before)
-                && end[start..]
-                    .trim_start_matches([';', ' '])
-                    .parse::<f64>()
-                    .is_ok()
+                && end[start..].trim_start_matches([';', ' ']).parse::<f64>().is_ok()
             {
                 line = format!("{}{before}TIME{after}", end[..start].trim_end());
             }
         }
-        for (before, after) in [
-            ("time=\"", '"'),
-            ("\"seconds\": ", ','),
-            ("\"digest\": \"", '"'),
-        ] {
+        for (before, after) in [("time=\"", '"'), ("\"seconds\": ", ','), ("\"digest\": \"", '"')] {
             if let Some(start) = line.find(before).map(|at| at + before.len()) {
-                let end = line[start..]
-                    .find(after)
-                    .map_or(line.len(), |at| start + at);
+                let end = line[start..].find(after).map_or(line.len(), |at| start + at);
                 line.replace_range(start..end, "REDACTED");
             }
         }
@@ -99,9 +90,6 @@ fn junit() {
             (case.name.as_str(), failed)
         })
         .collect();
-    assert_eq!(
-        failed,
-        [("differs", true), ("traps", true), ("words", false)]
-    );
+    assert_eq!(failed, [("differs", true), ("traps", true), ("words", false)]);
     transcript("plugin-test-junit", &redacted(&xml));
 }

@@ -32,11 +32,7 @@ fn every_case_holds() {
         let mut command = runner();
         command
             .args(["plugin", "test", "--json"])
-            .arg(
-                Path::new(env!("CARGO_MANIFEST_DIR"))
-                    .join("../../plugins")
-                    .join(&name),
-            )
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(&name))
             .arg("--plugin")
             .arg(component(&format!("{name}.wasm")));
         let ended = run(&mut command);
@@ -49,9 +45,6 @@ fn every_case_holds() {
         );
         let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert!(report["held"].as_u64() >= Some(2), "{report:#}");
-        assert_eq!(
-            report["cases"].as_array().unwrap().len() as u64,
-            report["held"]
-        );
+        assert_eq!(report["cases"].as_array().unwrap().len() as u64, report["held"]);
     }
 }

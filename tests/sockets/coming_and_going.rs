@@ -30,29 +30,16 @@ fn a_server_that_is_killed_and_comes_again_is_asked_again() {
         let flags =
             format!("--request-rate 100 --num-prompts 700 --random-output-len 10 --http {http}");
         let mut process = Process::start(&mut line(runner(), &mock, folder.path(), &flags));
-        process.until("records are flushed", |_| {
-            has_records(&folder.path().join(RUNS))
-        });
+        process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
         mock.kill();
         std::thread::sleep(Duration::from_millis(300));
         let _again = mock.start_again(&speed);
         let ended = process.end().with_code(0);
         let exchanges = exchanges(folder.path());
         let (answered, gone) = (count(&exchanges, None), failed_as(&exchanges, &GONE));
-        assert!(
-            answered > 0 && gone > 0,
-            "HTTP/{http}: {answered} answered, {gone} failed"
-        );
-        assert_eq!(
-            (exchanges.len(), answered + gone),
-            (700, 700),
-            "HTTP/{http}"
-        );
-        assert!(
-            exchanges[699].is_ok(),
-            "HTTP/{http}: {:?}",
-            exchanges[699].outcome
-        );
+        assert!(answered > 0 && gone > 0, "HTTP/{http}: {answered} answered, {gone} failed");
+        assert_eq!((exchanges.len(), answered + gone), (700, 700), "HTTP/{http}");
+        assert!(exchanges[699].is_ok(), "HTTP/{http}: {:?}", exchanges[699].outcome);
         let last_failure = exchanges.iter().rposition(|exchange| !exchange.is_ok());
         assert!(last_failure < Some(699));
         assert_eq!(report(folder.path()).stdout, ended.stdout);
@@ -62,19 +49,14 @@ fn a_server_that_is_killed_and_comes_again_is_asked_again() {
 #[test]
 fn a_target_that_dies_fails_its_share() {
     let speed = ["--ttft", "5ms", "--itl", "5ms"];
-    let (folder, first, second) = (
-        TempDir::new().unwrap(),
-        Mock::start(&speed),
-        Mock::start(&speed),
-    );
+    let (folder, first, second) =
+        (TempDir::new().unwrap(), Mock::start(&speed), Mock::start(&speed));
     let flags = format!(
         "--request-rate 100 --num-prompts 300 --random-output-len 4 --base-url {}",
         first.url
     );
     let mut process = Process::start(&mut line(runner(), &second, folder.path(), &flags));
-    process.until("records are flushed", |_| {
-        has_records(&folder.path().join(RUNS))
-    });
+    process.until("records are flushed", |_| has_records(&folder.path().join(RUNS)));
     second.kill();
     process.end().with_code(0);
     let exchanges = exchanges(folder.path());
@@ -86,10 +68,7 @@ fn a_target_that_dies_fails_its_share() {
     }
     let gone = failed_as(&exchanges, &GONE);
     assert!(gone > 0);
-    assert_eq!(
-        (exchanges.len(), count(&exchanges, None) + gone),
-        (300, 300)
-    );
+    assert_eq!((exchanges.len(), count(&exchanges, None) + gone), (300, 300));
 }
 
 /// Accepts this many connections, then none, and lets none into its queue.
@@ -122,10 +101,7 @@ fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
     let (tell, told) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let socket = TcpSocket::new_v4().unwrap();
             socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -145,9 +121,7 @@ fn a_server_that_takes_no_connection_is_given_up() {
     let mut command = runner();
     let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
                  --request-rate 20 --connections never --connect-timeout 400ms --first-token-timeout 2s";
-    command
-        .args(words(flags))
-        .args(["--base-url", &format!("http://{address}")]);
+    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
     let ended = run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
     let answered = count(&exchanges, None);
@@ -158,15 +132,10 @@ fn a_server_that_takes_no_connection_is_given_up() {
     }
     // Accepted by the system, and never by the server.
     let queued = count(&exchanges, Some(Class::FirstTokenTimeout));
-    assert!(
-        answered > 0 && given_up > 0,
-        "{answered} answered, {given_up} given up"
-    );
+    assert!(answered > 0 && given_up > 0, "{answered} answered, {given_up} given up");
     assert_eq!((exchanges.len(), answered + given_up + queued), (60, 60));
     assert!(
-        ended
-            .stdout
-            .contains("connect-timeout: no connection within 400ms"),
+        ended.stdout.contains("connect-timeout: no connection within 400ms"),
         "{}",
         ended.stdout
     );
@@ -180,9 +149,7 @@ fn an_interrupt_ends_the_opening_of_connections() {
     let mut command = runner();
     let flags = "--backend vllm --model mock --dataset-name random --warmup-requests 0 --num-prompts 60 \
                  --request-rate 20 --connect-timeout 1h";
-    command
-        .args(words(flags))
-        .args(["--base-url", &format!("http://{address}")]);
+    command.args(words(flags)).args(["--base-url", &format!("http://{address}")]);
     let mut process = Process::start(command.current_dir(folder.path()));
     process.until("the run has begun", |_| {
         let run = only_run(&folder.path().join(RUNS));
@@ -195,11 +162,6 @@ fn an_interrupt_ends_the_opening_of_connections() {
     }
     process.signal("INT");
     let ended = process.end().with_code(130);
-    assert!(
-        ended
-            .stdout
-            .contains("suspect interrupted: the run was stopped"),
-        "{ended:#?}"
-    );
+    assert!(ended.stdout.contains("suspect interrupted: the run was stopped"), "{ended:#?}");
     assert!(exchanges(folder.path()).is_empty());
 }

@@ -15,30 +15,15 @@ const FAULTS: [(&str, Class); 15] = [
     ("kind = 'hang-up', reset = true", Class::Reset),
     ("kind = 'cut', after-tokens = 0", Class::Truncated),
     ("kind = 'cut', after-tokens = 3", Class::Truncated),
-    (
-        "kind = 'cut', after-tokens = 0, reset = true",
-        Class::Truncated,
-    ),
-    (
-        "kind = 'cut', after-tokens = 3, reset = true",
-        Class::Truncated,
-    ),
+    ("kind = 'cut', after-tokens = 0, reset = true", Class::Truncated),
+    ("kind = 'cut', after-tokens = 3, reset = true", Class::Truncated),
     ("kind = 'no-done', after-tokens = 3", Class::Truncated),
     ("kind = 'http-error'", Class::HttpStatus),
-    (
-        "kind = 'http-error', status = 429, retry-after = '7s'",
-        Class::HttpStatus,
-    ),
+    ("kind = 'http-error', status = 429, retry-after = '7s'", Class::HttpStatus),
     ("kind = 'html', status = 502", Class::HttpStatus),
     ("kind = 'html'", Class::Protocol),
-    (
-        "kind = 'in-band-error', after-tokens = 0",
-        Class::InBandError,
-    ),
-    (
-        "kind = 'in-band-error', after-tokens = 3",
-        Class::InBandError,
-    ),
+    ("kind = 'in-band-error', after-tokens = 0", Class::InBandError),
+    ("kind = 'in-band-error', after-tokens = 3", Class::InBandError),
     ("kind = 'stall', after-tokens = 0", Class::FirstTokenTimeout),
     ("kind = 'stall', after-tokens = 3", Class::TokenGapTimeout),
 ];
@@ -60,11 +45,7 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
     let authority = Authority::new();
     let certified = authority.certify("127.0.0.1");
     let trust = format!("--ca-cert {}", authority.certificate().display());
-    let faults: Vec<&str> = FAULTS
-        .iter()
-        .map(|(fault, _)| *fault)
-        .chain(ODDITIES)
-        .collect();
+    let faults: Vec<&str> = FAULTS.iter().map(|(fault, _)| *fault).chain(ODDITIES).collect();
     let faults: Vec<String> = (SOUND..)
         .zip(faults)
         .map(|(number, fault)| format!("{fault}, requests = [{number}]"))
@@ -104,20 +85,11 @@ fn each_is_a_failure_of_its_class_over_every_kind_of_connection() {
             let connection = exchange.connection.unwrap();
             assert_eq!(connection.secured.is_some(), secure, "{kind}");
             assert!(connection.begun <= connection.connected, "{kind}");
-            assert!(
-                connection
-                    .secured
-                    .is_none_or(|at| connection.connected <= at),
-                "{kind}"
-            );
+            assert!(connection.secured.is_none_or(|at| connection.connected <= at), "{kind}");
         }
         let whole = report_with(folder.path(), &["--details"]).stdout;
         assert!(whole.contains("(retry-after: 7)"), "{kind}: {whole}");
-        let answered = format!(
-            "{:<40} {}\n",
-            "Successful requests:",
-            requests - FAULTS.len()
-        );
+        let answered = format!("{:<40} {}\n", "Successful requests:", requests - FAULTS.len());
         assert!(ended.stdout.contains(&answered), "{kind}: {}", ended.stdout);
     }
 }
@@ -132,16 +104,11 @@ fn a_reset_is_called_one() {
     );
     let flags = "--concurrency 1 --num-prompts 3 --random-output-len 8";
     run(&mut line(runner(), &mock, folder.path(), flags)).with_code(0);
-    for (exchange, wanted) in exchanges(folder.path())
-        .iter()
-        .zip([Class::Reset, Class::Truncated])
+    for (exchange, wanted) in exchanges(folder.path()).iter().zip([Class::Reset, Class::Truncated])
     {
         let Outcome::Incomplete { class, message, .. } = &exchange.outcome else {
             panic!("it is a failure")
         };
-        assert_eq!(
-            (*class, message.as_str()),
-            (wanted, "the connection was reset")
-        );
+        assert_eq!((*class, message.as_str()), (wanted, "the connection was reset"));
     }
 }

@@ -17,10 +17,7 @@ use crate::support::pypi;
 /// The server.
 const TRITON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton.py");
 /// The client.
-const CLIENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/sockets/triton_client.py"
-);
+const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton_client.py");
 /// The packages of both.
 const PACKAGES: &str = "tritonclient[grpc]==2.73.0\n";
 
@@ -50,10 +47,7 @@ fn run_against_triton(flags: &str) -> Option<(TempDir, Vec<Exchange>, Vec<Served
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
                 --random-output-len 8 --warmup-requests 0 --concurrency 8";
     let mut command = runner();
-    command
-        .args(words(line))
-        .args(words(flags))
-        .args(["--base-url", &url]);
+    command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
     let text = std::fs::read_to_string(&log).unwrap();
@@ -93,11 +87,7 @@ fn each_exchange_is_what_the_server_logged() {
         assert_eq!(seen, reason, "{id}: {:?}", exchange.outcome);
         let text: String = served.pieces.iter().map(|(text, _)| &**text).collect();
         assert_eq!(exchange.output, text, "{id}");
-        let pieces = exchange
-            .events
-            .kind
-            .iter()
-            .filter(|kind| **kind == Kind::Text);
+        let pieces = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text);
         assert_eq!(pieces.count(), served.pieces.len(), "{id}");
         if wanted.is_none() {
             let usage = exchange.usage.unwrap();
@@ -182,9 +172,7 @@ fn tritons_own_client_reads_the_mock_engine() {
     let mut client = Command::new(python);
     let client = run_patiently(client.args([CLIENT, address, "m"])).with_code(0);
     let lines = client.stdout.lines();
-    let read: Vec<Read> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let read: Vec<Read> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let truths = mock.end();
     // One of the calls generates nothing, whoever makes it.
     assert_eq!((read.len(), truths.len()), (11, 10), "{read:?}");
@@ -197,11 +185,7 @@ fn tritons_own_client_reads_the_mock_engine() {
             4 => (&["UNAVAILABLE"][..], 0, 0),
             5 => (&["OK"][..], 5, 1),
             // grpcio's own words for a stream that was reset, and one without a status.
-            6 => (
-                &["INTERNAL", "UNKNOWN", "UNAVAILABLE", "CANCELLED"][..],
-                5,
-                0,
-            ),
+            6 => (&["INTERNAL", "UNKNOWN", "UNAVAILABLE", "CANCELLED"][..], 5, 0),
             7 => (&["INTERNAL", "UNKNOWN"][..], 5, 0),
             9 => (&["NOT_FOUND"][..], 0, 0),
             _ => (&["OK"][..], 12, 0),
@@ -246,10 +230,7 @@ fn each_exchange_is_what_the_mock_engine_logged() {
     let line = "--backend triton-grpc --model m --dataset-name random --random-input-len 8 \
                 --random-output-len 12 --warmup-requests 0 --concurrency 1 --num-prompts 12";
     let mut command = runner();
-    command
-        .args(words(line))
-        .args(["--base-url", &mock.url])
-        .current_dir(folder.path());
+    command.args(words(line)).args(["--base-url", &mock.url]).current_dir(folder.path());
     run(&mut command).with_code(0);
     let exchanges = exchanges(folder.path());
     let truths = mock.end();
@@ -287,14 +268,7 @@ fn each_exchange_is_what_the_mock_engine_logged() {
 #[test]
 fn a_probe_reads_a_call_to_its_end() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);
-    let flags = [
-        "--backend",
-        "triton-grpc",
-        "--model",
-        "m",
-        "--format",
-        "json",
-    ];
+    let flags = ["--backend", "triton-grpc", "--model", "m", "--format", "json"];
     let probed = run(runner().args(["probe", &mock.url]).args(flags)).with_code(0);
     let probe: serde_json::Value = serde_json::from_str(&probed.stdout).unwrap();
     let routes = probe["routes"].as_array().unwrap();

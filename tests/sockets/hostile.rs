@@ -32,10 +32,7 @@ fn server(treat: fn(TcpStream)) -> String {
 fn models(mut stream: TcpStream) {
     let models = "{\"data\": [{\"id\": \"mock\"}]}";
     while hear(&mut stream) {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
-            models.len()
-        );
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", models.len());
         let _ = stream.write_all((head + models).as_bytes());
     }
 }
@@ -118,10 +115,7 @@ fn each_is_a_failure_of_its_class() {
             "its head has no end",
             |mut stream| {
                 hear(&mut stream);
-                while stream
-                    .write_all(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")
-                    .is_ok()
-                {}
+                while stream.write_all(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n").is_ok() {}
             },
             Class::Reset,
             "",
@@ -198,10 +192,7 @@ fn bytes_between_replies_answer_nothing() {
         }
     };
     // Two requests a second: the next one leaves long after what nobody asked for.
-    for (treat, pace) in [
-        (garbage as fn(TcpStream), ""),
-        (later, "--think-time 500ms"),
-    ] {
+    for (treat, pace) in [(garbage as fn(TcpStream), ""), (later, "--think-time 500ms")] {
         let exchanges = asked(&server(treat), pace);
         assert_eq!(count(&exchanges, None), 4, "{exchanges:?}");
         assert!(exchanges.iter().all(|exchange| exchange.output == "ab"));

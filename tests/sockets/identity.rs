@@ -154,13 +154,11 @@ fn a_prefix_has_one_routing_key_and_the_names_of_other_tools_work() {
             "0",
         ],
     );
-    let keys: BTreeSet<&String> = (routed.iter())
-        .map(|request| &request.headers["x-smg-routing-key"])
-        .collect();
+    let keys: BTreeSet<&String> =
+        (routed.iter()).map(|request| &request.headers["x-smg-routing-key"]).collect();
     assert_eq!(keys.len(), 6);
-    let sent: BTreeSet<&str> = (routed.iter())
-        .map(|request| &*request.headers["x-request-id"])
-        .collect();
+    let sent: BTreeSet<&str> =
+        (routed.iter()).map(|request| &*request.headers["x-request-id"]).collect();
     let wanted: Vec<String> = (0..48).map(|number| format!("bench-{number}")).collect();
     assert_eq!(sent, wanted.iter().map(String::as_str).collect());
     assert!(exchanges.iter().all(|it| ids(it).trace.is_none()));

@@ -75,19 +75,14 @@ fn series_are_what_the_engine_did() {
         let grown = counter.last().unwrap().1 - counter.first().unwrap().1;
         assert_eq!(grown, f64::from(total), "{metric}");
         let summed = figures.figures[&name].total.unwrap();
-        assert!(
-            (summed - grown).abs() < 1e-6 * grown,
-            "{summed} and not {grown}"
-        );
+        assert!((summed - grown).abs() < 1e-6 * grown, "{summed} and not {grown}");
     }
 
     // What runs and waits is what did at some instant within the page's time. The engine's clock
     // begins earlier than the run's by no more than the fastest request shows.
     let arrivals = exchanges.iter().filter_map(|it| it.sent);
-    let (mut sent, mut received): (Vec<u64>, Vec<u64>) = (
-        arrivals.map(|at| at.0).collect(),
-        truths.iter().map(|truth| truth.received.0).collect(),
-    );
+    let (mut sent, mut received): (Vec<u64>, Vec<u64>) =
+        (arrivals.map(|at| at.0).collect(), truths.iter().map(|truth| truth.received.0).collect());
     sent.sort_unstable();
     received.sort_unstable();
     let delays = sent.iter().zip(&received);
@@ -95,10 +90,9 @@ fn series_are_what_the_engine_did() {
     let apart = *delays.iter().min().unwrap();
     // On a busy machine even the fastest request is late, by no more than these differ.
     let reach = recording.longest_ns.0 + SLACK + delays.iter().max().unwrap() - apart;
-    for (metric, from) in [
-        ("vllm:num_requests_running", true),
-        ("vllm:num_requests_waiting", false),
-    ] {
+    for (metric, from) in
+        [("vllm:num_requests_running", true), ("vllm:num_requests_waiting", false)]
+    {
         for (at, value) in on_pages(&recording, metric) {
             let middle = at.0 + apart;
             // Changes of the number within reach of the page, and the number before it.
@@ -258,18 +252,12 @@ fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
     assert_eq!(split.server.decode_servers, [decode]);
     let sum: f64 = split.named().iter().map(|(_, ms)| ms).sum();
     assert!((sum - split.whole_ms).abs() < 1e-6, "{split:?}");
-    assert!(
-        split.unexplained_ms > 20.0,
-        "the mock takes 120 ms: {split:?}"
-    );
+    assert!(split.unexplained_ms > 20.0, "the mock takes 120 ms: {split:?}");
     let heads = asked.lock().unwrap();
     assert!(heads.len() > 2);
     for head in &*heads {
         let head = head.to_lowercase();
         assert!(head.starts_with("get /metrics "), "{head}");
-        assert!(
-            !head.contains("authorization") && !head.contains("x-secret"),
-            "{head}"
-        );
+        assert!(!head.contains("authorization") && !head.contains("x-secret"), "{head}");
     }
 }

@@ -22,10 +22,7 @@ use crate::support::process::{Ended, Mock, Process, run, runner, words};
 use crate::support::pypi::{self, PYPI};
 
 /// The collector.
-const COLLECTOR: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/sockets/collector.py"
-);
+const COLLECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/collector.py");
 /// OpenTelemetry's definitions.
 const PACKAGES: &str = "opentelemetry-proto==1.45.2\n";
 
@@ -77,10 +74,7 @@ fn run_with_collector(mode: &str, engine: &[&str], flags: &[&str]) -> Option<Ran
         .args(words("--backend openai-chat --model mock"))
         .args(flags)
         .args(["--base-url", &mock.url, "--otlp", &url])
-        .env(
-            "OTEL_EXPORTER_OTLP_HEADERS",
-            "x-key=the%20key-of-the-collector",
-        )
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=the%20key-of-the-collector")
         .current_dir(folder.path());
     let ended = run(&mut command).with_code(0);
     let text = std::fs::read_to_string(&log).unwrap();
@@ -146,35 +140,20 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
     let spans = ran.spans();
     // The warm-up's request has one too.
     assert_eq!(spans.len(), 10_001);
-    assert_eq!(
-        ran.counts(),
-        &Spans {
-            sent: 10_001,
-            lost: 0,
-            error: None
-        }
-    );
+    assert_eq!(ran.counts(), &Spans { sent: 10_001, lost: 0, error: None });
     assert_eq!(ran.note(), None);
     assert!(ran.taken.iter().all(|taken| !taken.unknown));
     let keys = ran.taken.iter().map(|taken| &*taken.headers["x-key"]);
-    assert_eq!(
-        keys.collect::<BTreeSet<_>>(),
-        BTreeSet::from(["the key-of-the-collector"])
-    );
-    let by_id: BTreeMap<&str, &Value> = spans
-        .iter()
-        .map(|span| (span["spanId"].as_str().unwrap(), *span))
-        .collect();
+    assert_eq!(keys.collect::<BTreeSet<_>>(), BTreeSet::from(["the key-of-the-collector"]));
+    let by_id: BTreeMap<&str, &Value> =
+        spans.iter().map(|span| (span["spanId"].as_str().unwrap(), *span)).collect();
     assert_eq!(by_id.len(), 10_001);
     let mut failed = 0;
     for exchange in &ran.exchanges {
         let ids = exchange.ids.as_deref().unwrap();
         let span = by_id[&*ids.span.unwrap().to_string()];
         assert_eq!(span["traceId"], ids.trace.unwrap().to_string());
-        assert_eq!(
-            attribute(span, "runner.request.id").unwrap(),
-            ids.request.as_deref().unwrap()
-        );
+        assert_eq!(attribute(span, "runner.request.id").unwrap(), ids.request.as_deref().unwrap());
         let times = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
         let length = times("endTimeUnixNano") - times("startTimeUnixNano");
         assert_eq!(length, exchange.ended.unwrap().since(exchange.due).0);
@@ -197,28 +176,15 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
         assert_eq!(by_id[context[2]]["traceId"], context[1]);
     }
     // The last report of metrics counts every measured request once.
-    let metrics = ran
-        .taken
-        .iter()
-        .rfind(|taken| taken.path == "/v1/metrics")
-        .unwrap();
+    let metrics = ran.taken.iter().rfind(|taken| taken.path == "/v1/metrics").unwrap();
     let metrics = metrics.message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array();
     let counted = |name: &str| -> u64 {
-        let metric = metrics
-            .unwrap()
-            .iter()
-            .find(|metric| metric["name"] == name)
-            .unwrap();
+        let metric = metrics.unwrap().iter().find(|metric| metric["name"] == name).unwrap();
         let points = metric["histogram"]["dataPoints"].as_array().unwrap().iter();
-        points
-            .map(|point| point["count"].as_str().unwrap().parse::<u64>().unwrap())
-            .sum()
+        points.map(|point| point["count"].as_str().unwrap().parse::<u64>().unwrap()).sum()
     };
     assert_eq!(counted("gen_ai.client.operation.duration"), 10_000);
-    assert_eq!(
-        counted("gen_ai.client.operation.time_to_first_chunk"),
-        10_000 - failed
-    );
+    assert_eq!(counted("gen_ai.client.operation.time_to_first_chunk"), 10_000 - failed);
 }
 
 #[test]
@@ -230,19 +196,13 @@ fn a_session_is_the_parent_of_its_requests() {
         return;
     };
     let spans = ran.spans();
-    let (sessions, requests): (Vec<&Value>, Vec<&Value>) = spans
-        .into_iter()
-        .partition(|span| span["name"] == "session");
+    let (sessions, requests): (Vec<&Value>, Vec<&Value>) =
+        spans.into_iter().partition(|span| span["name"] == "session");
     assert_eq!((sessions.len(), requests.len()), (5, ran.exchanges.len()));
     for request in requests {
-        let mut of = sessions
-            .iter()
-            .filter(|session| session["traceId"] == request["traceId"]);
+        let mut of = sessions.iter().filter(|session| session["traceId"] == request["traceId"]);
         let session = of.next().unwrap();
-        assert_eq!(
-            (&request["parentSpanId"], of.next()),
-            (&session["spanId"], None)
-        );
+        assert_eq!((&request["parentSpanId"], of.next()), (&session["spanId"], None));
         let time = |span: &Value, name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
         assert!(time(session, "startTimeUnixNano") <= time(request, "startTimeUnixNano"));
         assert!(time(session, "endTimeUnixNano") >= time(request, "endTimeUnixNano"));
@@ -268,11 +228,7 @@ fn a_collector_that_fails_is_a_note() {
         assert_eq!((counts.sent, counts.lost), (sent, 50 - sent), "{mode}");
         let note = ran.note().unwrap();
         assert!(note.contains(said), "{mode}: {note}");
-        assert!(
-            ran.ended.stdout.contains("spans-lost"),
-            "{mode}: {:?}",
-            ran.ended
-        );
+        assert!(ran.ended.stdout.contains("spans-lost"), "{mode}: {:?}", ran.ended);
     }
 }
 
@@ -288,18 +244,12 @@ fn a_collector_that_is_not_there_is_a_note() {
         .args(["--base-url", &mock.url, "--otlp", "http://127.0.0.1:1"])
         .current_dir(folder.path());
     let ended = run(&mut command).with_code(0);
-    assert!(
-        ended.stdout.contains("did not take 20 of 20 spans"),
-        "{ended:?}"
-    );
-    for (url, told) in [
-        ("ftp://host", "`report.otlp`"),
-        ("http://me:secret@host", "a user name or password"),
-    ] {
+    assert!(ended.stdout.contains("did not take 20 of 20 spans"), "{ended:?}");
+    for (url, told) in
+        [("ftp://host", "`report.otlp`"), ("http://me:secret@host", "a user name or password")]
+    {
         let mut command = runner();
-        command
-            .args(words(RANDOM))
-            .args(["--backend", "vllm", "--otlp", url]);
+        command.args(words(RANDOM)).args(["--backend", "vllm", "--otlp", url]);
         let refused = run(&mut command).with_code(3);
         assert!(refused.stderr.contains(told), "{refused:?}");
         assert!(!refused.stderr.contains("secret"), "{refused:?}");

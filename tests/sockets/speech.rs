@@ -33,10 +33,7 @@ fn run_against_speech(flags: &str) -> (TempDir, Vec<Exchange>, Vec<Served>) {
                 --dataset-path texts.txt --num-prompts 60 --warmup-requests 0 --concurrency 6 \
                 --temperature server";
     let mut command = runner();
-    command
-        .args(words(line))
-        .args(words(flags))
-        .args(["--base-url", &url]);
+    command.args(words(line)).args(words(flags)).args(["--base-url", &url]);
     run(command.current_dir(folder.path())).with_code(0);
     let exchanges = exchanges(folder.path());
     let text = std::fs::read_to_string(&log).unwrap();
@@ -53,10 +50,7 @@ fn sound_is_as_long_as_the_server_made_it() {
             "--set backend.config.speech.format=wav --set backend.config.speech.stream-format=audio",
             true,
         ),
-        (
-            "--set backend.config.speech.format=wav --disable-stream",
-            false,
-        ),
+        ("--set backend.config.speech.format=wav --disable-stream", false),
     ] {
         let (folder, exchanges, served) = run_against_speech(flags);
         assert_eq!((exchanges.len(), served.len()), (60, 60), "{flags}");
@@ -82,10 +76,7 @@ fn sound_is_as_long_as_the_server_made_it() {
             } else if of_stream && wanted != Some(Class::HttpStatus) {
                 // What came before the fault is kept.
                 let heard = exchange.audio_duration.unwrap().as_secs_f64();
-                assert!(
-                    heard > 0.0 && heard < served.seconds + 1e-6,
-                    "{about}: {heard}"
-                );
+                assert!(heard > 0.0 && heard < served.seconds + 1e-6, "{about}: {heard}");
             }
         }
     }

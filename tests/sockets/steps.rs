@@ -15,15 +15,10 @@ use crate::endings::{class, exchanges, report};
 use crate::support::process::{Process, run, runner, words};
 
 /// The server.
-const REPLICATE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/sockets/replicate.py"
-);
+const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/replicate.py");
 /// The backend.
-const BACKEND: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/components/examples/replicate.wasm"
-);
+const BACKEND: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components/examples/replicate.wasm");
 /// What all runs have in common.
 const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 8 \
                     --random-output-len 8 --warmup-requests 0 --concurrency 8";
@@ -54,21 +49,13 @@ impl Replicate {
         let folder = TempDir::new().unwrap();
         let mut command = Command::new("python3");
         let log = folder.path().join("log.jsonl");
-        command
-            .arg(REPLICATE)
-            .arg(log)
-            .args(flags)
-            .stdin(Stdio::piped());
+        command.arg(REPLICATE).arg(log).args(flags).stdin(Stdio::piped());
         let mut server = Process::start(&mut command);
         server.until("its ports", |server| server.stdout().ends_with('\n'));
         let said = server.stdout();
         let mut ports = said.split_whitespace().map(str::to_owned);
         let ports = [(); 2].map(|()| ports.next().unwrap());
-        Replicate {
-            server,
-            folder,
-            ports,
-        }
+        Replicate { server, folder, ports }
     }
 
     fn command(&self, flags: &str) -> Command {
@@ -120,9 +107,7 @@ fn compared(
         let id = &exchange.sample.id;
         let served = &served[&exchange.sample.request_digest];
         let fault = served[0].fault.as_deref();
-        *faults
-            .entry(fault.unwrap_or("none").to_owned())
-            .or_default() += 1;
+        *faults.entry(fault.unwrap_or("none").to_owned()).or_default() += 1;
         let wanted = fault.map_or((None, None), &expected);
         let seen = (class(exchange), reason(exchange));
         assert_eq!(seen, wanted, "{id}, {fault:?}: {:?}", exchange.outcome);
@@ -130,11 +115,7 @@ fn compared(
         match fault {
             None | Some("late") => assert_eq!(exchange.output, text, "{id}"),
             // What came before the fault is on record.
-            _ => assert!(
-                text.starts_with(&exchange.output),
-                "{id}: {}",
-                exchange.output
-            ),
+            _ => assert!(text.starts_with(&exchange.output), "{id}: {}", exchange.output),
         }
         let statuses = |step: &model::exchange::Step| step.status;
         let statuses: Vec<Option<u16>> = exchange.steps.iter().map(statuses).collect();
@@ -181,18 +162,10 @@ fn streams_on_another_host_are_what_the_server_logged() {
         _ => (None, None),
     });
     assert_eq!(faults.len(), 7, "{faults:?}");
-    assert!(
-        faults
-            .iter()
-            .all(|(fault, count)| *count == if fault == "none" { 80 } else { 20 })
-    );
+    assert!(faults.iter().all(|(fault, count)| *count == if fault == "none" { 80 } else { 20 }));
     for exchange in exchanges.iter().filter(|exchange| exchange.is_ok()) {
         let served = &served[&exchange.sample.request_digest];
-        let texts = exchange
-            .events
-            .kind
-            .iter()
-            .filter(|kind| **kind == Kind::Text);
+        let texts = exchange.events.kind.iter().filter(|kind| **kind == Kind::Text);
         assert_eq!(texts.count(), served[0].pieces.len());
         assert_eq!(exchange.steps[0].host, None);
         assert_eq!(exchange.steps[1].host, Some(replicate.streams()));
@@ -230,19 +203,12 @@ fn predictions_that_are_polled_are_what_the_server_logged() {
         "never" => (Some(Class::HttpStatus), Some(Reason::Unavailable)),
         _ => (None, None),
     });
-    assert!(
-        faults
-            .iter()
-            .all(|(fault, count)| *count == if fault == "none" { 40 } else { 10 })
-    );
+    assert!(faults.iter().all(|(fault, count)| *count == if fault == "none" { 40 } else { 10 }));
     for exchange in &exchanges {
         let pauses = exchange.steps.windows(2);
         for pair in pauses {
             let waited = pair[1].sent.unwrap().since(pair[0].ended.unwrap());
-            assert!(
-                Duration::from(waited) >= Duration::from_millis(20),
-                "{pair:?}"
-            );
+            assert!(Duration::from(waited) >= Duration::from_millis(20), "{pair:?}");
         }
         assert!(exchange.steps.iter().all(|step| step.host.is_none()));
         if exchange.is_ok() {
@@ -264,15 +230,11 @@ fn a_host_that_the_user_does_not_name_is_not_reached() {
     let ended = run(command.args(["--json"]));
     let exchanges = exchanges(replicate.folder.path());
     assert_eq!(exchanges.len(), 10);
-    let refused: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| class(exchange) == Some(Class::Protocol))
-        .collect();
+    let refused: Vec<&Exchange> =
+        exchanges.iter().filter(|exchange| class(exchange) == Some(Class::Protocol)).collect();
     assert_eq!(refused.len(), 8, "{}", ended.stderr);
     for exchange in refused {
-        let Outcome::Incomplete { message, .. } = &exchange.outcome else {
-            panic!("{exchange:?}")
-        };
+        let Outcome::Incomplete { message, .. } = &exchange.outcome else { panic!("{exchange:?}") };
         let told = format!("hosts = [\"{}\"]", replicate.streams());
         assert!(message.contains(&told), "{message}");
         assert_eq!(exchange.steps.len(), 1);
@@ -284,9 +246,7 @@ fn a_host_that_the_user_does_not_name_is_not_reached() {
 
 fn polls(log: &Path) -> usize {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines()
-        .filter(|line| line.contains("\"look\""))
-        .count()
+    text.lines().filter(|line| line.contains("\"look\"")).count()
 }
 
 /// One interrupt ends exchanges that wait to look again, however long that is, and what was seen of
@@ -301,21 +261,12 @@ fn an_interrupt_ends_polling() {
     let since = Instant::now();
     process.signal("INT");
     let ended = process.end().with_code(130);
-    assert!(
-        since.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        since.elapsed()
-    );
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     let exchanges = exchanges(replicate.folder.path());
     assert_eq!(exchanges.len(), 8);
     for exchange in &exchanges {
-        assert_eq!(
-            class(exchange),
-            Some(Class::Interrupted),
-            "{:?}",
-            exchange.outcome
-        );
+        assert_eq!(class(exchange), Some(Class::Interrupted), "{:?}", exchange.outcome);
         assert!(exchange.steps.len() >= 2, "{:?}", exchange.steps);
         assert!(exchange.ended >= exchange.steps.last().unwrap().ended);
     }
@@ -334,12 +285,7 @@ fn timeouts_count_from_the_first_request() {
     run(&mut replicate.command(flags)).with_code(5);
     for exchange in exchanges(replicate.folder.path()) {
         let seen = class(&exchange);
-        assert_eq!(
-            seen,
-            Some(Class::FirstTokenTimeout),
-            "{:?}",
-            exchange.outcome
-        );
+        assert_eq!(seen, Some(Class::FirstTokenTimeout), "{:?}", exchange.outcome);
         let took = exchange.ended.unwrap().since(exchange.sent.unwrap());
         let took = Duration::from(took);
         assert!(took >= Duration::from_millis(900), "{took:?}");

@@ -27,17 +27,11 @@ fn an_authority_that_is_named_is_trusted() {
     let mock = secure(&authority.certify("127.0.0.1"));
     for http in ["1.1", "2"] {
         let folder = TempDir::new().unwrap();
-        let flags = format!(
-            "--http {http} --ca-cert {}",
-            authority.certificate().display()
-        );
+        let flags = format!("--http {http} --ca-cert {}", authority.certificate().display());
         let ended = ask(&mock, &folder, &flags).with_code(0);
         assert!(!ended.stdout.contains("insecure"), "{}", ended.stdout);
         let exchanges = exchanges(folder.path());
-        assert_eq!(
-            exchanges.iter().filter(|exchange| exchange.is_ok()).count(),
-            3
-        );
+        assert_eq!(exchanges.iter().filter(|exchange| exchange.is_ok()).count(), 3);
         for exchange in exchanges {
             let connection = exchange.connection.unwrap();
             assert!(connection.connected <= connection.secured.unwrap());
@@ -46,10 +40,7 @@ fn an_authority_that_is_named_is_trusted() {
         let run_folder = only_run(&folder.path().join("runs")).unwrap();
         let summary = std::fs::read_to_string(run_folder.join("summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
-        assert!(
-            summary["metrics"]["tls"]["count"].as_u64() >= Some(1),
-            "{summary:#}"
-        );
+        assert!(summary["metrics"]["tls"]["count"].as_u64() >= Some(1), "{summary:#}");
         assert!(summary["run"].get("insecure").is_none());
     }
 }
@@ -67,18 +58,12 @@ fn whom_nobody_vouches_for_is_not_spoken_to() {
         "give the authority's certificate with --ca-cert, or skip the check with --insecure";
     for (flags, said) in [
         (as_if_secure(&mock), unknown),
-        (
-            format!("{} {}", as_if_secure(&mock), trust(&other)),
-            unknown,
-        ),
+        (format!("{} {}", as_if_secure(&mock), trust(&other)), unknown),
         (
             format!("{} {}", as_if_secure(&elsewhere), trust(&authority)),
             "the certificate is for another host; use the host name in the certificate, or skip the check with --insecure",
         ),
-        (
-            format!("{} --insecure", as_if_secure(&plain)),
-            "does the server speak TLS on this port?",
-        ),
+        (format!("{} --insecure", as_if_secure(&plain)), "does the server speak TLS on this port?"),
         (as_if_plain(&mock), "is this the engine's port"),
         (as_if_plain(&mock) + " --http 2", "gave no HTTP answer"),
     ] {
@@ -101,26 +86,17 @@ fn nobody_is_checked_where_it_is_said_so_and_the_result_says_it() {
     let folder = TempDir::new().unwrap();
     let ended = ask(&mock, &folder, "--insecure").with_code(0);
     assert!(
-        ended
-            .stdout
-            .contains("note insecure: TLS certificates were not checked\n"),
+        ended.stdout.contains("note insecure: TLS certificates were not checked\n"),
         "{}",
         ended.stdout
     );
     assert_eq!(report(folder.path()).stdout, ended.stdout);
     let run_folder = only_run(&folder.path().join("runs")).unwrap();
-    let json = run(runner()
-        .arg("report")
-        .arg(run_folder)
-        .args(["--format", "json"]))
-    .with_code(0);
+    let json = run(runner().arg("report").arg(run_folder).args(["--format", "json"])).with_code(0);
     let summary: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(summary["run"]["insecure"], true);
     let findings = summary["findings"].as_array().unwrap();
-    assert!(
-        findings.iter().any(|finding| finding["id"] == "insecure"),
-        "{summary:#}"
-    );
+    assert!(findings.iter().any(|finding| finding["id"] == "insecure"), "{summary:#}");
 }
 
 #[test]
@@ -129,32 +105,12 @@ fn the_mock_engine_says_what_is_wrong_with_its_files() {
     let (own, foreign) = (authority.certify("127.0.0.1"), other.certify("127.0.0.1"));
     let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
     for (certificate, key, said) in [
-        (
-            "nowhere.pem".to_owned(),
-            path(&own.key),
-            "`nowhere.pem` cannot be used as --tls-cert",
-        ),
+        ("nowhere.pem".to_owned(), path(&own.key), "`nowhere.pem` cannot be used as --tls-cert"),
         (path(&own.key), path(&own.key), "it holds no certificate"),
-        (
-            path(&own.certificate),
-            path(&own.certificate),
-            "cannot be used as --tls-key",
-        ),
-        (
-            path(&own.certificate),
-            path(&foreign.key),
-            "cannot be used: ",
-        ),
+        (path(&own.certificate), path(&own.certificate), "cannot be used as --tls-key"),
+        (path(&own.certificate), path(&foreign.key), "cannot be used: "),
     ] {
-        let flags = [
-            "mock",
-            "--port",
-            "0",
-            "--tls-cert",
-            &certificate,
-            "--tls-key",
-            &key,
-        ];
+        let flags = ["mock", "--port", "0", "--tls-cert", &certificate, "--tls-key", &key];
         let ended = run(runner().args(flags)).with_code(2);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
     }

@@ -16,10 +16,7 @@ use crate::support::process::{Mock, Process, run, runner, words};
 use crate::support::pypi;
 
 /// The server.
-const REALTIME: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../tests/sockets/realtime.py"
-);
+const REALTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/realtime.py");
 /// Its package.
 const PACKAGES: &str = "websockets==17.4\n";
 
@@ -83,9 +80,7 @@ fn serve(folder: &Path) -> Option<(Process, String, PathBuf)> {
 fn logged(log: &Path) -> Vec<Served> {
     let text = std::fs::read_to_string(log).unwrap();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    (whole.lines())
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    (whole.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// A run of so many recordings of so many samples.
@@ -116,9 +111,7 @@ fn run_against_websockets(
     run(&mut line(folder.path(), &url, recordings, flags)).with_code(0);
     let exchanges = exchanges(folder.path());
     // The last connections are closed when the run has what it needs.
-    server.until("the end of its connections", |_| {
-        logged(&log).len() == exchanges.len()
-    });
+    server.until("the end of its connections", |_| logged(&log).len() == exchanges.len());
     let served = logged(&log);
     Some((folder, exchanges, served))
 }
@@ -157,11 +150,9 @@ fn each_exchange_is_what_the_server_logged() {
     for fault in ["forbidden", "unavailable"] {
         let (_, reason, part) = recorded(fault);
         let same = exchanges.iter().filter(|exchange| match &exchange.outcome {
-            Outcome::Incomplete {
-                reason: own,
-                message,
-                ..
-            } => *own == reason && message.contains(part),
+            Outcome::Incomplete { reason: own, message, .. } => {
+                *own == reason && message.contains(part)
+            }
             Outcome::Ok => false,
         });
         assert_eq!((same.count(), of_fault(fault)), (10, 10), "{fault}");
@@ -176,11 +167,7 @@ fn each_exchange_is_what_the_server_logged() {
         assert_eq!((&*served.model, served.samples), ("m", 1_000), "{about}");
         assert_eq!(exchange.status, Some(101), "{about}");
         let ids = exchange.ids.as_ref().unwrap();
-        assert_eq!(
-            (&served.id, served.id.is_some()),
-            (&ids.request, true),
-            "{about}"
-        );
+        assert_eq!((&served.id, served.id.is_some()), (&ids.request, true), "{about}");
         // The session, the beginning, four pieces and the end.
         assert_eq!(served.arrivals.len(), 7, "{about}");
         let (wanted, reason) = match served.fault.as_deref().map(recorded) {
@@ -219,15 +206,7 @@ fn each_exchange_is_what_the_server_logged() {
         assert!(sent < headers && headers < written, "{about}");
         assert_eq!(input, written, "{about}: all was said before the answer");
     }
-    for fault in [
-        "error",
-        "close",
-        "reset",
-        "silence",
-        "not-utf-8",
-        "oversize",
-        "away",
-    ] {
+    for fault in ["error", "close", "reset", "silence", "not-utf-8", "oversize", "away"] {
         assert_eq!(of_fault(fault), 20, "{fault}");
     }
 }
@@ -263,17 +242,10 @@ fn an_interrupt_closes_what_is_open() {
         return;
     };
     // A minute each.
-    let mut run = Process::start(&mut line(
-        folder.path(),
-        &url,
-        (1, 60 * RATE),
-        "--concurrency 1",
-    ));
+    let mut run = Process::start(&mut line(folder.path(), &url, (1, 60 * RATE), "--concurrency 1"));
     server.until("a WebSocket", |server| server.stdout().contains("open"));
     run.signal("INT");
-    run.until("the first interrupt", |run| {
-        run.stderr().contains("interrupted")
-    });
+    run.until("the first interrupt", |run| run.stderr().contains("interrupted"));
     run.signal("INT");
     run.end().with_code(130);
     let exchanges = exchanges(folder.path());

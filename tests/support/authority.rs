@@ -41,10 +41,7 @@ impl Authority {
         let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let file = |kind: &str| self.folder.path().join(format!("{host}.{kind}.pem"));
-        let certified = Certified {
-            certificate: file("certificate"),
-            key: file("key"),
-        };
+        let certified = Certified { certificate: file("certificate"), key: file("key") };
         std::fs::write(&certified.certificate, certificate.pem()).unwrap();
         std::fs::write(&certified.key, key.serialize_pem()).unwrap();
         certified

@@ -68,13 +68,7 @@ pub async fn browser() -> Option<Browser> {
     let wanted = json!({ "capabilities": { "alwaysMatch": capabilities } });
     let opened = value(port, "POST", "/session", &wanted);
     let session = opened["sessionId"].as_str().unwrap().to_owned();
-    let browser = Browser {
-        session,
-        port,
-        _driver: driver,
-        _profile: profile,
-        _alone: alone,
-    };
+    let browser = Browser { session, port, _driver: driver, _profile: profile, _alone: alone };
     browser.medium("screen", "light");
     Some(browser)
 }
@@ -104,9 +98,7 @@ impl Browser {
     /// The value of an expression in the page: a number.
     pub async fn number(&self, expression: &str) -> f64 {
         let value = self.value(expression).await;
-        value
-            .as_f64()
-            .unwrap_or_else(|| panic!("{expression}: {value}"))
+        value.as_f64().unwrap_or_else(|| panic!("{expression}: {value}"))
     }
 
     /// True if an expression is true in the page.
@@ -118,10 +110,7 @@ impl Browser {
     pub async fn until(&self, expression: &str) {
         let began = Instant::now();
         while !self.holds(expression).await {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "it does not come to be: {expression}"
-            );
+            assert!(began.elapsed() < PATIENCE, "it does not come to be: {expression}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -210,10 +199,7 @@ impl Browser {
 
     /// A command of the browser's own protocol.
     fn devtools(&self, command: &str, parameters: &Value) -> Value {
-        self.post(
-            "goog/cdp/execute",
-            &json!({ "cmd": command, "params": parameters }),
-        )
+        self.post("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {

@@ -54,10 +54,8 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -83,23 +81,16 @@ impl MadeUp {
         plan.load.amount = scenario::plan::Amount::Requests(self.requests);
         let folder = RunFolder::at(&path);
         let line = ["runner", "scenarios/made-up.toml", "--seed", "1"].map(str::to_owned);
-        folder
-            .begin(&plan, &Environment::look(line, Some(1024), "0.2.0"))
-            .unwrap();
+        folder.begin(&plan, &Environment::look(line, Some(1024), "0.2.0")).unwrap();
         let (sender, receiver) = crossbeam_channel::unbounded();
         let mut numbers = Numbers(7);
         let mut due = 1.0;
         for index in 0..self.requests {
             due += -numbers.next().max(1e-9).ln() / 50.0;
-            sender
-                .send(Box::new(self.exchange(index, due, &mut numbers)))
-                .unwrap();
+            sender.send(Box::new(self.exchange(index, due, &mut numbers))).unwrap();
         }
         drop(sender);
-        let written = Recorder::create(&path)
-            .unwrap()
-            .run(&receiver, |_| {})
-            .unwrap();
+        let written = Recorder::create(&path).unwrap().run(&receiver, |_| {}).unwrap();
         folder
             .end(&Status {
                 started: "2026-01-02T03:04:05Z".to_owned(),
@@ -127,23 +118,13 @@ impl MadeUp {
         let mut events = Events::default();
         let mut last = sent + ttft;
         for token in 0..if failed { 1 } else { output } {
-            events.push(Event {
-                at: at(last),
-                kind: Kind::Text,
-                tokens: None,
-                bytes: 4,
-            });
+            events.push(Event { at: at(last), kind: Kind::Text, tokens: None, bytes: 4 });
             if token + 1 < output {
                 last += numbers.skewed(0.011, 0.3) * self.slower;
             }
         }
         if !failed {
-            events.push(Event {
-                at: at(last),
-                kind: Kind::End,
-                tokens: None,
-                bytes: 0,
-            });
+            events.push(Event { at: at(last), kind: Kind::End, tokens: None, bytes: 0 });
         }
         Exchange {
             index,
@@ -154,10 +135,7 @@ impl MadeUp {
                 audio_duration: None,
                 output_tokens: Some(output),
                 reference: None,
-                turn: Some(Turn {
-                    session: format!("c{}", index / 3),
-                    index: (index % 3) as u32,
-                }),
+                turn: Some(Turn { session: format!("c{}", index / 3), index: (index % 3) as u32 }),
                 class: Some(["chat", "code", "summary"][(index % 3) as usize].to_owned()),
                 parents: Vec::new(),
                 descendants: 0,

@@ -49,10 +49,7 @@ fn heeding_signals(program: &str) -> Command {
             .find_map(|line| line.strip_prefix("SigIgn:"))
             .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
             .unwrap_or(0);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         for kind in [
             SignalKind::hangup(),
@@ -83,9 +80,7 @@ pub fn processes_with(words: &str) -> Vec<u32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|id| {
             let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line)
-                .replace('\0', " ")
-                .contains(words)
+            String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
         })
         .collect()
 }
@@ -104,10 +99,7 @@ fn cleaned(mut command: Command) -> Command {
         }
     }
     // Of its own, and shared by all tests: compiling is most of what a short run takes.
-    command.env(
-        "XDG_CACHE_HOME",
-        concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-    );
+    command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove
     // this.
     command.env("RUNNER_ALLOW_INVALID", "1");
@@ -153,19 +145,10 @@ pub struct Process {
 impl Process {
     /// Starts it.
     pub fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (stdout, first) = collect(child.stdout.take().unwrap());
         let (stderr, second) = collect(child.stderr.take().unwrap());
-        Process {
-            child,
-            stdout,
-            stderr,
-            readers: vec![first, second],
-        }
+        Process { child, stdout, stderr, readers: vec![first, second] }
     }
 
     /// Its number.
@@ -225,11 +208,7 @@ impl Process {
     pub fn until_gone(&mut self) {
         let began = Instant::now();
         while self.goes_on() {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "it does not end: {}",
-                self.stderr()
-            );
+            assert!(began.elapsed() < PATIENCE, "it does not end: {}", self.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -247,11 +226,7 @@ impl Process {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(
-                began.elapsed() < patience,
-                "it does not end: {}",
-                self.stderr()
-            );
+            assert!(began.elapsed() < patience, "it does not end: {}", self.stderr());
             std::thread::sleep(Duration::from_millis(5));
         };
         for reader in self.readers.drain(..) {
@@ -374,16 +349,10 @@ impl Mock {
 
     fn start_as(mut command: Command, port: &str, flags: &[&str]) -> Self {
         let mut process = Process::start(command.args(["mock", "--port", port]).args(flags));
-        process.until("the mock engine listens", |process| {
-            text(&process.stdout).contains('\n')
-        });
+        process.until("the mock engine listens", |process| text(&process.stdout).contains('\n'));
         let line = text(&process.stdout);
         let url = line.trim().rsplit(' ').next().unwrap().to_owned();
-        Mock {
-            process,
-            url,
-            log: None,
-        }
+        Mock { process, url, log: None }
     }
 
     /// Kills it without warning.

@@ -65,19 +65,14 @@ impl Proxy {
         let (tell, told) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let segments = Arc::new(AtomicU64::new(0));
                 let accept = async {
-                    let mut network = Network {
-                        silent_after: None,
-                        ..network_of_others
-                    };
+                    let mut network = Network { silent_after: None, ..network_of_others };
                     loop {
                         let (client, _) = listener.accept().await.unwrap();
                         tokio::spawn(connect(client, server, network, Arc::clone(&segments)));
@@ -122,11 +117,7 @@ async fn connect(
     let (from_server, to_server) = server.into_split();
     let asking = Network {
         silent_after: None,
-        delay: if network.one_way {
-            Duration::ZERO
-        } else {
-            network.delay
-        },
+        delay: if network.one_way { Duration::ZERO } else { network.delay },
         ..network
     };
     let ask = carry(from_client, to_server, asking, &segments);

@@ -102,10 +102,7 @@ impl Raw {
     /// Answers the requests of these numbers, counted from 0 as they come, in this way; all others
     /// soundly.
     pub fn with(replies: impl IntoIterator<Item = (u64, Vec<Act>)>) -> Arc<Self> {
-        Arc::new(Raw {
-            replies: replies.into_iter().collect(),
-            ..Raw::default()
-        })
+        Arc::new(Raw { replies: replies.into_iter().collect(), ..Raw::default() })
     }
 
     /// Answers a question for models, and then the request of each number as the function says,
@@ -113,10 +110,8 @@ impl Raw {
     pub fn engine(
         reply: impl Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
     ) -> Arc<Self> {
-        let models = whole(
-            "200 OK",
-            r#"{"object":"list","data":[{"id":"mock","object":"model"}]}"#,
-        );
+        let models =
+            whole("200 OK", r#"{"object":"list","data":[{"id":"mock","object":"model"}]}"#);
         Arc::new(Raw {
             by_number: Some(Box::new(reply)),
             routes: vec![("GET", Mutex::new(vec![models]))],
@@ -130,9 +125,7 @@ impl Raw {
     pub fn routing(routes: impl IntoIterator<Item = (&'static str, Vec<Vec<Act>>)>) -> Arc<Self> {
         let routes = routes.into_iter();
         Arc::new(Raw {
-            routes: routes
-                .map(|(route, replies)| (route, Mutex::new(replies)))
-                .collect(),
+            routes: routes.map(|(route, replies)| (route, Mutex::new(replies))).collect(),
             ..Raw::default()
         })
     }
@@ -169,10 +162,8 @@ impl Raw {
         let (tell, told) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();

@@ -77,10 +77,7 @@ pub struct Ran {
 impl Trial {
     /// Of a scenario's text.
     pub fn of(scenario: &str) -> Self {
-        Trial {
-            scenario: scenario.to_owned(),
-            ..Trial::default()
-        }
+        Trial { scenario: scenario.to_owned(), ..Trial::default() }
     }
 
     /// Lays more scenario text over it, as flags do.
@@ -205,9 +202,8 @@ impl Trial {
             Some(raw) => Memory::to_raw(raw),
             None => Memory::to(&engine),
         };
-        let memory = (memory.speaking(resolved.draft.connection.http))
-            .without(self.away)
-            .apart(self.apart);
+        let memory =
+            (memory.speaking(resolved.draft.connection.http)).without(self.away).apart(self.apart);
         let checked = match resolved.unchecked() {
             Ok(checked) => checked,
             Err(resolved) => resolved.check(&memory, |_| {}).await.unwrap(),
@@ -236,21 +232,10 @@ impl Trial {
             loaded = run.load(&memory) => loaded,
             never = onlooker => match never {},
         };
-        let kept = loaded.keep(&Ending {
-            at: "virtual".to_owned(),
-            interrupted: false,
-        });
+        let kept = loaded.keep(&Ending { at: "virtual".to_owned(), interrupted: false });
         let measured = kept.assess().unwrap().summarise().unwrap();
         assert_eq!(measured.unjudged, None);
-        let Measured {
-            plan,
-            folder,
-            ended,
-            facts,
-            summary,
-            kept,
-            ..
-        } = measured;
+        let Measured { plan, folder, ended, facts, summary, kept, .. } = measured;
         kept.unwrap();
         Ran {
             text: text::text(&summary),
@@ -289,16 +274,12 @@ impl Ran {
 
     /// The measured exchanges in the order of their samples.
     pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
-        self.exchanges
-            .iter()
-            .filter(|exchange| exchange.phase == Phase::Measure)
+        self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Measure)
     }
 
     /// The exchanges before the measurement.
     pub fn warmup(&self) -> impl Iterator<Item = &Exchange> {
-        self.exchanges
-            .iter()
-            .filter(|exchange| exchange.phase == Phase::Warmup)
+        self.exchanges.iter().filter(|exchange| exchange.phase == Phase::Warmup)
     }
 
     /// The distribution of a metric.
@@ -319,9 +300,7 @@ impl Ran {
     /// Milliseconds from the start of the measurement to an instant of each measured exchange.
     pub fn since_start(&self, at: impl Fn(&Exchange) -> Option<Nanos>) -> Vec<f64> {
         let start = self.start();
-        self.measured()
-            .map(|exchange| at(exchange).unwrap().since(start).as_millis_f64())
-            .collect()
+        self.measured().map(|exchange| at(exchange).unwrap().since(start).as_millis_f64()).collect()
     }
 
     /// Failures of the measured exchanges by index; the others are successes.

@@ -52,10 +52,7 @@ async fn bursts() {
     assert_sent_when_due(&ran);
     assert_eq!(ran.everywhere("ttft").0, 120.0);
     assert_eq!(ran.summary.run.request_rate, Some(10.0));
-    assert_eq!(
-        ran.summary.run.arrival,
-        "gamma of burstiness 0.5, 10/s, normalised"
-    );
+    assert_eq!(ran.summary.run.arrival, "gamma of burstiness 0.5, 10/s, normalised");
     assert_close(ran.summary.throughput.duration_s, 0.8 + 0.32);
 }
 
@@ -64,23 +61,12 @@ async fn bursts() {
 async fn a_ramp() {
     let over = "load.arrival = 'constant'\nload.requests = 7\nload.ramp = { from = 0.0, to = 8.0, over = '1s' }";
     let ran = base().with(over).run().await;
-    let wanted = [
-        0,
-        500_000_000,
-        707_106_781,
-        866_025_404,
-        1_000_000_000,
-        1_125_000_000,
-        1_250_000_000,
-    ];
+    let wanted =
+        [0, 500_000_000, 707_106_781, 866_025_404, 1_000_000_000, 1_125_000_000, 1_250_000_000];
     assert_eq!(due(&ran), wanted);
     assert_sent_when_due(&ran);
     assert_eq!(ran.summary.run.request_rate, Some(4.0));
-    assert!(
-        ran.text.contains("constant, ramp from 0/s to 8/s in 1s"),
-        "{}",
-        ran.text
-    );
+    assert!(ran.text.contains("constant, ramp from 0/s to 8/s in 1s"), "{}", ran.text);
 }
 
 /// Without a time, the ramp is over with the requests: 18 at 2/s to 16/s take two seconds.
@@ -158,20 +144,15 @@ async fn a_trace() {
                  {\"timestamp\": 28300, \"input_length\": 12}\n\
                  {\"timestamp\": 27500, \"input_length\": 100}\n";
     std::fs::write(&path, lines).unwrap();
-    let over = format!(
-        "load.requests = 10\n[load.trace]\nfile = '{}'\ntime-scale = 2.0",
-        path.display()
-    );
+    let over =
+        format!("load.requests = 10\n[load.trace]\nfile = '{}'\ntime-scale = 2.0", path.display());
     let ran = base().with(&over).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(sent(&ran), [0.0, 0.0, 250.0, 650.0]);
     assert_eq!(due(&ran), [0, 0, 250_000_000, 650_000_000]);
     assert_eq!(ran.summary.requests.successful, 4);
     assert_eq!(ran.summary.run.planned, Some(4), "as many as there are");
-    assert_eq!(
-        ran.summary.run.arrival,
-        "trace mooncake.jsonl, 4 timestamps, 2 times as fast"
-    );
+    assert_eq!(ran.summary.run.arrival, "trace mooncake.jsonl, 4 timestamps, 2 times as fast");
     let Arrival::Trace { file, .. } = &ran.plan.load.arrival else {
         panic!("{}", ran.plan.load.arrival)
     };
@@ -213,10 +194,7 @@ async fn users_who_think_at_random() {
     assert_eq!(once.exchanges, again.exchanges);
     let other = base().with(over).with("load.seed = 2").run().await;
     assert_ne!(due(&other), due(&once));
-    let Arrival::Closed {
-        think: Some(think), ..
-    } = once.plan.load.arrival
-    else {
+    let Arrival::Closed { think: Some(think), .. } = once.plan.load.arrival else {
         panic!("{}", once.plan.load.arrival)
     };
     let mut second = [0, 1].map(|user| 320_000_000 + think.pause(1, user, 1).0);
@@ -284,11 +262,7 @@ async fn a_dataset_plans_its_arrivals() {
         let due = milliseconds(&ran);
         gaps.push(due[1] - due[0]);
     }
-    assert_eq!(
-        gaps,
-        [250, 950],
-        "each slice keeps the due times of its requests"
-    );
+    assert_eq!(gaps, [250, 950], "each slice keeps the due times of its requests");
 }
 
 #[test]

@@ -50,30 +50,12 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     let requests = raw.requests();
     let lines: Vec<_> = requests
         .iter()
-        .map(|request| {
-            request
-                .lines()
-                .next()
-                .unwrap()
-                .trim_end_matches(" HTTP/1.1")
-        })
+        .map(|request| request.lines().next().unwrap().trim_end_matches(" HTTP/1.1"))
         .collect();
-    let (ask, flush, look) = (
-        "POST /v1/completions",
-        "POST /reset_prefix_cache",
-        "GET /metrics",
-    );
-    assert_eq!(
-        lines,
-        [ask, ask, flush, look, ask, ask, ask, ask, ask, look]
-    );
+    let (ask, flush, look) = ("POST /v1/completions", "POST /reset_prefix_cache", "GET /metrics");
+    assert_eq!(lines, [ask, ask, flush, look, ask, ask, ask, ask, ask, look]);
     for request in &requests {
-        assert!(
-            request
-                .to_lowercase()
-                .contains("authorization: bearer sesame"),
-            "{request}"
-        );
+        assert!(request.to_lowercase().contains("authorization: bearer sesame"), "{request}");
     }
 
     let server = ran.summary.server.as_ref().unwrap();
@@ -81,11 +63,7 @@ async fn caches_are_flushed_and_counts_read_around_the_measurement() {
     assert_eq!(server.targets[0].before[&Figure::FinishedRequests], 7.0);
     assert_eq!(server.counted(Figure::FinishedRequests), Some(5.0));
     assert_eq!(server.counted(Figure::InputTokens), Some(200.0));
-    assert_eq!(
-        server.counted(Figure::OutputTokens),
-        None,
-        "it does not say"
-    );
+    assert_eq!(server.counted(Figure::OutputTokens), None, "it does not say");
     for line in [
         "Server finished requests:                5\n",
         "Server input tokens:                     200\n",
@@ -126,10 +104,7 @@ async fn what_a_server_does_not_say_afterwards_costs_no_measurement() {
     let server = ran.summary.server.as_ref().unwrap();
     assert_eq!(server.targets[0].after, None);
     assert_eq!(server.targets[0].lost.as_deref(), Some("HTTP 500: gone"));
-    assert!(
-        ran.text
-            .contains("did not return its metrics after the run: HTTP 500: gone\n")
-    );
+    assert!(ran.text.contains("did not return its metrics after the run: HTTP 500: gone\n"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,22 +146,16 @@ async fn waited(
         target: &resolved.parts.targets[0],
         secrets: &resolved.parts.secrets,
     };
-    let ended = wait_ready(
-        &asked,
-        &mut dialect,
-        Nanos(limit * 1_000_000),
-        |waited, seen| told.push((waited, seen.to_owned())),
-    );
+    let ended = wait_ready(&asked, &mut dialect, Nanos(limit * 1_000_000), |waited, seen| {
+        told.push((waited, seen.to_owned()))
+    });
     (ended.await, told)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_loads_its_model_is_waited_for() {
     let loading = || whole("503 Service Unavailable", "loading");
-    let raw = Raw::routing([(
-        "GET /health",
-        vec![loading(), loading(), whole("200 OK", "")],
-    )]);
+    let raw = Raw::routing([("GET /health", vec![loading(), loading(), whole("200 OK", "")])]);
     let (ended, told) = waited(&raw, 60_000).await;
     ended.unwrap();
     let seen = "HTTP 503: loading".to_owned();

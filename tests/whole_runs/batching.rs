@@ -16,10 +16,7 @@ async fn a_closed_loop_has_the_tpot_of_a_full_batch() {
     let over = "load.concurrency = 4\nload.requests = 20";
     let ran = base().with(over).against(BATCH).run().await;
     ran.ended.as_ref().unwrap();
-    assert!(
-        ran.measured()
-            .all(|exchange| exchange.outcome == Outcome::Ok)
-    );
+    assert!(ran.measured().all(|exchange| exchange.outcome == Outcome::Ok));
     assert_eq!(ran.everywhere("ttft"), (26.0, 20));
     let (tpot, requests) = ran.everywhere("tpot");
     assert_close(Some(tpot), 14.0);
@@ -38,10 +35,7 @@ async fn requests_wait_while_the_batch_is_full() {
     };
     let first: Vec<f64> = ran.measured().map(ttft).collect();
     assert_eq!(first[..4], [26.0; 4]);
-    assert!(
-        first[4..].iter().all(|ttft| *ttft == 166.0 + 26.0),
-        "{first:?}"
-    );
+    assert!(first[4..].iter().all(|ttft| *ttft == 166.0 + 26.0), "{first:?}");
     assert_close(Some(ran.metric("tpot").mean), 14.0);
 }
 

@@ -31,10 +31,7 @@ fn compared(sides: &[Side]) -> Compared {
     let asked = Options {
         // A script does not vary from run to run, and here that is known.
         variation: Variation::Assumed { share: 0.0 },
-        ..Options::of(
-            figures(&Choice::Headline, &[summary], &[]),
-            blocks(REQUESTS),
-        )
+        ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(REQUESTS))
     };
     compare(sides, &asked).unwrap_or_else(|obstacles| panic!("{obstacles:?}"))
 }
@@ -60,10 +57,7 @@ async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
     }
     // A run that is off by chance is off in fourteen pairs, so the pairs are not 105 independent
     // trials.
-    assert!(
-        ttft <= 5 && any <= 5,
-        "of 105 pairs of equal scripts: TTFT {ttft}, any figure {any}"
-    );
+    assert!(ttft <= 5 && any <= 5, "of 105 pairs of equal scripts: TTFT {ttft}, any figure {any}");
 
     let mut later = Vec::new();
     for seed in 100..105 {
@@ -81,8 +75,5 @@ async fn equal_scripts_are_not_told_apart_and_three_percent_are_seen() {
         }
         later = sides.split_off(1);
     }
-    assert!(
-        seen >= 21,
-        "{seen} of 25 pairs that are 3 % apart are told apart"
-    );
+    assert!(seen >= 21, "{seen} of 25 pairs that are 3 % apart are told apart");
 }

@@ -62,10 +62,7 @@ async fn a_server_of_http_1_is_told_as_one() {
             panic!("it is no answer")
         };
         assert_eq!(*class, Class::Reset);
-        assert!(
-            message.ends_with("does the server speak HTTP/2?"),
-            "{message}"
-        );
+        assert!(message.ends_with("does the server speak HTTP/2?"), "{message}");
     }
 }
 
@@ -73,9 +70,7 @@ async fn a_server_of_http_1_is_told_as_one() {
 #[tokio::test(start_paused = true)]
 async fn many_streams_share_few_connections() {
     let scenario = BASE.replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"inf\"");
-    let trial = Trial::of(&scenario)
-        .with("load.requests = 250")
-        .with("connection.http = '2'");
+    let trial = Trial::of(&scenario).with("load.requests = 250").with("connection.http = '2'");
     let ran = trial.run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 250));
@@ -107,15 +102,11 @@ async fn a_connection_that_says_goodbye_is_replaced() {
 /// A reset stream affects one request; the others on its connection go on.
 #[tokio::test(start_paused = true)]
 async fn a_reset_stream_fails_one_request() {
-    for (fault, class) in [
-        ("kind = 'hang-up'", Class::Reset),
-        ("kind = 'cut'\nafter-tokens = 3", Class::Truncated),
-    ] {
+    for (fault, class) in
+        [("kind = 'hang-up'", Class::Reset), ("kind = 'cut'\nafter-tokens = 3", Class::Truncated)]
+    {
         let trial = over_http_2().with("load.requests = 20");
-        let ran = trial
-            .against(&format!("[[fault]]\n{fault}\nevery = 4"))
-            .run()
-            .await;
+        let ran = trial.against(&format!("[[fault]]\n{fault}\nevery = 4")).run().await;
         let failures = [3, 7, 11, 15, 19].map(|index| (index, class));
         assert_eq!(ran.failures(), failures, "{}", ran.text);
         assert_eq!(ran.everywhere("ttft"), (120.0, 15));
@@ -126,9 +117,7 @@ async fn a_reset_stream_fails_one_request() {
 /// A connection for each request, opened before it is due.
 #[tokio::test(start_paused = true)]
 async fn never_again_means_a_connection_each() {
-    let trial = base()
-        .with("connection.reuse = 'never'")
-        .with("load.requests = 40");
+    let trial = base().with("connection.reuse = 'never'").with("load.requests = 40");
     let ran = trial.telling_connections_apart().run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 40));
@@ -136,10 +125,7 @@ async fn never_again_means_a_connection_each() {
     used.sort_unstable();
     used.dedup();
     assert_eq!(used.len(), 40);
-    assert_eq!(
-        facts(&ran, |connection| connection.reused || connection.waited),
-        0
-    );
+    assert_eq!(facts(&ran, |connection| connection.reused || connection.waited), 0);
 }
 
 /// As many connections as are needed at the same time, and no more.
@@ -166,20 +152,13 @@ async fn a_conversation_keeps_its_connection() {
         .with("connection.reuse = 'session'")
         .telling_connections_apart();
     for base_url in ["'http://one'", "['http://one', 'http://two']"] {
-        let ran = trial
-            .clone()
-            .with(&format!("target.base-url = {base_url}"))
-            .run()
-            .await;
+        let ran = trial.clone().with(&format!("target.base-url = {base_url}")).run().await;
         assert_eq!(ran.failures(), []);
         let mut kept: BTreeMap<(u64, u32), Nanos> = BTreeMap::new();
         for exchange in ran.measured() {
             let conversation = (exchange.index % 7, exchange.target);
             let first = kept.insert(conversation, connection(exchange));
-            assert!(
-                first.is_none_or(|first| first == connection(exchange)),
-                "{exchange:?}"
-            );
+            assert!(first.is_none_or(|first| first == connection(exchange)), "{exchange:?}");
             assert_eq!(exchange.connection.unwrap().reused, first.is_some());
         }
         let mut distinct: Vec<Nanos> = kept.values().copied().collect();
@@ -208,11 +187,7 @@ async fn connections_of_conversations_that_are_over_are_closed() {
     assert!(peak < 60, "{peak} were open at the same time");
     // However many end within that time, no more are kept than a fixed number.
     let trial = trial.with("load = { arrival = 'constant', rate = 400.0 }");
-    let ran = trial
-        .with("load.requests = 2000")
-        .with("dataset.config.sessions = 2000")
-        .run()
-        .await;
+    let ran = trial.with("load.requests = 2000").with("dataset.config.sessions = 2000").run().await;
     assert_eq!(ran.failures(), []);
     let peak = ran.peak_connections;
     assert!(peak < 256 + 400, "{peak} were open at the same time");
@@ -221,13 +196,9 @@ async fn connections_of_conversations_that_are_over_are_closed() {
 /// A connection whose streams were all taken has free ones again when replies end.
 #[tokio::test(start_paused = true)]
 async fn a_full_connection_of_http_2_is_used_again() {
-    let scenario = BASE.replace(
-        "arrival = \"constant\"\nrate = 10.0",
-        "arrival = \"closed\"\nconcurrency = 150",
-    );
-    let trial = Trial::of(&scenario)
-        .with("load.requests = 1500")
-        .with("connection.http = '2'");
+    let scenario = BASE
+        .replace("arrival = \"constant\"\nrate = 10.0", "arrival = \"closed\"\nconcurrency = 150");
+    let trial = Trial::of(&scenario).with("load.requests = 1500").with("connection.http = '2'");
     let ran = trial.run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("ttft"), (120.0, 1_500));
@@ -260,17 +231,12 @@ const TWO: &str = "target.base-url = ['http://one', 'http://two']";
 #[tokio::test(start_paused = true)]
 async fn several_targets_are_asked_in_turn() {
     for http in ["1.1", "2"] {
-        let trial = base()
-            .with(TWO)
-            .with("load.warmup = 4")
-            .with(&format!("connection.http = '{http}'"));
+        let trial =
+            base().with(TWO).with("load.warmup = 4").with(&format!("connection.http = '{http}'"));
         let ran = trial.run().await;
         assert_eq!(ran.failures(), []);
         let targets = |phase| -> Vec<u32> {
-            let of = ran
-                .exchanges
-                .iter()
-                .filter(|exchange| exchange.phase == phase);
+            let of = ran.exchanges.iter().filter(|exchange| exchange.phase == phase);
             of.map(|exchange| exchange.target).collect()
         };
         assert_eq!(targets(Phase::Warmup), [0, 1, 0, 1]);
@@ -284,11 +250,7 @@ async fn several_targets_are_asked_in_turn() {
 async fn a_target_that_is_down_fails_its_share() {
     for (away, class, said) in [
         (Away::Refuses, Class::Refused, "refused"),
-        (
-            Away::IsSilent,
-            Class::ConnectTimeout,
-            "no connection within 2s",
-        ),
+        (Away::IsSilent, Class::ConnectTimeout, "no connection within 2s"),
     ] {
         for http in ["1.1", "2"] {
             let trial = base()
@@ -298,11 +260,7 @@ async fn a_target_that_is_down_fails_its_share() {
                 .without(1, away);
             let ran = trial.run().await;
             ran.ended.as_ref().unwrap();
-            assert_eq!(
-                ran.failures(),
-                [(1, class), (3, class)],
-                "{away:?} HTTP/{http}"
-            );
+            assert_eq!(ran.failures(), [(1, class), (3, class)], "{away:?} HTTP/{http}");
             assert_eq!(ran.everywhere("ttft"), (120.0, 3));
             let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
                 unreachable!("it is a failure")

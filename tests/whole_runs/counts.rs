@@ -10,11 +10,7 @@ const COUNTS: &str = "[counts]\ndraft-tokens = 8\naccepted-draft-tokens = 6\ninp
     input-video-tokens = 4\ninput-audio-tokens = 0\noutput-audio-tokens = 2\n";
 
 fn reported(total: u64, share: f64) -> Option<Reported> {
-    Some(Reported {
-        total,
-        answers: 5,
-        share: Some(share),
-    })
+    Some(Reported { total, answers: 5, share: Some(share) })
 }
 
 /// A line of the text, without the spaces between label and value.
@@ -39,19 +35,14 @@ async fn further_counts_are_summed() {
         for stream in [true, false] {
             let ran = base()
                 .plugin(&format!("backends/{plugin}.wasm"))
-                .with(&format!(
-                    "backend.config.route = '{route}'\nrequest.stream = {stream}"
-                ))
+                .with(&format!("backend.config.route = '{route}'\nrequest.stream = {stream}"))
                 .against(COUNTS)
                 .run()
                 .await;
             let about = format!("{plugin} {route} {stream}\n{}", ran.text);
             assert_eq!(ran.failures(), [], "{about}");
             let tokens = &ran.summary.tokens;
-            assert_eq!(
-                (tokens.input.total, tokens.output.total),
-                (Some(200), Some(55))
-            );
+            assert_eq!((tokens.input.total, tokens.output.total), (Some(200), Some(55)));
             let drafts = Drafts {
                 proposed: Some(40),
                 accepted: reported(30, 30.0 / 55.0),
@@ -94,11 +85,7 @@ async fn counts_of_other_engines() {
         r#""predicted_ms":{decode-ms}"#,
         r#""predicted_ms":{decode-ms},"draft_n":8,"draft_n_accepted":6"#,
     );
-    let ran = base()
-        .plugin("backends/llamacpp.wasm")
-        .against(&drafts)
-        .run()
-        .await;
+    let ran = base().plugin("backends/llamacpp.wasm").against(&drafts).run().await;
     assert_eq!(ran.failures(), [], "{}", ran.text);
     let tokens = &ran.summary.tokens;
     let counted = tokens.drafts.unwrap();

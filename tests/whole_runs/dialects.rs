@@ -23,13 +23,7 @@ const fn dialect(
     input: Source,
     output: Source,
 ) -> Dialect {
-    Dialect {
-        plugin,
-        config,
-        script,
-        input,
-        output,
-    }
+    Dialect { plugin, config, script, input, output }
 }
 
 const DIALECTS: [Dialect; 13] = {
@@ -37,13 +31,7 @@ const DIALECTS: [Dialect; 13] = {
     let lmdeploy = "generate = 'lmdeploy'";
     [
         dialect("backends/openai.wasm", "", "", Usage, Usage),
-        dialect(
-            "backends/openai.wasm",
-            "backend.config.route = 'completions'",
-            "",
-            Usage,
-            Usage,
-        ),
+        dialect("backends/openai.wasm", "backend.config.route = 'completions'", "", Usage, Usage),
         dialect(
             "backends/openai.wasm",
             "backend.config.include-usage = false",
@@ -52,35 +40,11 @@ const DIALECTS: [Dialect; 13] = {
             Length,
         ),
         dialect("backends/vllm.wasm", "", "", Usage, Usage),
-        dialect(
-            "backends/vllm.wasm",
-            "backend.config.route = 'chat'",
-            "",
-            Usage,
-            Usage,
-        ),
-        dialect(
-            "backends/vllm.wasm",
-            "backend.config.continuous-usage = true",
-            "",
-            Usage,
-            Usage,
-        ),
+        dialect("backends/vllm.wasm", "backend.config.route = 'chat'", "", Usage, Usage),
+        dialect("backends/vllm.wasm", "backend.config.continuous-usage = true", "", Usage, Usage),
         dialect("backends/sglang.wasm", "", "", Usage, Usage),
-        dialect(
-            "backends/sglang.wasm",
-            "",
-            "incremental = true",
-            Usage,
-            Usage,
-        ),
-        dialect(
-            "backends/sglang.wasm",
-            "backend.config.route = 'chat'",
-            "",
-            Usage,
-            Usage,
-        ),
+        dialect("backends/sglang.wasm", "", "incremental = true", Usage, Usage),
+        dialect("backends/sglang.wasm", "backend.config.route = 'chat'", "", Usage, Usage),
         dialect("backends/lmdeploy.wasm", "", lmdeploy, Dataset, Length),
         dialect(
             "backends/lmdeploy.wasm",
@@ -108,10 +72,7 @@ const DIALECTS: [Dialect; 13] = {
 
 impl Dialect {
     fn trial(&self) -> Trial {
-        base()
-            .plugin(self.plugin)
-            .with(self.config)
-            .against(self.script)
+        base().plugin(self.plugin).with(self.config).against(self.script)
     }
 
     fn check_counts(&self, ran: &Ran) {
@@ -122,24 +83,13 @@ impl Dialect {
         assert_eq!(tokens.input.total, Some(200), "{about}");
         assert_eq!(tokens.output.total, Some(55), "{about}");
         let sources = |source| [(source, 5)].into_iter().collect();
-        assert_eq!(
-            tokens.input.exchanges_by_source,
-            sources(self.input),
-            "{about}"
-        );
-        assert_eq!(
-            tokens.output.exchanges_by_source,
-            sources(self.output),
-            "{about}"
-        );
+        assert_eq!(tokens.input.exchanges_by_source, sources(self.input), "{about}");
+        assert_eq!(tokens.output.exchanges_by_source, sources(self.output), "{about}");
         for exchange in ran.measured() {
             assert_eq!(exchange.output.len(), 11, "{about}");
             assert_eq!(exchange.finish.as_deref(), Some("length"), "{about}");
         }
-        let name = self
-            .plugin
-            .trim_start_matches("backends/")
-            .trim_end_matches(".wasm");
+        let name = self.plugin.trim_start_matches("backends/").trim_end_matches(".wasm");
         assert_eq!(ran.summary.run.backend, name);
     }
 }
@@ -149,12 +99,9 @@ async fn streamed() {
     for dialect in &DIALECTS {
         let ran = dialect.trial().run().await;
         dialect.check_counts(&ran);
-        for (name, value, count) in [
-            ("ttft", 120.0, 5),
-            ("tpot", 20.0, 5),
-            ("itl", 20.0, 50),
-            ("e2e", 320.0, 5),
-        ] {
+        for (name, value, count) in
+            [("ttft", 120.0, 5), ("tpot", 20.0, 5), ("itl", 20.0, 50), ("e2e", 320.0, 5)]
+        {
             assert_eq!(ran.everywhere(name), (value, count), "{name}\n{}", ran.text);
         }
         assert_close(ran.summary.throughput.duration_s, 0.72);
@@ -168,27 +115,12 @@ async fn not_streamed() {
     for dialect in &DIALECTS {
         let ran = dialect.trial().with("request.stream = false").run().await;
         // Whole replies include usage, whether requested or not.
-        let dialect = Dialect {
-            input: Source::Usage,
-            output: Source::Usage,
-            ..*dialect
-        };
+        let dialect = Dialect { input: Source::Usage, output: Source::Usage, ..*dialect };
         dialect.check_counts(&ran);
         assert_eq!(ran.everywhere("e2e"), (320.0, 5));
         assert_eq!(ran.everywhere("e2e-from-due"), (320.0, 5));
-        for absent in [
-            "ttft",
-            "ttft-any",
-            "ttft-answer",
-            "ttft-from-due",
-            "tpot",
-            "itl",
-        ] {
-            assert!(
-                ran.summary.metric(absent).is_none(),
-                "{absent}\n{}",
-                ran.text
-            );
+        for absent in ["ttft", "ttft-any", "ttft-answer", "ttft-from-due", "tpot", "itl"] {
+            assert!(ran.summary.metric(absent).is_none(), "{absent}\n{}", ran.text);
         }
         assert_eq!(ran.summary.tokens.per_event, None);
     }
@@ -202,11 +134,7 @@ async fn several_tokens_an_event() {
         dialect.check_counts(&ran);
         assert_eq!(ran.everywhere("ttft"), (120.0, 5));
         assert_eq!(ran.everywhere("e2e"), (320.0, 5));
-        assert_eq!(
-            ran.everywhere("tpot"),
-            (20.0, 5),
-            "TPOT counts tokens, not events"
-        );
+        assert_eq!(ran.everywhere("tpot"), (20.0, 5), "TPOT counts tokens, not events");
         let itl = ran.metric("itl");
         assert_eq!((itl.count, itl.min, itl.max), (15, 40.0, 80.0));
         assert_close(Some(itl.mean), 200.0 / 3.0);
@@ -220,17 +148,9 @@ async fn tokens_of_each_event() {
     let stated = [
         ("backends/sglang.wasm", "", ""),
         ("backends/sglang.wasm", "", "incremental = true"),
-        (
-            "backends/vllm.wasm",
-            "backend.config.continuous-usage = true",
-            "",
-        ),
+        ("backends/vllm.wasm", "backend.config.continuous-usage = true", ""),
         ("backends/vllm.wasm", "", "usage = 'continuous'"),
-        (
-            "backends/lmdeploy.wasm",
-            "backend.config.route = 'generate'",
-            "generate = 'lmdeploy'",
-        ),
+        ("backends/lmdeploy.wasm", "backend.config.route = 'generate'", "generate = 'lmdeploy'"),
     ];
     for (plugin, config, script) in stated {
         let trial = base().plugin(plugin).with(config).against(script);
@@ -258,13 +178,8 @@ async fn usage_here_or_there() {
         ("none", Source::Dataset, Source::Length),
     ] {
         for route in ["chat", "completions"] {
-            let dialect = Dialect {
-                plugin: "backends/vllm.wasm",
-                config: "",
-                script: "",
-                input,
-                output,
-            };
+            let dialect =
+                Dialect { plugin: "backends/vllm.wasm", config: "", script: "", input, output };
             let ran = dialect
                 .trial()
                 .with(&format!("backend.config.route = '{route}'"))
@@ -293,9 +208,7 @@ async fn reasoning() {
             let ran = base()
                 .plugin(plugin)
                 .with("backend.config.route = 'chat'")
-                .against(&format!(
-                    "reasoning-tokens = 4\nreasoning-field = '{field}'"
-                ))
+                .against(&format!("reasoning-tokens = 4\nreasoning-field = '{field}'"))
                 .run()
                 .await;
             assert_eq!(ran.failures(), [], "{plugin}");
@@ -368,10 +281,7 @@ async fn reasoning_is_shown_or_hidden() {
 /// A reply that is nothing but a tool call has a first token, gaps, and its tokens.
 #[tokio::test(start_paused = true)]
 async fn tool_calls_are_output() {
-    let call = chunk(
-        0,
-        r#""tool_calls":[{"index":0,"function":{"arguments":{text}}}]"#,
-    );
+    let call = chunk(0, r#""tool_calls":[{"index":0,"function":{"arguments":{text}}}]"#);
     let role = chunk(0, r#""role":"assistant""#);
     let ran = base()
         .plugin("backends/openai.wasm")
@@ -395,20 +305,12 @@ async fn tool_calls_are_output() {
 #[tokio::test(start_paused = true)]
 async fn several_answers_are_counted_once() {
     let role = chunk(0, r#""role":"assistant""#);
-    let both = [0, 1]
-        .map(|index| chunk(index, r#""content":{text}"#))
-        .join(",");
-    let ran = base()
-        .plugin("backends/openai.wasm")
-        .against(&chat_route(&role, &both, "22"))
-        .run()
-        .await;
+    let both = [0, 1].map(|index| chunk(index, r#""content":{text}"#)).join(",");
+    let ran =
+        base().plugin("backends/openai.wasm").against(&chat_route(&role, &both, "22")).run().await;
     assert_eq!(ran.failures(), []);
     let tokens = &ran.summary.tokens;
-    assert_eq!(
-        (tokens.output.total, tokens.output_requested),
-        (Some(110), Some(110))
-    );
+    assert_eq!((tokens.output.total, tokens.output_requested), (Some(110), Some(110)));
     let against = tokens.output_against_requested.unwrap();
     assert_eq!((against.lower, against.higher), (0, 0));
     // One byte is one token, and both texts are counted.
@@ -431,10 +333,7 @@ async fn role_only_chunks() {
         assert_eq!(ran.everywhere("ttft-any"), (any, 5), "{role_chunk}");
         assert_eq!(ran.everywhere("ttft"), (120.0, 5), "{role_chunk}");
         assert_eq!(ran.everywhere("itl"), (20.0, 50), "{role_chunk}");
-        let roles = ran.exchanges[0]
-            .events
-            .iter()
-            .filter(|e| e.kind == Kind::Role);
+        let roles = ran.exchanges[0].events.iter().filter(|e| e.kind == Kind::Role);
         assert_eq!(roles.count() > 0, role_chunk != "none");
     }
 }
@@ -443,10 +342,7 @@ async fn role_only_chunks() {
 #[tokio::test(start_paused = true)]
 async fn headers_with_the_first_token() {
     for (headers, at) in [("at-once", 0.0), ("first-token", 120.0)] {
-        let ran = base()
-            .against(&format!("headers = '{headers}'"))
-            .run()
-            .await;
+        let ran = base().against(&format!("headers = '{headers}'")).run().await;
         let first = &ran.exchanges[0];
         let waited = first.headers.unwrap().since(first.sent.unwrap());
         assert_eq!(waited.as_millis_f64(), at);
@@ -495,10 +391,7 @@ async fn another_engine_for_the_same_scenario() {
     assert_eq!(vllm.truths[0].path, "/v1/completions");
     assert_eq!(sglang.truths[0].path, "/generate");
     let asked = |ran: &Ran| -> Vec<_> {
-        ran.truths
-            .iter()
-            .map(|truth| (truth.prompt_tokens, truth.output_tokens))
-            .collect()
+        ran.truths.iter().map(|truth| (truth.prompt_tokens, truth.output_tokens)).collect()
     };
     assert_eq!(asked(&vllm), asked(&sglang));
     assert_eq!(vllm.plan.load, sglang.plan.load);

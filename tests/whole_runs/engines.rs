@@ -24,12 +24,7 @@ macro_rules! hosted {
 /// A backend, its configuration, and the source of the input tokens of a reply that is not
 /// streamed: the mock engine sets no header fields, where TGI states them.
 const ENGINES: [(&str, &str, &str, Source); 10] = [
-    (
-        "anthropic",
-        hosted!("claude-mock"),
-        ANTHROPIC,
-        Source::Usage,
-    ),
+    ("anthropic", hosted!("claude-mock"), ANTHROPIC, Source::Usage),
     (
         "bedrock",
         concat!(hosted!("mock"), "\nbackend.config.key = 'bearer'"),
@@ -41,12 +36,7 @@ const ENGINES: [(&str, &str, &str, Source); 10] = [
     ("tgi", FREE, TGI, Source::Dataset),
     ("llamacpp", "", LLAMACPP, Source::Usage),
     ("ollama", FREE, OLLAMA, Source::Usage),
-    (
-        "ollama",
-        "request.ignore-eos = false\nbackend.config.route = 'chat'",
-        OLLAMA,
-        Source::Usage,
-    ),
+    ("ollama", "request.ignore-eos = false\nbackend.config.route = 'chat'", OLLAMA, Source::Usage),
     (
         "tensorrt-llm",
         "backend.config.route = 'generate'\ntarget.model = 'ensemble'",
@@ -73,11 +63,7 @@ const TENSORRT_LLM: &str = include_str!("../../host/around/mock/engines/tensorrt
 /// A run against the engine's script, after `settings` of the mock engine, which must come before
 /// tables.
 fn trial((name, config, script, _): (&str, &str, &str, Source), settings: &str) -> Trial {
-    base()
-        .plugin(&format!("backends/{name}.wasm"))
-        .with(config)
-        .against(settings)
-        .against(script)
+    base().plugin(&format!("backends/{name}.wasm")).with(config).against(settings).against(script)
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,16 +116,8 @@ async fn whole_replies_are_counted() {
         assert_eq!(tokens.input.total, Some(200), "{about}");
         assert_eq!(tokens.output.total, Some(55), "{about}");
         let by_source = |source| [(source, 5)].into_iter().collect();
-        assert_eq!(
-            tokens.input.exchanges_by_source,
-            by_source(engine.3),
-            "{about}"
-        );
-        assert_eq!(
-            tokens.output.exchanges_by_source,
-            by_source(Source::Usage),
-            "{about}"
-        );
+        assert_eq!(tokens.input.exchanges_by_source, by_source(engine.3), "{about}");
+        assert_eq!(tokens.output.exchanges_by_source, by_source(Source::Usage), "{about}");
         assert_eq!(ran.everywhere("e2e"), (320.0, 5), "{about}");
     }
 }
@@ -148,10 +126,7 @@ async fn whole_replies_are_counted() {
 async fn broken_replies_are_failures() {
     for engine in ENGINES {
         for (fault, class) in [
-            (
-                "kind = 'in-band-error'\nafter-tokens = 3",
-                Class::InBandError,
-            ),
+            ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError),
             ("kind = 'cut'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'no-done'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'html'", Class::Protocol),

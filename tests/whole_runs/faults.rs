@@ -18,10 +18,7 @@ fn check(ran: &Ran, class: Class, fault: &str) {
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.failures(), [(1, class)], "{fault}\n{}", ran.text);
     let requests = &ran.summary.requests;
-    assert_eq!(
-        (requests.total, requests.successful, requests.failed),
-        (5, 4, 1)
-    );
+    assert_eq!((requests.total, requests.successful, requests.failed), (5, 4, 1));
     assert_eq!(requests.success_share, Some(0.8));
     assert_eq!(requests.failures[&class].count, 1);
     for (name, value, count) in [
@@ -91,17 +88,10 @@ async fn each_dialect_knows_a_broken_reply() {
         ("backends/sglang.wasm", "", ""),
         ("backends/sglang.wasm", "", "incremental = true\n"),
         ("backends/lmdeploy.wasm", "", ""),
-        (
-            "backends/lmdeploy.wasm",
-            "backend.config.route = 'generate'",
-            "generate = 'lmdeploy'\n",
-        ),
+        ("backends/lmdeploy.wasm", "backend.config.route = 'generate'", "generate = 'lmdeploy'\n"),
     ] {
         for (fault, class) in [
-            (
-                "kind = 'in-band-error'\nafter-tokens = 3",
-                Class::InBandError,
-            ),
+            ("kind = 'in-band-error'\nafter-tokens = 3", Class::InBandError),
             ("kind = 'cut'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'no-done'\nafter-tokens = 3", Class::Truncated),
             ("kind = 'html'", Class::Protocol),
@@ -120,12 +110,7 @@ async fn what_was_seen_before_stays() {
     let ran = faulty("kind = 'cut'\nafter-tokens = 3").run().await;
     let cut = &ran.exchanges[1];
     let sent = cut.sent.unwrap();
-    let seen: Vec<f64> = cut
-        .events
-        .at
-        .iter()
-        .map(|at| at.since(sent).as_millis_f64())
-        .collect();
+    let seen: Vec<f64> = cut.events.at.iter().map(|at| at.since(sent).as_millis_f64()).collect();
     assert_eq!(seen, [120.0, 140.0, 160.0]);
     assert_eq!(cut.output.len(), 3);
     assert_eq!(cut.ended.unwrap().since(sent).as_millis_f64(), 180.0);
@@ -139,10 +124,7 @@ async fn a_stall_ends_after_the_time_allowed_between_tokens() {
     let sent = stalled.sent.unwrap();
     assert_eq!(stalled.ended.unwrap().since(sent).as_millis_f64(), 1160.0);
     let ran = base().with("timeouts.request = '200ms'").run().await;
-    assert_eq!(
-        ran.summary.requests.failures[&Class::RequestTimeout].count,
-        5
-    );
+    assert_eq!(ran.summary.requests.failures[&Class::RequestTimeout].count, 5);
     for exchange in ran.measured() {
         let span = exchange.ended.unwrap().since(exchange.sent.unwrap());
         assert_eq!(span.as_millis_f64(), 200.0);
@@ -152,9 +134,7 @@ async fn a_stall_ends_after_the_time_allowed_between_tokens() {
 /// Stalls and late headers within the timeouts are slowness, not failures.
 #[tokio::test(start_paused = true)]
 async fn slowness_is_no_failure() {
-    let ran = faulty("kind = 'stall'\nafter-tokens = 3\nfor = '500ms'")
-        .run()
-        .await;
+    let ran = faulty("kind = 'stall'\nafter-tokens = 3\nfor = '500ms'").run().await;
     assert_eq!(ran.failures(), []);
     let (itl, e2e) = (ran.metric("itl"), ran.metric("e2e"));
     assert_eq!((itl.min, itl.max), (20.0, 520.0));
@@ -181,11 +161,7 @@ async fn short_answers_are_found() {
     assert_eq!(ran.summary.tokens.output.total, Some(25));
     assert_eq!(ran.summary.tokens.output_requested, Some(55));
     assert_eq!(ran.everywhere("e2e").0, 200.0);
-    let short = ran
-        .summary
-        .findings
-        .iter()
-        .any(|f| f.id == Id::ShortAnswers);
+    let short = ran.summary.findings.iter().any(|f| f.id == Id::ShortAnswers);
     assert!(short, "{}", ran.text);
 }
 
@@ -206,11 +182,7 @@ async fn cuts_between_bytes_change_nothing() {
             "kind = 'ping'",
             "kind = 'crlf'\n[[fault]]\nkind = 'ping'\n[[fault]]\nkind = 'split'\nbytes = 1",
         ] {
-            let ran = base()
-                .plugin(plugin)
-                .against(&format!("[[fault]]\n{fault}"))
-                .run()
-                .await;
+            let ran = base().plugin(plugin).against(&format!("[[fault]]\n{fault}")).run().await;
             assert_eq!(ran.exchanges, plain.exchanges, "{plugin}: {fault}");
             assert_eq!(ran.summary, plain.summary, "{plugin}: {fault}");
             assert_eq!(ran.text, plain.text, "{plugin}: {fault}");
@@ -221,10 +193,7 @@ async fn cuts_between_bytes_change_nothing() {
 /// Events that a proxy holds back and sends three at a time come when the last of them does.
 #[tokio::test(start_paused = true)]
 async fn merged_events_come_late() {
-    let ran = base()
-        .against("[[fault]]\nkind = 'merge'\nevents = 3")
-        .run()
-        .await;
+    let ran = base().against("[[fault]]\nkind = 'merge'\nevents = 3").run().await;
     assert_eq!(ran.failures(), []);
     // Tokens 1 to 3 at 160 ms, then 220, 280, and the last two with the end at 320 ms.
     assert_eq!(ran.everywhere("ttft"), (160.0, 5));
@@ -239,22 +208,10 @@ async fn when_everything_fails() {
     let ran = base().against("[[fault]]\nkind = 'http-error'").run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.failures[&Class::HttpStatus].count, 5);
-    for metric in [
-        "ttft",
-        "tpot",
-        "itl",
-        "e2e",
-        "output-tokens",
-        "input-tokens",
-    ] {
+    for metric in ["ttft", "tpot", "itl", "e2e", "output-tokens", "input-tokens"] {
         assert!(ran.summary.metric(metric).is_none(), "{metric}");
     }
     assert_eq!(ran.summary.tokens.output.total, None);
     assert_eq!(ran.summary.tokens.input.total, None);
-    assert!(
-        ran.summary
-            .findings
-            .iter()
-            .any(|f| f.id == Id::NothingAnswered)
-    );
+    assert!(ran.summary.findings.iter().any(|f| f.id == Id::NothingAnswered));
 }

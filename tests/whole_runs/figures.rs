@@ -30,10 +30,7 @@ async fn goodput_counts_what_failed_against_it() {
         assert!(ran.text.contains(line), "{line}\n{}", ran.text);
     }
 
-    let strict = base()
-        .with("load.max-in-flight = 2\ngoodput.ttft-from-due = 150")
-        .run()
-        .await;
+    let strict = base().with("load.max-in-flight = 2\ngoodput.ttft-from-due = 150").run().await;
     let goodput = strict.summary.goodput.as_ref().unwrap();
     assert_eq!((goodput.good, goodput.slo_attainment), (2, Some(0.4)));
 }
@@ -49,13 +46,7 @@ async fn the_steady_state_of_a_closed_loop() {
     let Some(SteadyState::Window(window)) = &ran.summary.steady_state else {
         panic!("{}", ran.text);
     };
-    let Window {
-        from_s,
-        to_s,
-        plateau,
-        at_least,
-        ..
-    } = **window;
+    let Window { from_s, to_s, plateau, at_least, .. } = **window;
     assert_eq!((from_s, to_s), (0.0, 12.8));
     assert_eq!((plateau, at_least), (4, 4));
     // The first four met an engine that filled, so their latencies are not of its steady state.
@@ -68,11 +59,7 @@ async fn the_steady_state_of_a_closed_loop() {
     assert_close(ran.summary.concurrency.mean_in_flight, 51.84 / 13.12);
 
     let short = base().run().await;
-    assert!(
-        matches!(&short.summary.steady_state, Some(SteadyState::Absent(_))),
-        "{}",
-        short.text
-    );
+    assert!(matches!(&short.summary.steady_state, Some(SteadyState::Absent(_))), "{}", short.text);
     assert!(short.text.contains("\nnone: "), "{}", short.text);
 }
 

@@ -33,10 +33,7 @@ async fn constant_arrivals() {
     ran.ended.as_ref().unwrap();
     assert_eq!(due(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
     assert_eq!(sent(&ran), due(&ran));
-    assert_eq!(
-        ran.since_start(|exchange| exchange.ended),
-        [320.0, 420.0, 520.0, 620.0, 720.0]
-    );
+    assert_eq!(ran.since_start(|exchange| exchange.ended), [320.0, 420.0, 520.0, 620.0, 720.0]);
     for (name, value, count) in [
         ("ttft", 120.0, 5),
         ("ttft-any", 120.0, 5),
@@ -59,10 +56,7 @@ async fn constant_arrivals() {
     assert_close(Some(ran.metric("tpot-with-first").mean), 320.0 / 11.0);
     assert!(ran.summary.metric("queue").is_none(), "there is no cap");
     let requests = &ran.summary.requests;
-    assert_eq!(
-        (requests.total, requests.successful, requests.sent),
-        (5, 5, 5)
-    );
+    assert_eq!((requests.total, requests.successful, requests.sent), (5, 5, 5));
     assert_eq!((requests.failed, requests.warmup), (0, 0));
     assert_eq!(requests.success_share, Some(1.0));
     assert_eq!(requests.held_back, None);
@@ -122,10 +116,7 @@ async fn the_busiest_second() {
                 load.rate = 2.0\nload.arrival = 'constant'";
     let ran = base().with(over).run().await;
     assert_close(ran.summary.throughput.duration_s, 1.5 + 2.12);
-    assert_eq!(
-        ran.summary.throughput.peak_output_tokens_per_s,
-        Some(50.0 + 50.0 + 44.0 + 19.0)
-    );
+    assert_eq!(ran.summary.throughput.peak_output_tokens_per_s, Some(50.0 + 50.0 + 44.0 + 19.0));
 }
 
 /// Two at a time: the third request waits for the first to end, and so on.
@@ -143,10 +134,7 @@ async fn a_cap_shows_as_queueing() {
     assert_eq!(ran.everywhere("ttft").0, 120.0);
     let from_due = ran.metric("e2e-from-due");
     assert_eq!((from_due.min, from_due.max), (320.0, 560.0));
-    assert_close(
-        Some(from_due.mean),
-        (320.0 * 2.0 + 440.0 * 2.0 + 560.0) / 5.0,
-    );
+    assert_close(Some(from_due.mean), (320.0 * 2.0 + 440.0 * 2.0 + 560.0) / 5.0);
     assert_eq!(ran.metric("ttft-from-due").max, 360.0);
     assert_eq!(ran.summary.requests.held_back, Some(3));
     assert_eq!(ran.summary.concurrency.peak, Some(2));
@@ -160,10 +148,8 @@ async fn a_cap_shows_as_queueing() {
 async fn a_slow_server_shows_in_the_latencies() {
     let ran = base().against("max-concurrency = 2").run().await;
     assert_eq!(sent(&ran), [0.0, 100.0, 200.0, 300.0, 400.0]);
-    let ttft: Vec<f64> = ran
-        .measured()
-        .map(|e| e.events.at[0].since(e.sent.unwrap()).as_millis_f64())
-        .collect();
+    let ttft: Vec<f64> =
+        ran.measured().map(|e| e.events.at[0].since(e.sent.unwrap()).as_millis_f64()).collect();
     assert_eq!(ttft, [120.0, 120.0, 240.0, 240.0, 360.0]);
     assert_eq!(ran.metric("ttft").mean, 216.0);
     assert_eq!(ran.everywhere("tpot").0, 20.0);
@@ -193,10 +179,7 @@ async fn poisson_arrivals() {
     let over = "load.requests = 40\nload.arrival = 'poisson'\nload.seed = 1";
     let ran = base().with(over).run().await;
     let start = ran.start();
-    let poisson = Arrival::Poisson {
-        rate: 10.0,
-        normalise: false,
-    };
+    let poisson = Arrival::Poisson { rate: 10.0, normalise: false };
     let planned: Vec<Nanos> = poisson
         .due_times(1, None, &Trace::default())
         .take(40)
@@ -230,10 +213,7 @@ async fn a_duration() {
     assert_close(ran.summary.throughput.duration_s, 1.22);
     // 10 answers of 11 tokens; of the last, which ends at 1220 ms, none came in the first second;
     // of those due at 800, 700, 600 ms: 4, 9 and all.
-    assert_eq!(
-        ran.summary.throughput.peak_output_tokens_per_s,
-        Some(7.0 * 11.0 + 9.0 + 4.0)
-    );
+    assert_eq!(ran.summary.throughput.peak_output_tokens_per_s, Some(7.0 * 11.0 + 9.0 + 4.0));
 }
 
 /// One at a time for one second: whatever was due and found no slot is on record.
@@ -245,10 +225,8 @@ async fn what_was_not_sent_is_on_record() {
     let requests = &ran.summary.requests;
     assert_eq!((requests.total, requests.successful), (10, 4));
     assert_eq!(requests.failures[&Class::NotSent].count, 6);
-    let sent: Vec<f64> = ran
-        .measured()
-        .filter_map(|e| Some(e.sent?.since(ran.start()).as_millis_f64()))
-        .collect();
+    let sent: Vec<f64> =
+        ran.measured().filter_map(|e| Some(e.sent?.since(ran.start()).as_millis_f64())).collect();
     assert_eq!(sent, [0.0, 320.0, 640.0, 960.0]);
     assert_eq!(requests.held_back, Some(9), "three waited, six for nothing");
     assert!(found(&ran, Id::NotSent));
@@ -277,16 +255,11 @@ async fn warm_up_counts_in_nothing() {
     assert_eq!(warmed.summary.throughput, plain.summary.throughput);
     assert_eq!(warmed.summary.concurrency, plain.summary.concurrency);
     let digests = |ran: &Ran| -> Vec<String> {
-        ran.measured()
-            .map(|e| e.sample.request_digest.clone())
-            .collect()
+        ran.measured().map(|e| e.sample.request_digest.clone()).collect()
     };
     assert_eq!(digests(&warmed), digests(&plain));
-    let all: BTreeSet<&str> = warmed
-        .exchanges
-        .iter()
-        .map(|e| e.sample.request_digest.as_str())
-        .collect();
+    let all: BTreeSet<&str> =
+        warmed.exchanges.iter().map(|e| e.sample.request_digest.as_str()).collect();
     assert_eq!(all.len(), 8, "no prompt is sent twice");
     assert_eq!(warmed.truths.len(), 8);
 }
@@ -328,11 +301,7 @@ async fn what_a_dataset_repeats_is_reported() {
     assert_eq!(dataset.count(Treatment::Repeated), 6, "{dataset:?}");
     assert_eq!(ran.summary.verdict, Verdict::Suspect);
     assert!(found(&ran, Id::DatasetAltered));
-    assert!(
-        ran.text.contains("repeated 6 × conversation"),
-        "{}",
-        ran.text
-    );
+    assert!(ran.text.contains("repeated 6 × conversation"), "{}", ran.text);
     // What is reported later comes from the folder.
     assert!(ran.folder().join("dataset.json").is_file());
     let facts = RunFolder::at(ran.folder()).facts().unwrap();
@@ -399,9 +368,8 @@ async fn a_warm_up_goes_on_until_the_engine_is_stable() {
     let mut sent: Vec<Nanos> = ran.warmup().filter_map(|exchange| exchange.sent).collect();
     sent.dedup();
     assert_eq!(sent.len(), 3);
-    let prompts: BTreeSet<&str> = (ran.exchanges.iter())
-        .map(|exchange| exchange.sample.request_digest.as_str())
-        .collect();
+    let prompts: BTreeSet<&str> =
+        (ran.exchanges.iter()).map(|exchange| exchange.sample.request_digest.as_str()).collect();
     assert_eq!(prompts.len(), 72, "no prompt of the warm-up is measured");
 
     let limited = format!("{until_stable}\nload.warmup-limit = '30s'");

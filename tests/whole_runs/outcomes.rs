@@ -36,10 +36,7 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
     let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
         unreachable!("it is short")
     };
-    assert_eq!(
-        message,
-        "the answer ended after 5 of 11 tokens, although its length was forced"
-    );
+    assert_eq!(message, "the answer ended after 5 of 11 tokens, although its length was forced");
     let requests = &ran.summary.requests;
     assert_eq!((requests.successful, requests.failed), (3, 2));
     assert_eq!(requests.success_share, Some(0.6));
@@ -49,11 +46,7 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
     }
     let tokens = &ran.summary.tokens;
     assert_eq!(tokens.output.total, Some(33));
-    let left_out = LeftOut {
-        answers: 2,
-        output: 10,
-        unknown: 0,
-    };
+    let left_out = LeftOut { answers: 2, output: 10, unknown: 0 };
     assert_eq!(tokens.left_out, Some(left_out));
     // From the first request, at 0, to the end of the last answer, at 400 + 320 ms.
     assert_close(ran.summary.throughput.output_tokens_per_s, 33.0 / 0.72);
@@ -81,14 +74,8 @@ async fn a_short_answer_is_not_complete_and_throughput_leaves_it_out() {
 async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     for (trial, about) in [
         (base().with("request.ignore-eos = false"), "not forced"),
-        (
-            base().with("request.stop = ['never']"),
-            "a text ends answers",
-        ),
-        (
-            base().plugin("backends/openai.wasm"),
-            "the API cannot force",
-        ),
+        (base().with("request.stop = ['never']"), "a text ends answers"),
+        (base().plugin("backends/openai.wasm"), "the API cannot force"),
         (base().against("usage = 'none'"), "not counted"),
     ] {
         let ran = trial.against(EARLY).run().await;
@@ -115,8 +102,7 @@ fn leaving() -> Trial {
 
 fn cancelled(ran: &Ran) -> Vec<&Exchange> {
     let all = ran.measured();
-    all.filter(|exchange| exchange.outcome.class() == Class::Cancelled)
-        .collect()
+    all.filter(|exchange| exchange.outcome.class() == Class::Cancelled).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,18 +121,11 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
             let Outcome::Incomplete { message, .. } = &exchange.outcome else {
                 unreachable!("it was cancelled")
             };
-            assert_eq!(
-                message,
-                "this client hung up on purpose, 210ms after the request was sent"
-            );
+            assert_eq!(message, "this client hung up on purpose, 210ms after the request was sent");
         }
-        let left = ran
-            .truths
-            .iter()
-            .filter(|truth| truth.end == End::Abandoned);
-        let left: Vec<u32> = left
-            .map(|truth| truth.chunks.iter().map(|chunk| chunk.tokens).sum())
-            .collect();
+        let left = ran.truths.iter().filter(|truth| truth.end == End::Abandoned);
+        let left: Vec<u32> =
+            left.map(|truth| truth.chunks.iter().map(|chunk| chunk.tokens).sum()).collect();
         assert_eq!(left, vec![5; gone.len()], "HTTP/{http}");
 
         let requests = &ran.summary.requests;
@@ -155,32 +134,20 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
         assert_eq!(requests.success_share, Some(1.0));
         assert_eq!(requests.failures.len(), 0);
         for (name, value) in [("ttft", 120.0), ("tpot", 20.0), ("e2e", 320.0)] {
-            assert_eq!(
-                ran.everywhere(name),
-                (value, 20 - count),
-                "HTTP/{http}: {name}"
-            );
+            assert_eq!(ran.everywhere(name), (value, 20 - count), "HTTP/{http}: {name}");
             assert_eq!(ran.metric(name).failure_share, None);
             assert_eq!(ran.metric(name).with_failures, None);
         }
         assert_eq!(ran.summary.tokens.output.total, Some(11 * (20 - count)));
         // Usage would have come at the end.
-        let left_out = LeftOut {
-            answers: count,
-            output: 0,
-            unknown: count,
-        };
+        let left_out = LeftOut { answers: count, output: 0, unknown: count };
         assert_eq!(ran.summary.tokens.left_out, Some(left_out));
         assert_eq!(seen(&ran, Id::Failures), None, "{}", ran.text);
         let label = "Cancelled requests (on purpose):";
         assert_eq!(line(&ran, label).unwrap(), count.to_string());
         let live = ran.live.snapshot();
         assert_eq!(
-            (
-                live.counts.cancelled,
-                live.counts.failures(),
-                live.counts.over()
-            ),
+            (live.counts.cancelled, live.counts.failures(), live.counts.over()),
             (count, 0, 20)
         );
     }
@@ -191,20 +158,13 @@ async fn requests_are_cancelled_on_purpose_and_the_engine_sees_them_go() {
 async fn tokens_of_cancelled_answers_are_known_if_each_event_states_them() {
     let trial = leaving().with("backend.config.continuous-usage = true");
     let ran = trial.run().await;
-    let left_out = LeftOut {
-        answers: 13,
-        output: 65,
-        unknown: 0,
-    };
+    let left_out = LeftOut { answers: 13, output: 65, unknown: 0 };
     assert_eq!(ran.summary.tokens.left_out, Some(left_out));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_ended_before_is_complete() {
-    let ran = base()
-        .with("request.cancel-share = 1.0\nrequest.cancel-after = '330ms'")
-        .run()
-        .await;
+    let ran = base().with("request.cancel-share = 1.0\nrequest.cancel-after = '330ms'").run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.summary.requests.cancelled, 0);
     assert_eq!(ran.everywhere("e2e"), (320.0, 5));
@@ -220,10 +180,7 @@ async fn all_may_be_cancelled_but_the_warm_up() {
         .await;
     assert_eq!(ran.warmup().filter(|exchange| exchange.is_ok()).count(), 2);
     let requests = &ran.summary.requests;
-    assert_eq!(
-        (requests.total, requests.cancelled, requests.failed),
-        (5, 5, 0)
-    );
+    assert_eq!((requests.total, requests.cancelled, requests.failed), (5, 5, 0));
     assert_eq!(requests.success_share, None);
     assert!(seen(&ran, Id::NothingAnswered).is_some(), "{}", ran.text);
 }
@@ -261,10 +218,7 @@ async fn a_user_who_leaves_asks_nothing_more() {
     assert_eq!((requests.total, requests.failed), (6, 0), "{}", ran.text);
     assert_eq!((requests.cancelled, requests.cancelled_unsent), (6, 4));
     let sessions = ran.summary.sessions.unwrap();
-    assert_eq!(
-        (sessions.total, sessions.cancelled, sessions.failed),
-        (2, 2, 0)
-    );
+    assert_eq!((sessions.total, sessions.cancelled, sessions.failed), (2, 2, 0));
     assert_eq!((sessions.cut_short, sessions.complete), (0, 0));
     assert_eq!(raw.requests().len(), 2);
 }
@@ -273,17 +227,10 @@ async fn a_user_who_leaves_asks_nothing_more() {
 async fn failures_count_as_infinitely_late_on_request() {
     let fault = "[[fault]]\nkind = 'cut'\nafter-tokens = 3\nrequests = [1]";
     let plain = base().against(fault);
-    let ran = plain
-        .clone()
-        .with("report.failures-as-infinite = true")
-        .run()
-        .await;
+    let ran = plain.clone().with("report.failures-as-infinite = true").run().await;
     let e2e = ran.metric("e2e");
     assert_eq!((e2e.count, e2e.failure_share), (4, Some(0.2)));
-    assert_eq!(
-        (e2e.median, e2e.percentile(90.0)),
-        (320.0, Some(f64::INFINITY))
-    );
+    assert_eq!((e2e.median, e2e.percentile(90.0)), (320.0, Some(f64::INFINITY)));
     for (label, value) in [
         ("Failed, as infinitely late (%):", Some("20.00")),
         ("Mean E2E Latency (ms):", None),
@@ -320,9 +267,8 @@ async fn refusals_are_counted_by_status_and_by_message() {
         .await;
     let failures = &ran.summary.requests.failures[&Class::HttpStatus];
     assert_eq!((failures.count, failures.first), (4, 1));
-    let statuses: Vec<(u16, u64)> = (failures.statuses.iter())
-        .map(|(status, count)| (*status, *count))
-        .collect();
+    let statuses: Vec<(u16, u64)> =
+        (failures.statuses.iter()).map(|(status, count)| (*status, *count)).collect();
     assert_eq!(statuses, [(429, 1), (503, 3)]);
     let counts: Vec<_> = failures.messages.iter().map(|kind| kind.count).collect();
     assert_eq!(counts, [3, 1]);

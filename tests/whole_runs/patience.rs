@@ -20,9 +20,7 @@ fn stalled(after: u32, timeouts: &str) -> Trial {
         .with("backend.config.route = 'chat'")
         .with(&format!("timeouts = {{ {timeouts} }}"))
         .against("role-chunk = 'at-once'")
-        .against(&format!(
-            "[[fault]]\nkind = 'stall'\nafter-tokens = {after}\nrequests = [1]"
-        ))
+        .against(&format!("[[fault]]\nkind = 'stall'\nafter-tokens = {after}\nrequests = [1]"))
 }
 
 /// A role is no token: after it, the first-token timeout still runs, counted from the sending.
@@ -31,11 +29,7 @@ async fn a_role_is_no_token() {
     for (first, gap) in [("400ms", "5s"), ("400ms", "100ms"), ("3s", "500ms")] {
         let timeouts = format!("first-token = '{first}', token-gap = '{gap}'");
         let ran = stalled(0, &timeouts).run().await;
-        assert_eq!(
-            ran.failures(),
-            [(1, Class::FirstTokenTimeout)],
-            "{timeouts}"
-        );
+        assert_eq!(ran.failures(), [(1, Class::FirstTokenTimeout)], "{timeouts}");
         let kinds = &ran.exchanges[1].events.kind;
         assert_eq!(kinds[..], [Kind::Role], "{timeouts}");
         let limit = if first == "3s" { 3_000.0 } else { 400.0 };
@@ -46,11 +40,9 @@ async fn a_role_is_no_token() {
 /// After the first token, its timeout no longer matters, whether it is shorter or longer.
 #[tokio::test(start_paused = true)]
 async fn the_gap_counts_from_the_last_token() {
-    for (first, gap, limit) in [
-        ("150ms", "1s", 1_000.0),
-        ("10s", "1s", 1_000.0),
-        ("1s", "30ms", 30.0),
-    ] {
+    for (first, gap, limit) in
+        [("150ms", "1s", 1_000.0), ("10s", "1s", 1_000.0), ("1s", "30ms", 30.0)]
+    {
         let timeouts = format!("first-token = '{first}', token-gap = '{gap}'");
         let ran = stalled(3, &timeouts).run().await;
         assert_eq!(ran.failures(), [(1, Class::TokenGapTimeout)], "{timeouts}");
@@ -88,11 +80,7 @@ async fn a_reply_that_never_ends_is_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_whole_reply_is_waited_for_as_a_whole() {
     let timeouts = "timeouts = { first-token = '10ms', token-gap = '10ms' }";
-    let ran = base()
-        .with("request.stream = false")
-        .with(timeouts)
-        .run()
-        .await;
+    let ran = base().with("request.stream = false").with(timeouts).run().await;
     assert_eq!(ran.failures(), []);
     assert_eq!(ran.everywhere("e2e"), (320.0, 5));
 }

@@ -37,11 +37,7 @@ fn recording(folder: &Path, rate: u32) {
     file.extend((2 * samples).to_le_bytes());
     file.resize(44 + 2 * samples as usize, 7);
     std::fs::write(folder.join("0.wav"), file).unwrap();
-    std::fs::write(
-        folder.join("metadata.csv"),
-        "file_name,transcription\n0.wav,one\n",
-    )
-    .unwrap();
+    std::fs::write(folder.join("metadata.csv"), "file_name,transcription\n0.wav,one\n").unwrap();
 }
 
 async fn run(rate: u32, over: &str, script: &str) -> Ran {
@@ -59,11 +55,9 @@ async fn run(rate: u32, over: &str, script: &str) -> Ran {
 /// A twentieth of a second at a time, or all at once.
 #[tokio::test(start_paused = true)]
 async fn speech_is_sent_as_it_is_spoken() {
-    for (pace, piece, spoken) in [
-        ("spoken", 50, 500.0),
-        ("spoken", 200, 500.0),
-        ("at-once", 50, 0.0),
-    ] {
+    for (pace, piece, spoken) in
+        [("spoken", 50, 500.0), ("spoken", 200, 500.0), ("at-once", 50, 0.0)]
+    {
         let over = format!("backend.config = {{ pace = '{pace}', piece = {piece} }}");
         let ran = run(16_000, &over, "").await;
         assert_eq!(ran.failures(), [], "{}", ran.text);
@@ -75,10 +69,7 @@ async fn speech_is_sent_as_it_is_spoken() {
         for exchange in ran.measured() {
             assert_eq!(exchange.output, "one two three");
             let usage = exchange.usage.unwrap();
-            assert_eq!(
-                (usage.input_tokens, usage.output_tokens),
-                (Some(25), Some(13))
-            );
+            assert_eq!((usage.input_tokens, usage.output_tokens), (Some(25), Some(13)));
             assert_eq!(exchange.written, exchange.input_sent);
         }
         assert!(ran.truths.iter().all(|truth| truth.status == Some(101)));
@@ -113,60 +104,33 @@ const FAULTS: [(&str, Option<(Class, &str)>); 15] = [
     ("kind = 'split', bytes = 1", None),
     ("kind = 'ping'", None),
     ("kind = 'hang-up'", Some((Class::Reset, "before a reply"))),
-    (
-        "kind = 'http-error', status = 403",
-        Some((Class::HttpStatus, "HTTP 403")),
-    ),
+    ("kind = 'http-error', status = 403", Some((Class::HttpStatus, "HTTP 403"))),
     (
         "kind = 'http-error', status = 503, retry-after = '7s'",
         Some((Class::HttpStatus, "(retry-after: 7)")),
     ),
-    (
-        "kind = 'html'",
-        Some((Class::Protocol, "did not open a WebSocket")),
-    ),
-    (
-        "kind = 'html', status = 502",
-        Some((Class::HttpStatus, "HTTP 502")),
-    ),
-    (
-        "kind = 'in-band-error', after-tokens = 3",
-        Some((Class::InBandError, "EngineCore")),
-    ),
+    ("kind = 'html'", Some((Class::Protocol, "did not open a WebSocket"))),
+    ("kind = 'html', status = 502", Some((Class::HttpStatus, "HTTP 502"))),
+    ("kind = 'in-band-error', after-tokens = 3", Some((Class::InBandError, "EngineCore"))),
     (
         "kind = 'cut', after-tokens = 3",
         Some((Class::Truncated, "without the WebSocket being closed")),
     ),
-    (
-        "kind = 'no-done', after-tokens = 3",
-        Some((Class::Truncated, "with code 1000")),
-    ),
+    ("kind = 'no-done', after-tokens = 3", Some((Class::Truncated, "with code 1000"))),
     (
         "kind = 'close', after-tokens = 3",
         Some((Class::InBandError, "with code 1011: the script closes here")),
     ),
-    (
-        "kind = 'close', after-tokens = 0, code = 4000",
-        Some((Class::InBandError, "with code 4000")),
-    ),
+    ("kind = 'close', after-tokens = 0, code = 4000", Some((Class::InBandError, "with code 4000"))),
     ("kind = 'close', after-tokens = 13", None),
-    (
-        "kind = 'stall', after-tokens = 0",
-        Some((Class::FirstTokenTimeout, "nothing of the answer")),
-    ),
-    (
-        "kind = 'stall', after-tokens = 3",
-        Some((Class::TokenGapTimeout, "no more of the answer")),
-    ),
+    ("kind = 'stall', after-tokens = 0", Some((Class::FirstTokenTimeout, "nothing of the answer"))),
+    ("kind = 'stall', after-tokens = 3", Some((Class::TokenGapTimeout, "no more of the answer"))),
 ];
 
 #[tokio::test(start_paused = true)]
 async fn each_fault_is_a_failure_of_its_class() {
     let faults = (0..).zip(FAULTS).map(|(number, (fault, _))| {
-        format!(
-            "[[fault]]\n{}\nrequests = [{number}]\n",
-            fault.replace(", ", "\n")
-        )
+        format!("[[fault]]\n{}\nrequests = [{number}]\n", fault.replace(", ", "\n"))
     });
     let faults: String = faults.collect();
     let over = format!(
@@ -207,9 +171,6 @@ async fn another_version_of_http_is_refused() {
             panic!("it was sent")
         };
         assert_eq!(*class, Class::Plugin);
-        assert!(
-            message.contains("a WebSocket, which needs HTTP/1.1"),
-            "{message}"
-        );
+        assert!(message.contains("a WebSocket, which needs HTTP/1.1"), "{message}");
     }
 }

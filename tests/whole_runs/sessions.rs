@@ -54,18 +54,8 @@ fn event(text: &str) -> String {
 
 /// An answer that names the request's number, in two pieces 100 ms apart.
 pub(super) fn answer(number: u64) -> Vec<Act> {
-    let last = [
-        chunk(event(&format!("{number}"))),
-        chunk(DONE),
-        LAST_CHUNK.into(),
-    ];
-    vec![
-        say(CHUNKED),
-        wait(100),
-        say(chunk(event("answer "))),
-        wait(100),
-        say(last.concat()),
-    ]
+    let last = [chunk(event(&format!("{number}"))), chunk(DONE), LAST_CHUNK.into()];
+    vec![say(CHUNKED), wait(100), say(chunk(event("answer "))), wait(100), say(last.concat())]
 }
 
 /// The messages of each request, in the order in which they came.
@@ -79,25 +69,17 @@ fn sent(raw: &Raw) -> Vec<Vec<(String, String)>> {
     bodies
         .map(|body| {
             let messages = body["messages"].as_array().unwrap().iter();
-            messages
-                .map(|message| (text(&message["role"]), text(&message["content"])))
-                .collect()
+            messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
         })
         .collect()
 }
 
 fn contents(messages: &[(String, String)]) -> Vec<&str> {
-    messages
-        .iter()
-        .map(|(_, content)| content.as_str())
-        .collect()
+    messages.iter().map(|(_, content)| content.as_str()).collect()
 }
 
 fn of(ran: &Ran, id: &str) -> Exchange {
-    let found = ran
-        .exchanges
-        .iter()
-        .find(|exchange| exchange.sample.id == id);
+    let found = ran.exchanges.iter().find(|exchange| exchange.sample.id == id);
     found.unwrap_or_else(|| panic!("no {id}")).clone()
 }
 
@@ -113,19 +95,11 @@ async fn every_turn_holds_the_answers_that_were_given() {
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let sent = sent(&raw);
     assert_eq!(sent.len(), 3);
-    let given: Vec<String> = (0..2)
-        .map(|turn| of(&ran, &format!("chat-0/{turn}")).output)
-        .collect();
+    let given: Vec<String> =
+        (0..2).map(|turn| of(&ran, &format!("chat-0/{turn}")).output).collect();
     assert_eq!(
         contents(&sent[2]),
-        [
-            "You are 0.",
-            "question 0.0",
-            &*given[0],
-            "question 0.1",
-            &*given[1],
-            "question 0.2"
-        ]
+        ["You are 0.", "question 0.0", &*given[0], "question 0.1", &*given[1], "question 0.2"]
     );
     assert!(given[0].starts_with("answer "), "{given:?}");
     let roles: Vec<&str> = sent[1].iter().map(|(role, _)| role.as_str()).collect();
@@ -166,9 +140,7 @@ async fn recorded_histories_do_not_depend_on_the_server() {
     let last = of(&ran, "chat-1/2");
     assert_eq!(last.sample.history.map(|history| history.recorded), Some(2));
     let sent = sent(&raw);
-    let last = sent
-        .iter()
-        .find(|messages| contents(messages).contains(&"question 1.2"));
+    let last = sent.iter().find(|messages| contents(messages).contains(&"question 1.2"));
     assert!(contents(last.unwrap()).contains(&"record 1.1"));
 }
 
@@ -186,15 +158,9 @@ fn refusing(which: u64) -> std::sync::Arc<Raw> {
 async fn what_follows_a_failure_is_counted_as_failed_or_goes_on() {
     let file = file(2);
     let one_by_one = "arrival = 'closed'\nconcurrency = 1\nsessions = 2";
-    let ran = trial(&file, one_by_one)
-        .against_raw(&refusing(0))
-        .run()
-        .await;
+    let ran = trial(&file, one_by_one).against_raw(&refusing(0)).run().await;
     let failures: Vec<Class> = ran.failures().into_iter().map(|(_, class)| class).collect();
-    assert_eq!(
-        failures,
-        [Class::HttpStatus, Class::ParentFailed, Class::ParentFailed]
-    );
+    assert_eq!(failures, [Class::HttpStatus, Class::ParentFailed, Class::ParentFailed]);
     assert_eq!(ran.summary.requests.successful, 3, "{}", ran.text);
     let raw = refusing(0);
     let ran = trial(&file, one_by_one)
@@ -204,10 +170,7 @@ async fn what_follows_a_failure_is_counted_as_failed_or_goes_on() {
         .await;
     assert_eq!(ran.summary.requests.successful, 5, "{}", ran.text);
     let second = of(&ran, "chat-0/1");
-    assert_eq!(
-        second.sample.history.map(|history| history.recorded),
-        Some(1)
-    );
+    assert_eq!(second.sample.history.map(|history| history.recorded), Some(1));
     assert_eq!(contents(&sent(&raw)[1])[2], "record 0.0");
 }
 
@@ -222,19 +185,10 @@ async fn users_have_sessions_or_requests() {
     let closed = "arrival = 'closed'\nconcurrency = 1\nsessions = 3";
     let ran = trial(&file, closed).against_raw(&raw).run().await;
     // Three answers of 200 ms, and two pauses of 500 ms.
-    assert_eq!(
-        [begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)],
-        [0, 1600, 3200]
-    );
+    assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 1600, 3200]);
     let raw = Raw::engine(answer);
-    let ran = trial(&file, &format!("{closed}\nusers = 'requests'"))
-        .against_raw(&raw)
-        .run()
-        .await;
-    assert_eq!(
-        [begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)],
-        [0, 200, 400]
-    );
+    let ran = trial(&file, &format!("{closed}\nusers = 'requests'")).against_raw(&raw).run().await;
+    assert_eq!([begun(&ran, 0), begun(&ran, 1), begun(&ran, 2)], [0, 200, 400]);
     assert_eq!(ran.summary.requests.successful, 9, "{}", ran.text);
 }
 
@@ -250,15 +204,11 @@ async fn a_plan_of_sessions_can_be_cut() {
             .run()
             .await;
         ran.ended.as_ref().unwrap();
-        seen.extend(
-            ran.measured()
-                .map(|exchange| (exchange.index, exchange.sample.id.clone())),
-        );
+        seen.extend(ran.measured().map(|exchange| (exchange.index, exchange.sample.id.clone())));
     }
     seen.sort();
-    let whole: Vec<(u64, String)> = (0..21)
-        .map(|index| (index, format!("chat-{}/{}", index / 3, index % 3)))
-        .collect();
+    let whole: Vec<(u64, String)> =
+        (0..21).map(|index| (index, format!("chat-{}/{}", index / 3, index % 3))).collect();
     assert_eq!(seen, whole);
 }
 
@@ -278,9 +228,7 @@ async fn slices_of_a_plan_of_sessions_keep_as_many_users_busy() {
             let ran = trial.against_raw(&raw).run().await;
             ran.ended.as_ref().unwrap();
             let start = ran.measured().map(|e| e.due).min().unwrap_or_default();
-            let sent = ran
-                .measured()
-                .map(|e| (e.index, e.sent.map(|at| at.since(start))));
+            let sent = ran.measured().map(|e| (e.index, e.sent.map(|at| at.since(start))));
             sent.collect::<Vec<_>>()
         };
         let mut whole = asked(None).await;
@@ -315,13 +263,10 @@ async fn a_system_prompt_stands_before_that_of_the_dataset() {
 async fn a_run_by_time_ends_in_the_middle_of_its_sessions() {
     let file = file(2);
     let raw = Raw::engine(answer);
-    let ran = trial(
-        &file,
-        "arrival = 'closed'\nconcurrency = 2\nduration = '1s'",
-    )
-    .against_raw(&raw)
-    .run()
-    .await;
+    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
+        .against_raw(&raw)
+        .run()
+        .await;
     ran.ended.as_ref().unwrap();
     // The third turns would be due at 1.4 s.
     assert_eq!(ran.summary.requests.successful, 4, "{}", ran.text);
@@ -356,16 +301,8 @@ async fn the_summary_says_how_long_sessions_took() {
         .collect();
     assert_eq!(turns, [(Some("0"), 4), (Some("1"), 4), (Some("2"), 4)]);
     let histories = ran.summary.histories.unwrap();
-    assert_eq!(
-        (histories.requests, histories.answers, histories.recorded),
-        (8, 12, 0)
-    );
-    assert!(
-        ran.text
-            .contains("Complete sessions:                       4\n"),
-        "{}",
-        ran.text
-    );
+    assert_eq!((histories.requests, histories.answers, histories.recorded), (8, 12, 0));
+    assert!(ran.text.contains("Complete sessions:                       4\n"), "{}", ran.text);
 }
 
 #[tokio::test(start_paused = true)]
@@ -381,28 +318,18 @@ async fn sessions_that_are_not_complete_are_told_apart() {
     let file = file(2);
     // The third turns would be due at 1.4 s.
     let raw = Raw::engine(answer);
-    let ran = trial(
-        &file,
-        "arrival = 'closed'\nconcurrency = 2\nduration = '1s'",
-    )
-    .against_raw(&raw)
-    .run()
-    .await;
+    let ran = trial(&file, "arrival = 'closed'\nconcurrency = 2\nduration = '1s'")
+        .against_raw(&raw)
+        .run()
+        .await;
     assert_eq!(ends(&ran), (0, 0, 2), "{}", ran.text);
     assert!(ran.summary.metric("session-time").is_none());
 
     let one_by_one = "arrival = 'closed'\nconcurrency = 1\nsessions = 2";
-    let ran = trial(&file, one_by_one)
-        .against_raw(&refusing(0))
-        .run()
-        .await;
+    let ran = trial(&file, one_by_one).against_raw(&refusing(0)).run().await;
     assert_eq!(ends(&ran), (1, 1, 0), "{}", ran.text);
     assert_eq!(ran.summary.requests.failed_by_themselves, Some(1));
-    assert!(
-        ran.text.contains("1 of them by themselves and 2 because"),
-        "{}",
-        ran.text
-    );
+    assert!(ran.text.contains("1 of them by themselves and 2 because"), "{}", ran.text);
     assert!(!found(&ran, Id::RecordedAnswers));
 
     // Where sessions go on with the answer on record, that is said; where the record is meant, it
@@ -430,10 +357,7 @@ async fn sessions_that_are_not_complete_are_told_apart() {
 async fn sessions_may_begin_all_at_once() {
     let file = file(2);
     let raw = Raw::engine(answer);
-    let ran = trial(&file, "arrival = 'inf'\nsessions = 2")
-        .against_raw(&raw)
-        .run()
-        .await;
+    let ran = trial(&file, "arrival = 'inf'\nsessions = 2").against_raw(&raw).run().await;
     ran.ended.as_ref().unwrap();
     assert_eq!(ran.summary.requests.successful, 6, "{}", ran.text);
     assert_eq!(ran.peak_connections, 2);

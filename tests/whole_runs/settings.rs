@@ -70,11 +70,7 @@ async fn the_temperature_is_0_unless_the_server_or_the_body_has_its_own() {
         ("", Some(json!(0.0)), Some(0.0)),
         ("request.temperature = 0.7", Some(json!(0.7)), Some(0.7)),
         ("request.temperature = 'server'", None, None),
-        (
-            "request.extra-body.temperature = 0.3",
-            Some(json!(0.3)),
-            None,
-        ),
+        ("request.extra-body.temperature = 0.3", Some(json!(0.3)), None),
     ] {
         let raw = Raw::with([]);
         let ran = Trial::of(BASE).with(asked).against_raw(&raw).run().await;
@@ -141,9 +137,7 @@ async fn why_a_server_refused_is_recorded_and_counted() {
 /// The adapters of the measured requests, by their number.
 fn adapters(ran: &Ran) -> Vec<(u64, String)> {
     let measured = ran.measured();
-    measured
-        .map(|exchange| (exchange.index, exchange.sample.adapter.clone().unwrap()))
-        .collect()
+    measured.map(|exchange| (exchange.index, exchange.sample.adapter.clone().unwrap())).collect()
 }
 
 const SPREAD: &str = "request.adapters = ['a', 'b', 'c']\nload = { requests = 40, arrival = 'constant', rate = 100.0 }\n";
@@ -160,10 +154,7 @@ async fn adapters_are_assigned_by_seed_and_number_alone() {
         // The engines know an adapter as a model of its own.
         let named = format!("\"model\":\"{adapter}\"");
         let requests = raw.requests();
-        let asked = requests
-            .iter()
-            .filter(|request| request.contains(&named))
-            .count();
+        let asked = requests.iter().filter(|request| request.contains(&named)).count();
         assert_eq!(asked, share);
     }
     let mut of_slices = Vec::new();
@@ -184,15 +175,8 @@ async fn adapters_are_assigned_by_seed_and_number_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_sample_keeps_the_adapter_that_its_dataset_gave_it() {
     let plugin = crate::hostile_guests::fixture::components().join("guests/hostile-dataset.wasm");
-    let own = format!(
-        "dataset = {{ plugin = '{}', config.adapter = 'own' }}",
-        plugin.display()
-    );
+    let own = format!("dataset = {{ plugin = '{}', config.adapter = 'own' }}", plugin.display());
     let scenario = BASE.split("[dataset]").next().unwrap().to_owned() + "[load]\nrequests = 5\n";
-    let ran = Trial::of(&scenario)
-        .with(&own)
-        .with("request.adapters = ['a']")
-        .run()
-        .await;
+    let ran = Trial::of(&scenario).with(&own).with("request.adapters = ['a']").run().await;
     assert!(adapters(&ran).iter().all(|(_, of)| of == "own"));
 }

@@ -72,33 +72,20 @@ async fn run(name: &str, requests: u64) -> Ran {
     assert_eq!(summary.tokens.output_requested, Some(output));
     assert_eq!(summary.tokens.output_retokenized, Some(output));
     assert_eq!(summary.throughput.duration_s, Some(last as f64 / 1e9));
-    assert_eq!(
-        summary.throughput.output_tokens_per_s,
-        Some(output as f64 / (last as f64 / 1e9))
-    );
+    assert_eq!(summary.throughput.output_tokens_per_s, Some(output as f64 / (last as f64 / 1e9)));
     let tpot = ran.metric("tpot");
     assert_eq!((tpot.min, tpot.max), (20.0, 20.0));
     let warmup = ran.plan.load.warmup as usize;
     assert_eq!(ran.warmup().count(), warmup);
     assert_eq!(ran.truths.len(), requests as usize + warmup);
     let measured_there = |count: fn(&mock::Truth) -> Option<u32>| -> u64 {
-        ran.truths[warmup..]
-            .iter()
-            .map(|t| u64::from(count(t).unwrap()))
-            .sum()
+        ran.truths[warmup..].iter().map(|t| u64::from(count(t).unwrap())).sum()
     };
     assert_eq!(measured_there(|truth| truth.prompt_tokens), input);
     assert_eq!(measured_there(|truth| truth.output_tokens), output);
-    let digests: BTreeSet<&str> = ran
-        .exchanges
-        .iter()
-        .map(|exchange| exchange.sample.request_digest.as_str())
-        .collect();
-    assert_eq!(
-        digests.len(),
-        ran.exchanges.len(),
-        "no prompt is sent twice"
-    );
+    let digests: BTreeSet<&str> =
+        ran.exchanges.iter().map(|exchange| exchange.sample.request_digest.as_str()).collect();
+    assert_eq!(digests.len(), ran.exchanges.len(), "no prompt is sent twice");
     ran
 }
 
@@ -106,10 +93,7 @@ async fn run(name: &str, requests: u64) -> Ran {
 async fn run_at_once(name: &str, requests: u64) -> Ran {
     let ran = run(name, requests).await;
     let start = ran.start();
-    assert!(
-        ran.measured()
-            .all(|e| e.due == start && e.sent == Some(start))
-    );
+    assert!(ran.measured().all(|e| e.due == start && e.sent == Some(start)));
     assert_eq!(ran.summary.concurrency.peak, Some(requests));
     assert_eq!(ran.warmup().count(), 1);
     ran
@@ -128,12 +112,7 @@ fn check_lengths(ran: &Ran, input: u64, output: u64) {
 async fn lmdeploy_sharegpt() {
     let ran = run_at_once("scenarios/lmdeploy/sharegpt.toml", 10_000).await;
     let known: BTreeSet<(u32, u32)> = (0..CONVERSATIONS)
-        .map(|number| {
-            (
-                sharegpt::prompt_bytes(number),
-                sharegpt::answer_bytes(number),
-            )
-        })
+        .map(|number| (sharegpt::prompt_bytes(number), sharegpt::answer_bytes(number)))
         .collect();
     for exchange in ran.measured() {
         let sample = &exchange.sample;

@@ -12,12 +12,7 @@ use crate::support::trial::{Ran, Trial};
 /// A quarter of 120 ms counts as queueing. With one slot, requests wait for each other as well.
 const SCRIPT: &str = "server-timings = 0.25\nmax-concurrency = 1\n";
 
-const NAMES: [&str; 4] = [
-    "server-queue",
-    "server-prefill",
-    "server-ttft",
-    "server-decode",
-];
+const NAMES: [&str; 4] = ["server-queue", "server-prefill", "server-ttft", "server-decode"];
 
 const LLAMACPP: &str = include_str!("../../host/around/mock/engines/llamacpp.toml");
 const OLLAMA: &str = include_str!("../../host/around/mock/engines/ollama.toml");
@@ -32,22 +27,10 @@ fn engines() -> Vec<(&'static str, Trial, &'static [&'static str])> {
     let ollama = base().plugin("backends/ollama.wasm").against(SCRIPT);
     let ollama = ollama.with("request.ignore-eos = false\ntarget.model = 'mock:latest'");
     vec![
-        (
-            "vllm completions",
-            route("vllm", "completions").against(SCRIPT),
-            &NAMES,
-        ),
+        ("vllm completions", route("vllm", "completions").against(SCRIPT), &NAMES),
         ("vllm chat", route("vllm", "chat").against(SCRIPT), &NAMES),
-        (
-            "sglang",
-            route("sglang", "generate").against(SCRIPT),
-            &NAMES,
-        ),
-        (
-            "llamacpp",
-            llamacpp.against(LLAMACPP),
-            &["server-prefill", "server-decode"],
-        ),
+        ("sglang", route("sglang", "generate").against(SCRIPT), &NAMES),
+        ("llamacpp", llamacpp.against(LLAMACPP), &["server-prefill", "server-decode"]),
         ("ollama", ollama.against(OLLAMA), &NAMES),
     ]
 }
@@ -60,12 +43,7 @@ fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
         true => truth.first_token().unwrap(),
         false => started + Nanos(120_000_000),
     };
-    let last = truth
-        .chunks
-        .iter()
-        .rfind(|chunk| chunk.tokens > 0)
-        .unwrap()
-        .at;
+    let last = truth.chunks.iter().rfind(|chunk| chunk.tokens > 0).unwrap().at;
     let model = first.since(started).as_millis_f64();
     let queue = started.since(truth.received).as_millis_f64() + 0.25 * model;
     [
@@ -102,10 +80,8 @@ async fn figures_are_those_of_the_engines_log() {
             for (exchange, truth) in ran.measured().zip(&ran.truths) {
                 let logged = logged(truth, streamed);
                 let measured = measured(&ran, exchange);
-                for ((name, logged), (measured, mean)) in NAMES
-                    .iter()
-                    .zip(logged)
-                    .zip(measured.iter().zip(&mut means))
+                for ((name, logged), (measured, mean)) in
+                    NAMES.iter().zip(logged).zip(measured.iter().zip(&mut means))
                 {
                     *mean += logged / 5.0;
                     assert_eq!(measured.is_some(), known.contains(name), "{name}: {about}");
@@ -118,22 +94,12 @@ async fn figures_are_those_of_the_engines_log() {
             for (name, mean) in NAMES.iter().zip(means) {
                 let metric = ran.summary.metric(name);
                 assert_eq!(metric.map(|of| of.count), known.contains(name).then_some(5));
-                assert!(
-                    metric.is_none_or(|of| (of.mean - mean).abs() <= 1.0),
-                    "{about}"
-                );
+                assert!(metric.is_none_or(|of| (of.mean - mean).abs() <= 1.0), "{about}");
             }
             let shown = ran.text.contains("Server's Own Timings");
-            assert!(
-                shown && ran.text.contains("Mean Server Prefill (ms):"),
-                "{about}"
-            );
+            assert!(shown && ran.text.contains("Mean Server Prefill (ms):"), "{about}");
             let queues = known.contains(&"server-queue");
-            assert_eq!(
-                ran.text.contains("Mean Server Queue (ms):"),
-                queues,
-                "{about}"
-            );
+            assert_eq!(ran.text.contains("Mean Server Queue (ms):"), queues, "{about}");
         }
     }
 }
@@ -195,10 +161,7 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
                 *mean += part.as_millis_f64() / 5.0;
             }
         }
-        assert!(
-            longest > 200.0,
-            "the cap held some back: {longest}; {about}"
-        );
+        assert!(longest > 200.0, "the cap held some back: {longest}; {about}");
 
         let told = ran.summary.first_token.as_ref().unwrap();
         assert_eq!((told.requests, told.without_timings), (5, 0), "{about}");
@@ -217,17 +180,11 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
 /// Five answers of three steps each: one accepted nothing, two accepted two tokens.
 #[tokio::test(start_paused = true)]
 async fn steps_of_speculative_decoding_are_summed() {
-    for (plugin, route) in [
-        ("vllm", "completions"),
-        ("vllm", "chat"),
-        ("sglang", "generate"),
-    ] {
+    for (plugin, route) in [("vllm", "completions"), ("vllm", "chat"), ("sglang", "generate")] {
         for streamed in [true, false] {
             let ran = base()
                 .plugin(&format!("backends/{plugin}.wasm"))
-                .with(&format!(
-                    "backend.config.route = '{route}'\nrequest.stream = {streamed}"
-                ))
+                .with(&format!("backend.config.route = '{route}'\nrequest.stream = {streamed}"))
                 .against("[counts]\nsteps-by-accepted = [1, 0, 2]")
                 .run()
                 .await;
@@ -264,16 +221,7 @@ async fn what_no_server_says_is_not_shown() {
     }
     let json = serde_json::to_string(&ran.summary).unwrap();
     let records = serde_json::to_string(&ran.exchanges).unwrap();
-    for word in [
-        "server-queue",
-        "first-token\":",
-        "speculation",
-        "acceptance",
-        "timings",
-    ] {
-        assert!(
-            !json.contains(word) && !records.contains(word),
-            "{word}: {json}"
-        );
+    for word in ["server-queue", "first-token\":", "speculation", "acceptance", "timings"] {
+        assert!(!json.contains(word) && !records.contains(word), "{word}: {json}");
     }
 }

@@ -63,10 +63,7 @@ async fn errors_are_those_of_all_words() {
             assert_eq!(ran.failures(), [], "{about}");
             let summary = &ran.summary;
             // Errors 0, 1 and 3 of 3, 2 and 1 words.
-            assert_close(
-                summary.run_scores.get("word-error-rate").copied(),
-                4.0 / 6.0,
-            );
+            assert_close(summary.run_scores.get("word-error-rate").copied(), 4.0 / 6.0);
             let mean = |name: &str| summary.scores.get(name).map(|score| score.mean);
             assert_close(mean("sample-word-error-rate"), 3.5 / 3.0);
             assert_close(mean("word-insertions"), 1.0);
@@ -80,22 +77,10 @@ async fn errors_are_those_of_all_words() {
                 assert_eq!(last, 120_000_000 + 12 * 20_000_000, "{about}");
             }
             let names: Vec<_> = ran.plan.dataset.files.keys().map(String::as_str).collect();
-            assert_eq!(
-                names,
-                [
-                    "data/0.wav",
-                    "data/1.wav",
-                    "data/2.wav",
-                    "data/metadata.csv"
-                ]
-            );
+            assert_eq!(names, ["data/0.wav", "data/1.wav", "data/2.wav", "data/metadata.csv"]);
             // Fifty tokens a second of sound.
             let counted = (server == "openai" || stream) && (backend, server) != ("openai", "vllm");
-            assert_eq!(
-                summary.tokens.input.total,
-                counted.then_some(150),
-                "{about}"
-            );
+            assert_eq!(summary.tokens.input.total, counted.then_some(150), "{about}");
             let audio = summary.tokens.input_audio.as_ref().map(|audio| audio.total);
             assert_eq!(audio, (server == "openai").then_some(150), "{about}");
         }
@@ -110,10 +95,7 @@ async fn forms_of_whole_replies_have_one_text() {
                 format!("request.stream = false\nbackend.config.response-format = '{format}'");
             let ran = run(backend, &over, &format!("transcriptions = '{server}'")).await;
             assert_eq!(ran.failures(), [], "{format} {server}\n{}", ran.text);
-            assert!(
-                ran.measured()
-                    .all(|exchange| exchange.output == "one two three")
-            );
+            assert!(ran.measured().all(|exchange| exchange.output == "one two three"));
         }
     }
 }

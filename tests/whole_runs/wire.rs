@@ -25,10 +25,7 @@ async fn second(reply: Vec<Act>) -> Ran {
 
 /// A reply whose head has these fields, and whose content this is.
 fn with_fields(fields: &str, content: &[u8]) -> Vec<Act> {
-    let head = CHUNKED.replace(
-        "transfer-encoding",
-        &format!("{fields}\r\ntransfer-encoding"),
-    );
+    let head = CHUNKED.replace("transfer-encoding", &format!("{fields}\r\ntransfer-encoding"));
     vec![say(head), say(chunk(content)), say(LAST_CHUNK)]
 }
 
@@ -115,12 +112,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         ),
         (
             "a chunk without a size",
-            vec![
-                say(CHUNKED),
-                say(chunk(text("a"))),
-                say("size\r\n"),
-                say(DONE),
-            ],
+            vec![say(CHUNKED), say(chunk(text("a"))), say("size\r\n"), say(DONE)],
             Class::Truncated,
             "a chunk of the reply has no valid size",
         ),
@@ -166,10 +158,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         ),
         (
             "interim replies without end",
-            vec![
-                Act::Repeat(b"HTTP/1.1 102 Processing\r\n\r\n".to_vec(), 100_000),
-                Act::Close,
-            ],
+            vec![Act::Repeat(b"HTTP/1.1 102 Processing\r\n\r\n".to_vec(), 100_000), Act::Close],
             Class::Reset,
             "more than 16 interim replies",
         ),
@@ -185,10 +174,8 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         ),
         (
             "a head of a thousand fields",
-            vec![say(CHUNKED.replace(
-                "transfer-encoding",
-                &("x: y\r\n".repeat(1_000) + "transfer-encoding"),
-            ))],
+            vec![say(CHUNKED
+                .replace("transfer-encoding", &("x: y\r\n".repeat(1_000) + "transfer-encoding")))],
             Class::Reset,
             "the reply's head has more than 128 fields",
         ),
@@ -225,24 +212,14 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
             Class::HttpStatus,
             "HTTP 500: {\"error\": \"xxx",
         ),
-        (
-            "no HTTP",
-            vec![say("+PONG\r\n"), Act::Close],
-            Class::Reset,
-            "the reply is not HTTP/1.1",
-        ),
+        ("no HTTP", vec![say("+PONG\r\n"), Act::Close], Class::Reset, "the reply is not HTTP/1.1"),
         (
             "half a head",
             vec![say("HTTP/1.1 200 OK\r\ncontent-ty"), Act::Close],
             Class::Reset,
             "in the middle of the reply's head",
         ),
-        (
-            "nothing",
-            vec![Act::Close],
-            Class::Reset,
-            "closed before a reply arrived",
-        ),
+        ("nothing", vec![Act::Close], Class::Reset, "closed before a reply arrived"),
         (
             "an error whose body stops",
             vec![
@@ -284,12 +261,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
         ),
     ] {
         let ran = second(reply).await;
-        assert_eq!(
-            ran.failures(),
-            [(1, class)],
-            "{about}: {:?}",
-            ran.exchanges[1].outcome
-        );
+        assert_eq!(ran.failures(), [(1, class)], "{about}: {:?}", ran.exchanges[1].outcome);
         let Outcome::Incomplete { message, .. } = &ran.exchanges[1].outcome else {
             unreachable!("it is a failure")
         };
@@ -309,10 +281,7 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
     };
     let bytes_alone = {
         let reply = [CHUNKED.as_bytes(), &chunk(answer()), LAST_CHUNK.as_bytes()].concat();
-        reply
-            .iter()
-            .flat_map(|byte| [say([*byte]), wait(1)])
-            .collect::<Vec<_>>()
+        reply.iter().flat_map(|byte| [say([*byte]), wait(1)]).collect::<Vec<_>>()
     };
     for (about, reply, connections_lost) in [
         ("a chunk for each byte", event_by_event(1), 0),
@@ -331,10 +300,7 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
         (
             "a stated length",
             vec![
-                say(format!(
-                    "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
-                    answer().len()
-                )),
+                say(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer().len())),
                 say(answer()),
             ],
             0,
@@ -346,23 +312,15 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
         ),
         (
             "interim replies",
-            [
-                vec![say("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n")],
-                sound(),
-            ]
-            .concat(),
+            [vec![say("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n")], sound()].concat(),
             0,
         ),
         (
             "events after the end marker",
             stream(
-                [
-                    answer(),
-                    text("c"),
-                    "data: {\"error\":{\"message\":\"late\"}}\n\n".into(),
-                ]
-                .concat()
-                .as_bytes(),
+                [answer(), text("c"), "data: {\"error\":{\"message\":\"late\"}}\n\n".into()]
+                    .concat()
+                    .as_bytes(),
             ),
             0,
         ),
@@ -373,12 +331,7 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
         ),
         (
             "silence after the end marker, then the end",
-            vec![
-                say(CHUNKED),
-                say(chunk(answer())),
-                wait(900),
-                say(LAST_CHUNK),
-            ],
+            vec![say(CHUNKED), say(chunk(answer())), wait(900), say(LAST_CHUNK)],
             0,
         ),
         (
@@ -402,12 +355,7 @@ async fn what_is_odd_on_the_wire_is_no_failure() {
         ),
     ] {
         let ran = second(reply).await;
-        assert_eq!(
-            ran.failures(),
-            [],
-            "{about}: {:?}",
-            ran.exchanges[1].outcome
-        );
+        assert_eq!(ran.failures(), [], "{about}: {:?}", ran.exchanges[1].outcome);
         assert_eq!(ran.exchanges[1].output, "ab", "{about}");
         assert_eq!(ran.connections, 1 + connections_lost, "{about}");
     }

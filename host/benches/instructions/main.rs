@@ -7,11 +7,7 @@
 //! start. Counts are compared with `instructions.toml`, which holds those of each build by its
 //! name: another profile or architecture has other counts.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -52,10 +48,8 @@ fn main() -> ExitCode {
 }
 
 fn exec() -> Result<()> {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["work", name, units, artifacts] => {
             return workloads::work(name, units.parse()?, Path::new(artifacts));
@@ -64,18 +58,14 @@ fn exec() -> Result<()> {
         ["--test"] => return Ok(()),
         _ => {}
     }
-    let (flags, wanted): (Vec<String>, Vec<String>) = arguments
-        .into_iter()
-        .partition(|word| word.starts_with("--"));
+    let (flags, wanted): (Vec<String>, Vec<String>) =
+        arguments.into_iter().partition(|word| word.starts_with("--"));
     if let Some(unknown) = flags.iter().find(|flag| *flag != "--bless") {
         bail!("`{unknown}` is no flag; there is --bless");
     }
     let known = |name: &String| workloads::ALL.iter().any(|workload| workload.name == name);
     if let Some(unknown) = wanted.iter().find(|name| !known(name)) {
-        let names: Vec<&str> = workloads::ALL
-            .iter()
-            .map(|workload| workload.name)
-            .collect();
+        let names: Vec<&str> = workloads::ALL.iter().map(|workload| workload.name).collect();
         bail!("`{unknown}` is no workload; there are {}", names.join(", "));
     }
     compare(&wanted, !flags.is_empty())
@@ -142,9 +132,7 @@ fn compare(wanted: &[String], bless: bool) -> Result<()> {
 fn build() -> Result<String> {
     let folder = || {
         let program = std::env::current_exe()?;
-        let folder = program
-            .ancestors()
-            .find(|path| !path.ends_with("deps") && path.is_dir());
+        let folder = program.ancestors().find(|path| !path.ends_with("deps") && path.is_dir());
         let name = folder.and_then(Path::file_name).context("no folder")?;
         Ok::<_, anyhow::Error>(name.to_string_lossy().into_owned())
     };
@@ -173,15 +161,9 @@ impl workloads::Workload {
             .arg(program)
             .args(["work", self.name, &units.to_string()])
             .arg(artifacts);
-        let done = command
-            .output()
-            .context("cannot start valgrind; is it installed?")?;
+        let done = command.output().context("cannot start valgrind; is it installed?")?;
         let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(
-            done.status.success(),
-            "{command:?}: {}\n{said}",
-            done.status
-        );
+        ensure!(done.status.success(), "{command:?}: {}\n{said}", done.status);
         said.lines()
             .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
             .with_context(|| format!("{command:?} told no count:\n{said}"))

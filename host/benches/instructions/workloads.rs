@@ -61,11 +61,7 @@ pub const ALL: [Workload; 9] = [
         unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
         units: 200 * EVENTS,
     },
-    Workload {
-        name: "frame",
-        unit: "framing an event of 250 bytes",
-        units: 200 * EVENTS,
-    },
+    Workload { name: "frame", unit: "framing an event of 250 bytes", units: 200 * EVENTS },
     Workload {
         name: "decode-1",
         unit: "decoding it through the component, alone",
@@ -227,11 +223,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         dialect: resolved.parts.backend.open()?,
         shared: Shared::new(
             FailureLimit::new(Signal::for_task()),
-            Routes::new(
-                resolved.parts.places(),
-                Version::Http1,
-                resolved.parts.secrets.clone(),
-            ),
+            Routes::new(resolved.parts.places(), Version::Http1, resolved.parts.secrets.clone()),
             Arc::default(),
             None,
             &backlog,
@@ -289,10 +281,7 @@ fn summarize(exchanges: u64) -> Result<()> {
 
 /// The ids that requests have by default, and as here also those of traces.
 fn identities(has_traces: bool) -> Identities {
-    let ids = RequestIds {
-        request: vec!["x-request-id".to_owned()],
-        ..RequestIds::default()
-    };
+    let ids = RequestIds { request: vec!["x-request-id".to_owned()], ..RequestIds::default() };
     let run = RunId::new(*b"0123456789abcdef");
     Identities::new(run, &ids, std::iter::empty(), has_traces)
 }
@@ -354,10 +343,7 @@ fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
 /// An exchange whose reply was read.
 fn answered() -> Result<Box<Exchange>> {
     let mut reply = Reply {
-        usage: Some(Usage {
-            output_tokens: Some(EVENTS as u32),
-            ..Usage::default()
-        }),
+        usage: Some(Usage { output_tokens: Some(EVENTS as u32), ..Usage::default() }),
         ..Reply::default()
     };
     for number in 0..EVENTS {
@@ -441,12 +427,7 @@ impl Connect for Chunks {
         let mut chunk = format!("{:x}\r\n", event.len()).into_bytes();
         chunk.extend(event);
         chunk.extend(b"\r\n");
-        let replies = Replies {
-            pieces: self.0,
-            chunk,
-            begun: false,
-            ended: false,
-        };
+        let replies = Replies { pieces: self.0, chunk, begun: false, ended: false };
         let wire = Wire::new(clock);
         Ok(Opened {
             io: Stamped::new(replies, &wire),

@@ -5,11 +5,7 @@
 //! that they state are off. The parts are `equal`, `better` and `drift`. With `--bless`, the tables
 //! of all parts are written to the guide.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "../measured.rs"]
 mod measured;
 mod simulated;
@@ -20,10 +16,8 @@ use measured::{Benchmark, RULE, Section, cell, exceeds, falls_short, percent, ru
 use simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
 /// The guide's page.
-const PAGE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../guide/src/reference/lab-statistics.md"
-);
+const PAGE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/lab-statistics.md");
 
 /// Labs of each case, unless asked for otherwise.
 const LABS: u64 = 500;
@@ -36,11 +30,7 @@ const RARE: u64 = 4;
 const BENCH: Benchmark = Benchmark {
     page: PAGE,
     head,
-    parts: &[
-        ("equal", LABS, equal),
-        ("better", LABS, better),
-        ("drift", LABS, drift),
-    ],
+    parts: &[("equal", LABS, equal), ("better", LABS, better), ("drift", LABS, drift)],
 };
 
 fn main() -> ExitCode {
@@ -106,18 +96,9 @@ type Change = fn(Case) -> Case;
 fn equal_cases() -> [(&'static str, Change); 5] {
     [
         ("starts vary by 1 %", |case| case),
-        ("and rounds by 2 %", |case| Case {
-            rounds: 0.02,
-            ..case
-        }),
-        ("one option with two values", |case| Case {
-            options: ONE_OPTION,
-            ..case
-        }),
-        ("one mode varies by 3 %", |case| Case {
-            unsteady: 3.0,
-            ..case
-        }),
+        ("and rounds by 2 %", |case| Case { rounds: 0.02, ..case }),
+        ("one option with two values", |case| Case { options: ONE_OPTION, ..case }),
+        ("one mode varies by 3 %", |case| Case { unsteady: 3.0, ..case }),
         ("P99 4 % below its limit, varies by 3 %", |case| Case {
             p99: Some((960.0, 0.03)),
             ..case
@@ -130,16 +111,11 @@ fn better(labs: u64) -> Vec<Section> {
     let mut rows = Vec::new();
     for (name, change) in &equal_cases()[..3] {
         for strategy in STRATEGIES {
-            let case = change(Case {
-                fast: 0.05,
-                ..Case::equal(strategy)
-            });
+            let case = change(Case { fast: 0.05, ..Case::equal(strategy) });
             let found: Vec<(f64, [f64; 2])> = case.labs(labs).filter_map(|of| of.fast()).collect();
             let many = found.len().max(1);
             let off = found.iter().map(|(gain, _)| gain - 5.0).sum::<f64>() / many as f64;
-            let held = found
-                .iter()
-                .filter(|(_, [low, high])| (*low..=*high).contains(&5.0));
+            let held = found.iter().filter(|(_, [low, high])| (*low..=*high).contains(&5.0));
             let seldom = falls_short(found.len(), labs as usize, 0.95);
             let cells = [
                 cell(percent(found.len(), labs as usize), seldom),
@@ -168,9 +144,7 @@ fn drift(labs: u64) -> Vec<Section> {
     for (name, change) in &equal_cases()[..2] {
         for strategy in STRATEGIES {
             let case = change(Case::equal(strategy));
-            let found = case
-                .labs(labs)
-                .filter(|of| of.drift().is_some_and(|p| p <= 0.05));
+            let found = case.labs(labs).filter(|of| of.drift().is_some_and(|p| p <= 0.05));
             let found = found.count();
             let missed = exceeds(found, labs as usize, 0.05);
             let share = cell(percent(found, labs as usize), missed);

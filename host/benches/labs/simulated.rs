@@ -86,28 +86,20 @@ impl Case {
             // All that was asked for at once: no trial fails, so nothing that comes between changes
             // it.
             for start in &starts {
-                let effect = *effects
-                    .entry(start.round)
-                    .or_insert_with(|| self.rounds * random.normal());
+                let effect =
+                    *effects.entry(start.round).or_insert_with(|| self.rounds * random.normal());
                 for run in &start.runs {
                     results.add(&self.finished(start, run, effect, &mut random));
                 }
             }
         }
         let study = study(lab, 0, &scenarios, &results);
-        Ended {
-            lab: lab.clone(),
-            results,
-            study,
-        }
+        Ended { lab: lab.clone(), results, study }
     }
 
     fn finished(&self, start: &Start, run: &RunKey, effect: f64, random: &mut Random) -> Event {
-        let is_fast = start
-            .trial
-            .settings
-            .iter()
-            .any(|(name, value)| name == "mode" && value == "fast");
+        let is_fast =
+            start.trial.settings.iter().any(|(name, value)| name == "mode" && value == "fast");
         let (truth, varies) = match is_fast {
             true => (self.fast.ln_1p(), self.starts * self.unsteady),
             false => (0.0, self.starts),

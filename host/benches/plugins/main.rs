@@ -4,11 +4,7 @@
 //! Each figure is the best of many short rounds: other work of the machine can only add to it. All
 //! are taken through the host's own calls, so the host's work around the guest is part of them.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -36,10 +32,8 @@ const EVENT: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    let asked: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let asked: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     // What `cargo test` does with benches: see that they start.
     if asked.iter().any(|argument| argument == "--test") {
         return ExitCode::SUCCESS;
@@ -198,9 +192,6 @@ fn instance(backend: &Backend) -> Result<()> {
         black_box(backend.open()?);
         Ok(())
     })?;
-    println!(
-        "instance  {:>7.2} us made, opened and dropped",
-        opened / 1e3
-    );
+    println!("instance  {:>7.2} us made, opened and dropped", opened / 1e3);
     Ok(())
 }

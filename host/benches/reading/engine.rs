@@ -69,7 +69,5 @@ impl Engine {
 }
 
 fn to_all(streams: &mut [TcpStream], bytes: &[u8]) -> io::Result<()> {
-    streams
-        .iter_mut()
-        .try_for_each(|stream| stream.write_all(bytes))
+    streams.iter_mut().try_for_each(|stream| stream.write_all(bytes))
 }

@@ -6,11 +6,7 @@
 //! `STREAMS` (1,024), `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two
 //! events of a stream (none).
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod engine;
 mod reader;
 
@@ -48,12 +44,8 @@ type Read = fn(SocketAddr, usize) -> io::Result<u64>;
 
 const READERS: [(&str, Read); 3] = [
     ("bare reader", reader::bare),
-    ("load, a task a socket", |address, streams| {
-        reader::load(address, streams, false)
-    }),
-    ("load, the poll loop", |address, streams| {
-        reader::load(address, streams, true)
-    }),
+    ("load, a task a socket", |address, streams| reader::load(address, streams, false)),
+    ("load, the poll loop", |address, streams| reader::load(address, streams, true)),
 ];
 
 fn main() -> io::Result<()> {
@@ -107,10 +99,7 @@ fn measure(load: Load, read: Read) -> io::Result<Cost> {
         if events != load.streams as u64 * load.events {
             return Err(io::Error::other(format!("{events} events came")));
         }
-        Ok(Cost {
-            user: after.user - before.user,
-            system: after.system - before.system,
-        })
+        Ok(Cost { user: after.user - before.user, system: after.system - before.system })
     });
     let cost = reads.join().expect("the reader panicked")?;
     serves.join().expect("the engine panicked")?;
@@ -120,9 +109,7 @@ fn measure(load: Load, read: Read) -> io::Result<Cost> {
 /// Has the calling thread stay on a core. Without the program for it, the figures are less steady.
 fn pin(core: &str) {
     let thread = nix::unistd::gettid().to_string();
-    let pinned = Command::new("taskset")
-        .args(["-pc", core, &thread])
-        .output();
+    let pinned = Command::new("taskset").args(["-pc", core, &thread]).output();
     if !pinned.is_ok_and(|pinned| pinned.status.success()) {
         eprintln!("a thread could not be pinned to core {core}");
     }
@@ -131,10 +118,7 @@ fn pin(core: &str) {
 fn spent() -> io::Result<Cost> {
     let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    Ok(Cost {
-        user: seconds(usage.user_time()),
-        system: seconds(usage.system_time()),
-    })
+    Ok(Cost { user: seconds(usage.user_time()), system: seconds(usage.system_time()) })
 }
 
 /// Both ends of every stream are here.

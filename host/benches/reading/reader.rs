@@ -43,8 +43,7 @@ pub fn bare(address: SocketAddr, streams: usize) -> io::Result<u64> {
         socket.set_nodelay(true)?;
         let mut socket = TcpStream::from_std(socket);
         let readable = Interest::READABLE;
-        poll.registry()
-            .register(&mut socket, Token(number), readable)?;
+        poll.registry().register(&mut socket, Token(number), readable)?;
         open.push((socket, Nanos::ZERO));
     }
     for (socket, _) in &mut open {
@@ -87,10 +86,7 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
     let clock = Clock::start();
     let signal = Signal::for_thread();
     let worker = Worker {
-        connect: Maybe {
-            dial: dial.map_err(io::Error::other)?,
-            polled,
-        },
+        connect: Maybe { dial: dial.map_err(io::Error::other)?, polled },
         targets: 1,
         places: 1,
         reuse: Reuse::Never,
@@ -98,12 +94,7 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
         signal: signal.clone(),
         replies: Arc::new(counted.clone()),
         backlog: Backlog::new(clock, BOUND),
-        timeouts: Timeouts {
-            connect: LONG,
-            first_token: None,
-            token_gap: LONG,
-            request: LONG,
-        },
+        timeouts: Timeouts { connect: LONG, first_token: None, token_gap: LONG, request: LONG },
         spare: 0,
         opened: Arc::default(),
     };
@@ -148,10 +139,7 @@ fn job(key: u64) -> Box<Job> {
     Box::new(Job {
         key,
         exchange: Box::new(prepared).due(Nanos::ZERO, None),
-        request: Request::Http1 {
-            head: Bytes::from_static(REQUEST),
-            body: Bytes::new(),
-        },
+        request: Request::Http1 { head: Bytes::from_static(REQUEST), body: Bytes::new() },
         framing: Framing::EventStream,
         course: Course::One,
         session: None,
@@ -196,10 +184,7 @@ struct Counts {
 
 impl Replies for Counted {
     fn open(&self, _: u64) -> Rc<dyn Reply> {
-        Rc::new(Counting {
-            counts: Arc::clone(&self.0),
-            progress: DecodeProgress::default(),
-        })
+        Rc::new(Counting { counts: Arc::clone(&self.0), progress: DecodeProgress::default() })
     }
 }
 

@@ -5,11 +5,7 @@
 //! how close searches come to a truth that is known in closed form; `engine` the same of the engine
 //! of `simulator`, whose truth comes from long runs.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "../../judge/search/src/laboratory.rs"]
 mod laboratory;
 
@@ -50,10 +46,7 @@ fn watch() {
         println!("queues, {requests} requests");
         for loads in [[0.5, 0.95], [0.9, 0.95]] {
             let raised = alarms(1000, loads, requests);
-            println!(
-                "  healthy, load {} to {}: {raised} of 1000 stopped",
-                loads[0], loads[1]
-            );
+            println!("  healthy, load {} to {}: {raised} of 1000 stopped", loads[0], loads[1]);
         }
         for load in [1.05, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0] {
             let raised = alarms(200, [load, load], requests);
@@ -63,16 +56,10 @@ fn watch() {
     println!("engine, 1000 requests");
     let of = |load: f64, run: u64| alarm(&engine_run(load, 1000, run), 400).is_some();
     let raised = (0..1000).filter(|run| of(0.5 + 0.45 * *run as f64 / 1000.0, *run));
-    println!(
-        "  healthy, load 0.5 to 0.95: {} of 1000 stopped",
-        raised.count()
-    );
+    println!("  healthy, load 0.5 to 0.95: {} of 1000 stopped", raised.count());
     for load in [1.1, 1.2, 1.3, 1.5, 2.0, 3.0] {
         let raised = (0..200).filter(|run| of(load, *run));
-        println!(
-            "  overloaded, load {load}: {} of 200 stopped",
-            raised.count()
-        );
+        println!("  overloaded, load {load}: {} of 200 stopped", raised.count());
     }
 }
 
@@ -100,10 +87,7 @@ fn queue() {
 fn told(tally: &Tally, most: f64) {
     let middle = |values: &[u64]| median(values.iter().map(|own| *own as f64));
     let mark = |is_met: bool| if is_met { "✓" } else { "✗" };
-    let (requests, held) = (
-        middle(&tally.requests),
-        100.0 * tally.held as f64 / tally.runs as f64,
-    );
+    let (requests, held) = (middle(&tally.requests), 100.0 * tally.held as f64 / tally.runs as f64);
     println!(
         "  {} searches, {:.1} runs each, {} as narrow as asked for; width {:.2} % in the median; estimate off by at most {:.1} %",
         tally.runs,

@@ -46,14 +46,8 @@ pub fn read(
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         let mut socket = TcpStream::from_std(socket);
-        poll.registry()
-            .register(&mut socket, Token(number), Interest::READABLE)?;
-        open.push(Stream {
-            socket,
-            left: answers,
-            sent: Instant::now(),
-            instants: Vec::new(),
-        });
+        poll.registry().register(&mut socket, Token(number), Interest::READABLE)?;
+        open.push(Stream { socket, left: answers, sent: Instant::now(), instants: Vec::new() });
     }
     for stream in &mut open {
         stream.sent = Instant::now();

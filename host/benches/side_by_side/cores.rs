@@ -18,19 +18,11 @@ const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 const LOADS: [(&str, Pace); 2] = [
     (
         "one event a write, as fast as the engine can",
-        Pace {
-            ttft: Duration::ZERO,
-            itl: Duration::ZERO,
-            tokens: 500,
-        },
+        Pace { ttft: Duration::ZERO, itl: Duration::ZERO, tokens: 500 },
     ),
     (
         "one event a write, every 20 ms a stream",
-        Pace {
-            ttft: Duration::from_millis(200),
-            itl: Duration::from_millis(20),
-            tokens: 300,
-        },
+        Pace { ttft: Duration::from_millis(200), itl: Duration::from_millis(20), tokens: 300 },
     ),
 ];
 
@@ -45,11 +37,7 @@ pub fn cores(rounds: usize) -> Result<()> {
         let others = available - count;
         let (engine, threads, which) = match others {
             0 => (client.clone(), available, "the same ones".to_owned()),
-            _ => (
-                format!("{count}-{}", available - 1),
-                others,
-                format!("the other {others}"),
-            ),
+            _ => (format!("{count}-{}", available - 1), others, format!("the other {others}")),
         };
         println!("client on {count} of {available} cores, engine on {which}");
         for (name, pace) in LOADS {

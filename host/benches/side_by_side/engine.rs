@@ -40,12 +40,8 @@ pub struct Engine {
 impl Engine {
     /// Starts one on these cores, with a thread for each.
     pub fn start(cores: &str, threads: usize, pace: Pace) -> Result<Self> {
-        let numbers = [
-            threads as u128,
-            pace.ttft.as_millis(),
-            pace.itl.as_millis(),
-            pace.tokens as u128,
-        ];
+        let numbers =
+            [threads as u128, pace.ttft.as_millis(), pace.itl.as_millis(), pace.tokens as u128];
         let mut child = pinned(cores, std::env::current_exe()?)
             .arg("engine")
             .args(numbers.map(|number| number.to_string()))
@@ -94,9 +90,7 @@ pub fn serve(threads: usize, pace: Pace) -> Result<()> {
         workers.push(give);
         let seen = seen.clone();
         std::thread::spawn(move || -> Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let tasks = tokio::task::LocalSet::new();
             runtime.block_on(tasks.run_until(async {
                 while let Some(stream) = take.recv().await {

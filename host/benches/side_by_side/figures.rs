@@ -125,11 +125,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
             "--num-prompts {requests} --max-concurrency {STREAMS} --random-output-len {tokens} --request-rate inf --allow-invalid"
         );
         // Fills the artifact cache, and warms both sides up.
-        run(runner(
-            &mock.address,
-            folder.path(),
-            "--num-prompts 1 --random-output-len 1",
-        ))?;
+        run(runner(&mock.address, folder.path(), "--num-prompts 1 --random-output-len 1"))?;
         let mut columns: [Vec<f64>; 6] = Default::default();
         let mut ratios = Vec::new();
         let mut invalid = 0;
@@ -139,14 +135,7 @@ pub fn cpu(rounds: usize) -> Result<()> {
             let result = check(&result, requests * tokens)?;
             invalid += usize::from(result["verdict"] == "invalid");
             let million = events.trim().parse::<f64>()? / 1e6;
-            let row = [
-                our.cpu(),
-                our.user,
-                our.system,
-                bare.cpu(),
-                bare.user,
-                bare.system,
-            ];
+            let row = [our.cpu(), our.user, our.system, bare.cpu(), bare.user, bare.system];
             for (column, time) in columns.iter_mut().zip(row) {
                 column.push(time.as_secs_f64() / million);
             }
@@ -182,12 +171,9 @@ pub fn check(result: &str, tokens: usize) -> Result<Value> {
 /// and busy.
 pub fn instants(rounds: usize) -> Result<()> {
     const TOKENS: usize = 300;
-    for (core, timestamps) in [
-        ("free", "kernel"),
-        ("free", "user"),
-        ("busy", "kernel"),
-        ("busy", "user"),
-    ] {
+    for (core, timestamps) in
+        [("free", "kernel"), ("free", "user"), ("busy", "kernel"), ("busy", "user")]
+    {
         println!(
             "{STREAMS} streams, TTFT 200 ms, 20 ms a token, client's core {core}, --timestamps {timestamps}: runner minus engine, ms"
         );
@@ -200,11 +186,9 @@ pub fn instants(rounds: usize) -> Result<()> {
                 "--num-prompts {STREAMS} --random-output-len {TOKENS} --request-rate 512 --arrival constant --timestamps {timestamps}"
             );
             let hog = match core {
-                "busy" => Some(
-                    pinned(CORES[0], std::env::current_exe()?)
-                        .args(["busy", "12"])
-                        .spawn()?,
-                ),
+                "busy" => {
+                    Some(pinned(CORES[0], std::env::current_exe()?).args(["busy", "12"]).spawn()?)
+                }
                 _ => None,
             };
             let (result, _) = run(runner(&mock.address, folder.path(), &flags))?;
@@ -218,24 +202,11 @@ pub fn instants(rounds: usize) -> Result<()> {
         let column = |at: usize| {
             let mut column: Vec<f64> = rows.iter().map(|row| row[at]).collect();
             let middle = median(&mut column);
-            let worst = column
-                .iter()
-                .copied()
-                .max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let worst = column.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
             format!("{middle:+.2} (worst {:+.2})", worst.unwrap_or(f64::NAN))
         };
-        println!(
-            "  TTFT mean {}, median {}, P99 {}",
-            column(0),
-            column(1),
-            column(2)
-        );
-        println!(
-            "  gaps mean {}, median {}, P99 {}",
-            column(3),
-            column(4),
-            column(5)
-        );
+        println!("  TTFT mean {}, median {}, P99 {}", column(0), column(1), column(2));
+        println!("  gaps mean {}, median {}, P99 {}", column(3), column(4), column(5));
     }
     Ok(())
 }
@@ -284,11 +255,7 @@ pub fn start(rounds: usize) -> Result<()> {
     ];
     println!("  process start to first request, ms");
     for (name, times) in names.iter().zip(&times) {
-        println!(
-            "    {name}: {:.0} ({})",
-            median(&mut times.clone()),
-            list(times)
-        );
+        println!("    {name}: {:.0} ({})", median(&mut times.clone()), list(times));
     }
     Ok(())
 }
@@ -344,14 +311,8 @@ event = '{"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":
 "#;
 
 const AS_FAST_AS_IT_CAN: &[&str] = &["--ttft", "0ms", "--itl", "0ms"];
-const EIGHT_A_WRITE: &[&str] = &[
-    "--ttft",
-    "0ms",
-    "--itl",
-    "0ms",
-    "--fault",
-    "kind = 'merge', events = 8",
-];
+const EIGHT_A_WRITE: &[&str] =
+    &["--ttft", "0ms", "--itl", "0ms", "--fault", "kind = 'merge', events = 8"];
 
 const HELD: [Held; 9] = [
     Held {

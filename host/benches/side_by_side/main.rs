@@ -5,11 +5,7 @@
 //! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this
 //! machine's.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod bare;
 mod cores;
 mod engine;
@@ -36,10 +32,8 @@ const FIGURES: [Figure; 7] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["bare", address, streams, answers, tokens] => {
             let (streams, answers) = (streams.parse()?, answers.parse()?);
@@ -62,9 +56,7 @@ fn main() -> anyhow::Result<()> {
         ["--test"] => return Ok(()),
         _ => {}
     }
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
+    let rounds = std::env::var("ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     for (name, measure) in FIGURES {
         if arguments.is_empty() || arguments.iter().any(|wanted| wanted == name) {
             println!("== {name} ==");

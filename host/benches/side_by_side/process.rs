@@ -82,11 +82,7 @@ fn run_to_status(mut command: Command) -> Result<(ExitStatus, String, String, Co
     };
     let (stdout, stderr) = (told(reader), told(errors));
     let [user, system] = children_cpu()?;
-    let cost = Cost {
-        user: user - before[0],
-        system: system - before[1],
-        peak,
-    };
+    let cost = Cost { user: user - before[0], system: system - before[1], peak };
     Ok((ended, stdout, stderr, cost))
 }
 
@@ -102,10 +98,7 @@ fn children_cpu() -> Result<[Duration; 2]> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
     let [user, system] = [usage.user_time(), usage.system_time()].map(micros);
-    Ok([
-        Duration::from_micros(u64::try_from(user)?),
-        Duration::from_micros(u64::try_from(system)?),
-    ])
+    Ok([Duration::from_micros(u64::try_from(user)?), Duration::from_micros(u64::try_from(system)?)])
 }
 
 /// A mock engine on cores of its own; ends when dropped.
@@ -127,11 +120,7 @@ impl Mock {
         let stdout = child.stdout.take().context("it has a stdout")?;
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on http://");
-        Ok(Mock {
-            address: address.context(line.clone())?.to_owned(),
-            child,
-            truth,
-        })
+        Ok(Mock { address: address.context(line.clone())?.to_owned(), child, truth })
     }
 
     /// Starts one that keeps the truth.
@@ -145,9 +134,7 @@ impl Mock {
     pub fn end(mut self) -> Result<Vec<serde_json::Value>> {
         self.terminate();
         let text = std::fs::read_to_string(&self.truth)?;
-        text.lines()
-            .map(|line| serde_json::from_str(line).map_err(Into::into))
-            .collect()
+        text.lines().map(|line| serde_json::from_str(line).map_err(Into::into)).collect()
     }
 
     fn terminate(&mut self) {

@@ -38,10 +38,7 @@ impl Truth {
             ttft.extend(at.first().map(|first| (first - received) / 1e6));
             gaps.extend(at.windows(2).map(|pair| (pair[1] - pair[0]) / 1e6));
         }
-        Truth {
-            ttft: statistics(ttft),
-            gaps: statistics(gaps),
-        }
+        Truth { ttft: statistics(ttft), gaps: statistics(gaps) }
     }
 }
 

@@ -19,10 +19,7 @@ type Interval = (f64, Option<Bounds>);
 
 /// A figure: its name, and itself in a summary, with its interval over other requests and over
 /// these again.
-type Figure = (
-    &'static str,
-    fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>,
-);
+type Figure = (&'static str, fn(&Summary) -> Option<(f64, Option<Bounds>, Option<Bounds>)>);
 
 const FIGURES: [Figure; 8] = [
     ("mean TTFT", |summary| mean(summary, metric::TTFT)),
@@ -54,11 +51,7 @@ const FIGURES: [Figure; 8] = [
 fn mean(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<Bounds>)> {
     let of = summary.metric(name)?;
     let sure = of.confidence;
-    Some((
-        of.mean,
-        sure.and_then(|sure| sure.mean),
-        sure.and_then(|sure| sure.same_requests?.mean),
-    ))
+    Some((of.mean, sure.and_then(|sure| sure.mean), sure.and_then(|sure| sure.same_requests?.mean)))
 }
 
 fn median(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<Bounds>)> {
@@ -105,10 +98,7 @@ fn cases() -> Vec<(Case, Replies)> {
         case(SHARED, FREE, Closed(64), 1000),
         case(CHATS, USUAL, AtOnce, 500),
     ];
-    let whole = whole.map(|case| Case {
-        name: format!("{}, not streamed", case.name),
-        ..case
-    });
+    let whole = whole.map(|case| Case { name: format!("{}, not streamed", case.name), ..case });
     let streamed = streamed.map(|case| (case, Replies::Streamed));
     let whole = whole.map(|case| (case, Replies::Whole));
     streamed.into_iter().chain(whole).collect()
@@ -117,15 +107,9 @@ fn cases() -> Vec<(Case, Replies)> {
 pub fn sections(runs: u64) -> Vec<Section> {
     let mut rows = Vec::new();
     for (case, replies) in cases() {
-        let other = each(runs, |run| {
-            seen(&summary_of(&case, replies, &case.exchanges(run, run)))
-        });
+        let other = each(runs, |run| seen(&summary_of(&case, replies, &case.exchanges(run, run))));
         let again = each(runs, |run| {
-            seen(&summary_of(
-                &case,
-                replies,
-                &case.exchanges(run / REPEATS, run),
-            ))
+            seen(&summary_of(&case, replies, &case.exchanges(run / REPEATS, run)))
         });
         for (place, (figure, _)) in FIGURES.into_iter().enumerate() {
             let all: Vec<Interval> = other.iter().filter_map(|own| Some(own[place]?.0)).collect();

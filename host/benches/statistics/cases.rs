@@ -14,10 +14,7 @@ pub struct Engine {
 }
 
 /// 32 slots, 10 ms a step and more for what is in the batch.
-pub const USUAL: Engine = Engine {
-    name: "",
-    parameters: "",
-};
+pub const USUAL: Engine = Engine { name: "", parameters: "" };
 
 /// An engine that has room for every request that comes, and whose steps take longer the more
 /// context it holds.
@@ -33,22 +30,15 @@ pub const MANY: Engine = Engine {
 };
 
 /// An engine whose steps take longer the more context it holds.
-pub const CONTEXT: Engine = Engine {
-    name: ", steps that grow with the context",
-    parameters: "context=500ns",
-};
+pub const CONTEXT: Engine =
+    Engine { name: ", steps that grow with the context", parameters: "context=500ns" };
 
 /// An engine that admits requests only while its KV cache has room.
-pub const KV: Engine = Engine {
-    name: ", KV cache of 12,000 tokens",
-    parameters: "kv=12000",
-};
+pub const KV: Engine = Engine { name: ", KV cache of 12,000 tokens", parameters: "kv=12000" };
 
 /// An engine that reads prompts in small pieces.
-pub const CHUNKS: Engine = Engine {
-    name: ", prompts read in pieces of 256 tokens",
-    parameters: "chunk=256",
-};
+pub const CHUNKS: Engine =
+    Engine { name: ", prompts read in pieces of 256 tokens", parameters: "chunk=256" };
 
 /// An engine whose steps drift slowly.
 pub const SLOW_JITTER: Engine = Engine {

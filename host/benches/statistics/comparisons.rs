@@ -206,11 +206,7 @@ fn same(runs: u64) -> Section {
             for repeats in [1, 3, 5] {
                 let case = with_effect(load, effect);
                 let other = slowed(&case, times);
-                let trials = if repeats == 1 {
-                    runs
-                } else {
-                    (runs / 2).max(1)
-                };
+                let trials = if repeats == 1 { runs } else { (runs / 2).max(1) };
                 let found = each(trials, |trial| {
                     let sides = sides([&case, &other], repeats, trial);
                     let asked = Options {
@@ -258,18 +254,12 @@ fn slower(runs: u64) -> Section {
         for effect in EFFECTS {
             for (repeats, times) in [(1, 1.1), (3, 1.03), (4, 1.03), (5, 1.03)] {
                 // Comparisons of repeats take several times longer.
-                let trials = if repeats == 1 {
-                    runs
-                } else {
-                    (runs / 2).max(1)
-                };
+                let trials = if repeats == 1 { runs } else { (runs / 2).max(1) };
                 let case = with_effect(load, effect);
                 let other = slowed(&case, times);
                 let found = each(trials, |trial| {
                     let compared = compared([&case, &other], repeats, trial);
-                    let alone = compared
-                        .row("B", "tpot.mean")
-                        .and_then(|row| row.probability);
+                    let alone = compared.row("B", "tpot.mean").and_then(|row| row.probability);
                     (called(&compared), alone.is_some_and(|p| p <= 0.05))
                 });
                 let alone = found.iter().filter(|(_, alone)| *alone).count();
@@ -383,11 +373,7 @@ fn until(sequences: u64) -> Section {
 type Scores = (&'static str, fn(&mut Random) -> f64, f64);
 
 const SCORES: [Scores; 5] = [
-    (
-        "mostly right: beta (5, 1)",
-        |random| random.uniform().powf(0.2),
-        5.0 / 6.0,
-    ),
+    ("mostly right: beta (5, 1)", |random| random.uniform().powf(0.2), 5.0 / 6.0),
     (
         "1, but for 15 % that are anything",
         |random| match random.uniform() < 0.85 {
@@ -405,11 +391,7 @@ const SCORES: [Scores; 5] = [
         0.15,
     ),
     ("exponential", Random::exponential, 1.0),
-    (
-        "lognormal, \u{3c3} = 1",
-        |random| random.normal().exp(),
-        1.648_721_270_700_128,
-    ),
+    ("lognormal, \u{3c3} = 1", |random| random.normal().exp(), 1.648_721_270_700_128),
 ];
 
 fn scores(runs: u64) -> Section {
@@ -419,10 +401,7 @@ fn scores(runs: u64) -> Section {
         for many in [5, 10, 20, 50] {
             let found = each(runs, |seed| {
                 let mut random = Random::new(8_000_000 + seed);
-                let values = (0..many).map(|_| Cluster {
-                    sum: draw(&mut random),
-                    count: 1,
-                });
+                let values = (0..many).map(|_| Cluster { sum: draw(&mut random), count: 1 });
                 let values: Vec<Cluster> = values.collect();
                 let found = clusters::interval(&values);
                 found.map(|found| found.low <= mean && found.high >= mean)
@@ -434,10 +413,7 @@ fn scores(runs: u64) -> Section {
                 true => String::new(),
                 false => format!(" (given {})", percent(given.len(), runs as usize)),
             };
-            row.push(cell(
-                format!("{}{without}", percent(held, given.len())),
-                seldom,
-            ));
+            row.push(cell(format!("{}{without}", percent(held, given.len())), seldom));
         }
         rows.push(row);
     }

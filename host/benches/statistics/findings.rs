@@ -54,13 +54,7 @@ impl Target {
 type Found = ([bool; COUNTED.len()], bool);
 
 pub fn sections(runs: u64) -> Vec<Section> {
-    vec![
-        healthy(runs),
-        overloaded(runs),
-        cold(runs),
-        slowing(runs),
-        late(runs),
-    ]
+    vec![healthy(runs), overloaded(runs), cold(runs), slowing(runs), late(runs)]
 }
 
 /// Counts the runs of a case that have each of the counted findings, and any that makes a run
@@ -86,9 +80,7 @@ fn row_of(
         spoil(&mut exchanges);
         let findings = summary_of(case, replies, &exchanges).findings;
         let counted = COUNTED.map(|id| findings.iter().any(|finding| finding.id == id));
-        let suspect = findings
-            .iter()
-            .any(|finding| finding.severity >= Severity::Suspect);
+        let suspect = findings.iter().any(|finding| finding.severity >= Severity::Suspect);
         (counted, suspect)
     });
     let many = |is: &dyn Fn(&Found) -> bool| found.iter().filter(|own| is(own)).count();
@@ -153,9 +145,7 @@ fn healthy(runs: u64) -> Section {
         case(CHATS, USUAL, bursts(0.9), 1500),
         case(CHATS, SLOW_JITTER, Closed(32), 1500),
     ]);
-    let rows = cases
-        .iter()
-        .map(|case| row(case, runs, Target::Healthy, |_| {}));
+    let rows = cases.iter().map(|case| row(case, runs, Target::Healthy, |_| {}));
     let mut rows: Vec<Vec<String>> = rows.collect();
     for case in [
         case(CHATS, USUAL, Open(0.9), 1500),
@@ -182,10 +172,7 @@ fn healthy(runs: u64) -> Section {
 
 /// The row of a case whose replies are not streamed.
 fn whole(case: Case, runs: u64, target: Target) -> Vec<String> {
-    let case = Case {
-        name: format!("{}, not streamed", case.name),
-        ..case
-    };
+    let case = Case { name: format!("{}, not streamed", case.name), ..case };
     row_of(&case, runs, target, Replies::Whole, |_| {})
 }
 
@@ -216,10 +203,7 @@ fn overloaded(runs: u64) -> Section {
     ] {
         rows.push(row(&case, runs, found(least), |_| {}));
     }
-    for case in [
-        case(CHATS, USUAL, Open(1.2), 1500),
-        case(SHARED, USUAL, Open(1.2), 1500),
-    ] {
+    for case in [case(CHATS, USUAL, Open(1.2), 1500), case(SHARED, USUAL, Open(1.2), 1500)] {
         rows.push(whole(case, runs, found(0.8)));
     }
     Section {
@@ -377,10 +361,7 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     for own in exchanges {
         let sent = Nanos(own.due.0.div_ceil(tick) * tick);
         (own.sent, own.written) = (Some(sent), Some(sent));
-        own.events
-            .at
-            .iter_mut()
-            .for_each(|at| *at = (*at).max(sent));
+        own.events.at.iter_mut().for_each(|at| *at = (*at).max(sent));
         own.first_byte = own.events.at.first().copied();
         own.headers = own.first_byte;
         own.ended = own.events.at.last().copied();
@@ -390,14 +371,10 @@ fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
 /// Makes an engine that is always busy slow down evenly: what took a second at the beginning takes
 /// that much longer at the end.
 fn slow(exchanges: &mut [Exchange], share: f64) {
-    delay(exchanges, |seconds, length| {
-        share * seconds * seconds / (2.0 * length)
-    });
+    delay(exchanges, |seconds, length| share * seconds * seconds / (2.0 * length));
 }
 
 /// Makes an engine that is always busy slow down once, in the middle.
 fn step(exchanges: &mut [Exchange], share: f64) {
-    delay(exchanges, |seconds, length| {
-        share * (seconds - length / 2.0).max(0.0)
-    });
+    delay(exchanges, |seconds, length| share * (seconds - length / 2.0).max(0.0));
 }

@@ -20,11 +20,8 @@ pub fn sections(runs: u64) -> Vec<Section> {
 const FIGURES: [(&str, Option<f64>); 3] =
     [("mean", None), ("median", Some(50.0)), ("P99", Some(99.0))];
 
-const METRICS: [(&str, &str); 3] = [
-    (metric::TTFT, "TTFT"),
-    (metric::TPOT, "TPOT"),
-    (metric::E2E, "E2E"),
-];
+const METRICS: [(&str, &str); 3] =
+    [(metric::TTFT, "TTFT"), (metric::TPOT, "TPOT"), (metric::E2E, "E2E")];
 
 /// The cases, each with what the intervals of its means and medians are to do.
 fn cases() -> Vec<(Case, Target)> {
@@ -68,10 +65,7 @@ fn cases() -> Vec<(Case, Target)> {
         case(CHATS, USUAL, AtOnce, 500),
     ];
     let below = below.map(|case| (case, Target::All));
-    below
-        .into_iter()
-        .chain(above.map(|case| (case, Target::None)))
-        .collect()
+    below.into_iter().chain(above.map(|case| (case, Target::None))).collect()
 }
 
 /// A latency of a request in milliseconds; `None` where it has none.
@@ -127,11 +121,7 @@ fn engines(runs: u64) -> Section {
                     let ends = interval.map(|own| [own.low, own.high].map(share));
                     tally.add(share(truth), ends);
                 }
-                let target = if figure == "P99" {
-                    Target::Least(0.93)
-                } else {
-                    target
-                };
+                let target = if figure == "P99" { Target::Least(0.93) } else { target };
                 row.push(tally.cell(target));
             }
             rows.push(row);
@@ -157,9 +147,7 @@ fn engines(runs: u64) -> Section {
 fn truth(samples: &[&Vec<f64>], percentile: Option<f64>) -> f64 {
     match percentile {
         None => {
-            let means = samples
-                .iter()
-                .map(|own| own.iter().sum::<f64>() / own.len() as f64);
+            let means = samples.iter().map(|own| own.iter().sum::<f64>() / own.len() as f64);
             means.sum::<f64>() / samples.len() as f64
         }
         Some(percent) => {

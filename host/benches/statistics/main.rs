@@ -9,11 +9,7 @@
 //! `cases` names engines and workloads, `load` draws the runs, the modules of the parts count, and
 //! `measured` writes.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod again;
 mod cases;
 mod comparisons;
@@ -29,10 +25,7 @@ use std::process::ExitCode;
 use measured::{Benchmark, RULE, run};
 
 /// The guide's page.
-const PAGE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../guide/src/reference/statistics.md"
-);
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/statistics.md");
 
 /// The bench. A comparison takes several runs, and much longer than their summaries.
 const BENCH: Benchmark = Benchmark {

@@ -67,17 +67,13 @@ impl Tally {
     /// Returns half the median width, as a multiple of the width needed.
     fn wider(&self) -> Option<f64> {
         let needed = 1.96 * (self.squares / self.runs as f64).sqrt();
-        self.half()
-            .filter(|_| needed > ROUNDING)
-            .map(|half| half / needed)
+        self.half().filter(|_| needed > ROUNDING).map(|half| half / needed)
     }
 
     fn is_missed(&self, target: Target) -> bool {
         match target {
             Target::All => {
-                let wide = self
-                    .wider()
-                    .map(|wider| wider * least_deviation(self.runs as f64));
+                let wide = self.wider().map(|wider| wider * least_deviation(self.runs as f64));
                 self.is_rare()
                     || falls_short(self.held, self.given, 0.9)
                     || exceeds(self.held, self.given, 0.99)

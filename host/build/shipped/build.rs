@@ -4,11 +4,7 @@
 //! so when one is asked for. Components and all texts but scenarios are compressed, as well as can
 //! be where the program is for release.
 
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "script/kit.rs"]
 mod kit;
 
@@ -26,11 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => 1,
     };
     // Statics, not constants: the bytes of a constant are in the program once for each use.
-    let tables = [
-        components(root, &packed, level)?,
-        scenarios(root)?,
-        texts(root, &packed, level)?,
-    ];
+    let tables =
+        [components(root, &packed, level)?, scenarios(root)?, texts(root, &packed, level)?];
     fs::write(packed.join("shipped.rs"), tables.concat())?;
     Ok(())
 }
@@ -64,10 +57,7 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
         let to = packed.join(&name).with_extension("wasm.zst");
         fs::write(&to, compressor.compress(&component)?)?;
         let size = component.len();
-        writeln!(
-            table,
-            "    ({name:?}, || unpacked(include_bytes!({to:?}), {size})),"
-        )?;
+        writeln!(table, "    ({name:?}, || unpacked(include_bytes!({to:?}), {size})),")?;
     }
     let to = packed.join("shared.zst");
     fs::write(&to, zstd::encode_all(&shared[..], level)?)?;
@@ -105,11 +95,7 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
         ("schemas", "host/judge/lab/schemas", "json"),
         ("schemas", "host/judge/verify/schemas", "json"),
         ("conformance", "scenarios/conformance", "toml"),
-        (
-            "conformance/tokenizer",
-            "scenarios/conformance/tokenizer",
-            "json",
-        ),
+        ("conformance/tokenizer", "scenarios/conformance/tokenizer", "json"),
     ] {
         for (name, path) in files(&root.join(folder), place, Some(extension))? {
             texts.push((name, fs::read_to_string(path)?));
@@ -126,10 +112,7 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
     }
     let to = packed.join("texts.zst");
     fs::write(&to, zstd::encode_all(whole.as_bytes(), level)?)?;
-    writeln!(
-        table,
-        "];\nstatic PACKED_TEXTS: &[u8] = include_bytes!({to:?});"
-    )?;
+    writeln!(table, "];\nstatic PACKED_TEXTS: &[u8] = include_bytes!({to:?});")?;
     Ok(table)
 }
 

@@ -49,12 +49,8 @@ pub enum Language {
 
 impl Language {
     /// Every language.
-    pub const ALL: [Language; 4] = [
-        Language::Rust,
-        Language::Python,
-        Language::Javascript,
-        Language::C,
-    ];
+    pub const ALL: [Language; 4] =
+        [Language::Rust, Language::Python, Language::Javascript, Language::C];
 
     /// Its name on the command line and in folders.
     pub fn key(self) -> &'static str {

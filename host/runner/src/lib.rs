@@ -4,10 +4,7 @@
 //! Only [`cli`] prints. It leaves the run to `session`, and every figure to `result`.
 #![forbid(unsafe_code)]
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "writes projects, whose author shares them"
-)]
+#[allow(clippy::disallowed_methods, reason = "writes projects, whose author shares them")]
 pub mod author;
 #[allow(
     clippy::disallowed_macros,

@@ -45,11 +45,7 @@ impl Usage {
     /// The event of the tokens of the prompt and of the answer; absent if the server counts neither.
     pub fn counted(input_tokens: Option<u32>, output_tokens: Option<u32>) -> Option<Meaning> {
         let counts = input_tokens.is_some() || output_tokens.is_some();
-        counts.then_some(Meaning::Usage(Usage {
-            input_tokens,
-            output_tokens,
-            ..Usage::default()
-        }))
+        counts.then_some(Meaning::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }))
     }
 }
 
@@ -251,20 +247,14 @@ pub(crate) fn decode_batch<'f, B: Backend>(
             frame
         } else {
             joined = [&unread[..], frame.data].concat();
-            Frame {
-                data: &joined,
-                ..frame
-            }
+            Frame { data: &joined, ..frame }
         };
         backend.decode(&mut state, &frame, meanings)?;
         let left = backend.unread(&state).min(frame.data.len());
         if left > 0 || !unread.is_empty() {
             unread = frame.data[frame.data.len() - left..].to_vec();
         }
-        let event = |what| wit::Event {
-            frame: index as u32,
-            what,
-        };
+        let event = |what| wit::Event { frame: index as u32, what };
         // Most frames mean one thing, which takes less to move alone.
         if meanings.len() == 1 {
             events.extend(meanings.pop().map(event));
@@ -287,20 +277,14 @@ fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
         let data = &batch.bytes[start..*end as usize];
         start = *end as usize;
         let name = names.next_if(|(of, _)| *of as usize == index);
-        Frame {
-            name: name.map(|(_, name)| name.as_str()),
-            data,
-        }
+        Frame { name: name.map(|(_, name)| name.as_str()), data }
     })
 }
 
 impl Credentials {
     /// A bearer token, which people keep in this variable.
     pub fn bearer(variable: &str) -> Self {
-        Credentials {
-            scheme: Authentication::Bearer,
-            variable: Some(variable.to_owned()),
-        }
+        Credentials { scheme: Authentication::Bearer, variable: Some(variable.to_owned()) }
     }
 
     /// The key alone in the header of this name, such as `x-api-key`; people keep it in this
@@ -315,23 +299,14 @@ impl Credentials {
     /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
     /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
-        Credentials {
-            scheme: Authentication::Sigv4(service.to_owned()),
-            variable: None,
-        }
+        Credentials { scheme: Authentication::Sigv4(service.to_owned()), variable: None }
     }
 }
 
 impl Step {
     /// Sends this at once, and reads its reply in this way.
     pub fn new(request: Request, framing: Framing) -> Self {
-        Step {
-            request,
-            framing,
-            delay: 0,
-            accepted: Vec::new(),
-            context: Vec::new(),
-        }
+        Step { request, framing, delay: 0, accepted: Vec::new(), context: Vec::new() }
     }
 
     /// Sends it this many nanoseconds after the end of the reply before.
@@ -343,10 +318,7 @@ impl Step {
     /// Takes replies of these statuses for answers too.
     #[must_use]
     pub fn accepting(self, statuses: &[u16]) -> Self {
-        Step {
-            accepted: statuses.to_vec(),
-            ..self
-        }
+        Step { accepted: statuses.to_vec(), ..self }
     }
 
     /// Gives this to [`Backend::begin`] when its reply begins, as the head's context.
@@ -359,20 +331,12 @@ impl Step {
 impl Outgoing {
     /// A text message, to be sent at once.
     pub fn text(text: impl Into<String>) -> Self {
-        Outgoing {
-            message: crate::SocketMessage::Text(text.into()),
-            delay: 0,
-            hold: false,
-        }
+        Outgoing { message: crate::SocketMessage::Text(text.into()), delay: 0, hold: false }
     }
 
     /// A binary message, to be sent at once.
     pub fn binary(bytes: Vec<u8>) -> Self {
-        Outgoing {
-            message: crate::SocketMessage::Binary(bytes),
-            delay: 0,
-            hold: false,
-        }
+        Outgoing { message: crate::SocketMessage::Binary(bytes), delay: 0, hold: false }
     }
 
     /// Sends it this many nanoseconds after the message before it was due.

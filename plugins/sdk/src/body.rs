@@ -95,11 +95,7 @@ impl Body {
     /// The object as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(
-            2 + self
-                .fields
-                .iter()
-                .map(|(key, value)| key.len() + value.len() + 4)
-                .sum::<usize>(),
+            2 + self.fields.iter().map(|(key, value)| key.len() + value.len() + 4).sum::<usize>(),
         );
         for (key, value) in &self.fields {
             bytes.push(if bytes.is_empty() { b'{' } else { b',' });
@@ -146,10 +142,7 @@ mod tests {
         body.set("model", "m").set_some("temperature", Some(0.0));
         body.set_some("seed", None::<u32>).set("stream", true);
         body.set("model", "n");
-        assert_eq!(
-            text(&body),
-            r#"{"model":"n","temperature":0.0,"stream":true}"#
-        );
+        assert_eq!(text(&body), r#"{"model":"n","temperature":0.0,"stream":true}"#);
         assert_eq!(text(&Body::new()), "{}");
     }
 
@@ -166,14 +159,8 @@ mod tests {
         let mut body = Body::new();
         body.set("a", 1);
         body.set("params", serde_json::json!({"n": 1, "deep": {"x": 1}}));
-        body.merge(Some(
-            r#"{"b":[2],"params":{"m":2,"deep":{"x":null}},"a":null}"#,
-        ))
-        .unwrap();
-        assert_eq!(
-            text(&body),
-            r#"{"a":null,"params":{"n":1,"deep":{"x":null},"m":2},"b":[2]}"#
-        );
+        body.merge(Some(r#"{"b":[2],"params":{"m":2,"deep":{"x":null}},"a":null}"#)).unwrap();
+        assert_eq!(text(&body), r#"{"a":null,"params":{"n":1,"deep":{"x":null},"m":2},"b":[2]}"#);
     }
 
     #[test]

@@ -39,10 +39,7 @@ impl Sample {
         delay: u64,
         messages: Vec<Message>,
     ) -> Self {
-        let continuation = Continuation {
-            parent: parent.to_owned(),
-            messages,
-        };
+        let continuation = Continuation { parent: parent.to_owned(), messages };
         Sample {
             after: vec![Dependency::end(parent, delay)],
             ..Sample::new(id, Prompt::Continuation(continuation))
@@ -96,44 +93,28 @@ impl Prompt {
 impl Dependency {
     /// On the end of the reply to a sample, and this long after it, in nanoseconds.
     pub fn end(sample: impl Into<String>, delay: u64) -> Self {
-        Dependency {
-            sample: sample.into(),
-            point: Point::End,
-            delay,
-        }
+        Dependency { sample: sample.into(), point: Point::End, delay }
     }
 }
 
 impl Output {
     /// A piece of the first answer, without a count of its tokens.
     pub fn text(text: impl Into<String>) -> Self {
-        Output {
-            text: text.into(),
-            tokens: None,
-            choice: 0,
-        }
+        Output { text: text.into(), tokens: None, choice: 0 }
     }
 }
 
 impl ServedModel {
     /// A model of which nothing but the name is known.
     pub fn named(name: impl Into<String>) -> Self {
-        ServedModel {
-            name: name.into(),
-            root: None,
-            context_tokens: None,
-        }
+        ServedModel { name: name.into(), root: None, context_tokens: None }
     }
 }
 
 impl Message {
     /// A message of one text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Message {
-            role,
-            parts: vec![Part::Text(text.into())],
-            extra: None,
-        }
+        Message { role, parts: vec![Part::Text(text.into())], extra: None }
     }
 }
 
@@ -143,19 +124,13 @@ impl Media {
     pub fn of_data_url(url: &str) -> Option<Self> {
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let media_type = head.strip_suffix(";base64")?;
-        Some(Media {
-            media_type: media_type.to_owned(),
-            bytes: bytes_of_base64(data)?,
-        })
+        Some(Media { media_type: media_type.to_owned(), bytes: bytes_of_base64(data)? })
     }
 
     /// Content of this media type, from its bytes in base64, with padding or without; `None` if it
     /// is not base64.
     pub fn of_base64(media_type: impl Into<String>, text: &str) -> Option<Self> {
-        Some(Media {
-            media_type: media_type.into(),
-            bytes: bytes_of_base64(text)?,
-        })
+        Some(Media { media_type: media_type.into(), bytes: bytes_of_base64(text)? })
     }
 
     /// The bytes in base64, with padding.
@@ -232,10 +207,7 @@ impl Request {
 
     /// A POST request without a body, which triggers an action of the server.
     pub fn post(path: impl Into<String>) -> Self {
-        Request {
-            method: "POST".to_owned(),
-            ..Request::get(path)
-        }
+        Request { method: "POST".to_owned(), ..Request::get(path) }
     }
 
     /// A name as one segment of a path: everything but letters, digits and `-._~` is
@@ -289,10 +261,7 @@ mod tests {
     #[test]
     fn pictures_become_data_urls() {
         let url = |bytes: &[u8]| {
-            let media = Media {
-                media_type: "image/png".to_owned(),
-                bytes: bytes.to_vec(),
-            };
+            let media = Media { media_type: "image/png".to_owned(), bytes: bytes.to_vec() };
             media.data_url()
         };
         assert_eq!(url(b""), "data:image/png;base64,");

@@ -15,11 +15,7 @@ pub fn parse<C: DeserializeOwned>(json: &str) -> Result<C, Error> {
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let key = error.path().to_string();
         let cause = without_position(&error.inner().to_string());
-        Error::InvalidConfig(if key == "." {
-            cause
-        } else {
-            format!("key `{key}`: {cause}")
-        })
+        Error::InvalidConfig(if key == "." { cause } else { format!("key `{key}`: {cause}") })
     })?;
     deserializer
         .end()

@@ -128,15 +128,9 @@ impl<D: Dataset> Sequence<D> {
 impl<D: Dataset> wit::GuestGenerator for Generator<D> {
     fn open(config: String, seed: u64, amount: Amount) -> Result<wit::Generator, Error> {
         export::hook_panics();
-        let inputs = Inputs {
-            files: Box::new(HostFiles),
-            tokenizer: Box::new(HostTokenizer),
-        };
+        let inputs = Inputs { files: Box::new(HostFiles), tokenizer: Box::new(HostTokenizer) };
         let dataset = D::open(config::parse(&config)?, seed, amount, inputs)?;
-        let sequence = Sequence {
-            dataset,
-            spared: false,
-        };
+        let sequence = Sequence { dataset, spared: false };
         Ok(wit::Generator::new(Generator(RefCell::new(sequence))))
     }
 

@@ -128,10 +128,8 @@ impl Form {
     fn boundary(&self) -> String {
         let mut taken = Vec::new();
         for field in &self.fields {
-            let (file_name, media_type) = field
-                .file
-                .as_ref()
-                .map_or(("", ""), |(name, kind)| (name.as_str(), kind.as_str()));
+            let (file_name, media_type) =
+                field.file.as_ref().map_or(("", ""), |(name, kind)| (name.as_str(), kind.as_str()));
             let texts = [&field.name, file_name, media_type].map(str::as_bytes);
             for bytes in texts.into_iter().chain([field.bytes.as_slice()]) {
                 taken.extend(numbers(bytes));
@@ -139,9 +137,7 @@ impl Form {
         }
         taken.sort_unstable();
         taken.dedup();
-        let free = (0_u64..)
-            .zip(&taken)
-            .find(|(number, taken)| number != *taken);
+        let free = (0_u64..).zip(&taken).find(|(number, taken)| number != *taken);
         let number = free.map_or(taken.len() as u64, |(number, _)| number);
         format!("{BOUNDARY}{number:0width$x}", width = DIGITS)
     }
@@ -157,9 +153,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
 
 /// A name within quotation marks, as the HTML standard escapes it.
 fn quoted(name: &str) -> String {
-    name.replace('"', "%22")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 #[cfg(test)]
@@ -168,24 +162,17 @@ mod tests {
     use serde_json::json;
 
     fn media(bytes: &[u8]) -> Media {
-        Media {
-            media_type: "audio/wav".to_owned(),
-            bytes: bytes.to_vec(),
-        }
+        Media { media_type: "audio/wav".to_owned(), bytes: bytes.to_vec() }
     }
 
     #[test]
     fn a_form_has_its_fields_in_order() {
         let mut body = Body::new();
-        body.set("model", "m")
-            .set("temperature", 0.5)
-            .set("stream", true);
+        body.set("model", "m").set("temperature", 0.5).set("stream", true);
         body.set("language", None::<String>);
-        body.set("include", ["logprobs", "x"])
-            .set("more", json!({"a": [1]}));
+        body.set("include", ["logprobs", "x"]).set("more", json!({"a": [1]}));
         let mut form = Form::new();
-        form.file("file", "a\"\r\n.wav", &media(b"RIFF\r\n\0\xff"))
-            .fields(&body);
+        form.file("file", "a\"\r\n.wav", &media(b"RIFF\r\n\0\xff")).fields(&body);
         let request = form.request("/v1/audio/transcriptions");
         assert_eq!(
             request.headers,
@@ -232,20 +219,13 @@ mod tests {
         };
         assert_eq!(boundary(&["a"]), "runner-form-0000000000000000");
         assert_eq!(
-            boundary(&[
-                "runner-form-0000000000000000--",
-                "runner-form-0000000000000002"
-            ]),
+            boundary(&["runner-form-0000000000000000--", "runner-form-0000000000000002"]),
             "runner-form-0000000000000001"
         );
         let first = "runner-form-0000000000000000runner-form-0000000000000001";
         assert_eq!(boundary(&[first, "x"]), "runner-form-0000000000000002");
         // Capital digits are another text, but their number is left free all the same.
-        boundary(&[
-            "runner-form-000000000000000A",
-            "runner-form-",
-            "runner-form-00",
-        ]);
+        boundary(&["runner-form-000000000000000A", "runner-form-", "runner-form-00"]);
         let mut form = Form::new();
         form.file("file", "runner-form-0000000000000000", &media(b""));
         assert!(form.boundary().ends_with('1'));

@@ -69,10 +69,7 @@ impl io::Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const MOST: usize = 4 << 20;
         let length = buffer.len().min(MOST) as u32;
-        let bytes = self
-            .file
-            .read(self.offset, length)
-            .map_err(io::Error::other)?;
+        let bytes = self.file.read(self.offset, length).map_err(io::Error::other)?;
         let read = bytes.len().min(buffer.len());
         buffer[..read].copy_from_slice(&bytes[..read]);
         self.offset += read as u64;

@@ -40,9 +40,7 @@ pub fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
             Err(error) => (error.path().to_string(), error.into_inner()),
         };
         let said = error.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(&*said, |(said, _)| said);
+        let said = said.rsplit_once(" at line ").map_or(&*said, |(said, _)| said);
         let key = match &*key {
             "." | "?" => String::new(),
             key => format!("`{key}`: "),
@@ -67,12 +65,7 @@ struct Pieces {
 
 impl Pieces {
     fn new(file: Box<dyn File>) -> Self {
-        Pieces {
-            file,
-            offset: 0,
-            kept: Vec::new(),
-            given: 0,
-        }
+        Pieces { file, offset: 0, kept: Vec::new(), given: 0 }
     }
 
     /// Returns the bytes that were read and not consumed.
@@ -94,10 +87,7 @@ impl Pieces {
         }
         self.kept.drain(..self.given);
         self.given = 0;
-        let piece = self
-            .file
-            .read(self.offset, PIECE)
-            .map_err(Error::InvalidInput)?;
+        let piece = self.file.read(self.offset, PIECE).map_err(Error::InvalidInput)?;
         if piece.is_empty() {
             return Err(Error::InvalidInput(
                 "the file became shorter while it was read".to_owned(),
@@ -129,10 +119,7 @@ pub struct Lines {
 impl Lines {
     /// The lines of a file from its beginning.
     pub fn new(file: Box<dyn File>) -> Self {
-        Lines {
-            pieces: Pieces::new(file),
-            number: 0,
-        }
+        Lines { pieces: Pieces::new(file), number: 0 }
     }
 
     /// The next line, unparsed; `None` at the end of the file.
@@ -201,11 +188,7 @@ enum Stage {
 impl Items {
     /// The items of a file from its beginning.
     pub fn new(file: Box<dyn File>) -> Self {
-        Items {
-            pieces: Pieces::new(file),
-            number: 0,
-            stage: Stage::Open,
-        }
+        Items { pieces: Pieces::new(file), number: 0, stage: Stage::Open }
     }
 
     /// The next item as a value; `None` after the array's end.
@@ -349,11 +332,7 @@ mod tests {
             ("[1,]", "item 2: EOF while parsing a value, at column 0"),
             ("[1, }]", "item 2: expected value, at column 1"),
         ] {
-            assert_eq!(
-                items(text, 3),
-                Err(Error::InvalidInput(said.to_owned())),
-                "{text}"
-            );
+            assert_eq!(items(text, 3), Err(Error::InvalidInput(said.to_owned())), "{text}");
         }
     }
 
@@ -430,9 +409,6 @@ mod tests {
         };
         assert_eq!(Lines::new(Box::new(Endless(b'x'))).line(), said("line"));
         let mut nested = Items::new(Box::new(Endless(b'[')));
-        assert_eq!(
-            nested.value::<serde_json::Value>().map(drop),
-            said("item").map(drop)
-        );
+        assert_eq!(nested.value::<serde_json::Value>().map(drop), said("item").map(drop));
     }
 }

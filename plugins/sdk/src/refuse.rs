@@ -96,9 +96,7 @@ impl Settings {
         route: &str,
         unsupported: &[Setting],
     ) -> Result<(), Error> {
-        let set = unsupported
-            .iter()
-            .filter(|setting| setting.is_set(sample, self));
+        let set = unsupported.iter().filter(|setting| setting.is_set(sample, self));
         let names: Vec<_> = set.map(|setting| setting.names()).collect();
         if names.is_empty() {
             return Ok(());

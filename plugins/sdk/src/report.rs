@@ -115,9 +115,7 @@ mod tests {
         remarks.dropped("too short", || panic!("only the first is an example"));
         remarks.truncated("too short", String::new);
         remarks.count(Treatment::Repeated, "too few", 7, || "line 1".to_owned());
-        remarks.count(Treatment::Repaired, "never", 0, || {
-            panic!("nothing to count")
-        });
+        remarks.count(Treatment::Repaired, "never", 0, || panic!("nothing to count"));
         let remark = |what, reason: &str, count, first: Option<&str>| Remark {
             what,
             reason: reason.to_owned(),

@@ -12,12 +12,7 @@ const ENTRIES: usize = 1024;
 /// Nothing timed: a backend names the parts that its server reports, and `..Timings::default()`.
 impl Default for Timings {
     fn default() -> Self {
-        Timings {
-            queue: None,
-            prefill: None,
-            first_token: None,
-            decode: None,
-        }
+        Timings { queue: None, prefill: None, first_token: None, decode: None }
     }
 }
 
@@ -49,10 +44,7 @@ impl Speculation {
         if sum != Some(steps) || by_accepted.len() > ENTRIES {
             by_accepted.clear();
         }
-        Some(Meaning::Speculation(Speculation {
-            steps,
-            steps_by_accepted: by_accepted,
-        }))
+        Some(Meaning::Speculation(Speculation { steps, steps_by_accepted: by_accepted }))
     }
 }
 
@@ -68,15 +60,9 @@ mod tests {
             first_token: Some(f64::INFINITY),
             decode: Some(0.0),
         };
-        let kept = Timings {
-            decode: Some(0.0),
-            ..Timings::default()
-        };
+        let kept = Timings { decode: Some(0.0), ..Timings::default() };
         assert_eq!(stated.meaning(), Some(Meaning::Timings(kept)));
-        let nothing = Timings {
-            queue: Some(f64::NEG_INFINITY),
-            ..Timings::default()
-        };
+        let nothing = Timings { queue: Some(f64::NEG_INFINITY), ..Timings::default() };
         assert_eq!(nothing.meaning(), None);
         assert_eq!(Timings::default().meaning(), None);
     }
@@ -85,10 +71,7 @@ mod tests {
     fn steps_and_list_agree_or_the_list_is_left_out() {
         let event = |steps, accepted: &[u32]| {
             let steps_by_accepted = accepted.to_vec();
-            Some(Meaning::Speculation(Speculation {
-                steps,
-                steps_by_accepted,
-            }))
+            Some(Meaning::Speculation(Speculation { steps, steps_by_accepted }))
         };
         let full = vec![1; ENTRIES];
         let long = vec![1; ENTRIES + 1];

@@ -52,10 +52,7 @@ impl Words {
     /// Common English words, drawn at random.
     #[must_use]
     pub fn common() -> Self {
-        Self {
-            words: WORDS.split_ascii_whitespace().map(Cow::Borrowed).collect(),
-            passages: false,
-        }
+        Self { words: WORDS.split_ascii_whitespace().map(Cow::Borrowed).collect(), passages: false }
     }
 
     /// Passages of a text file, which goes on at its end with its beginning; `name` is its name in
@@ -87,10 +84,7 @@ impl Words {
         if words.is_empty() {
             return Err(wrong("it has no words".to_owned()));
         }
-        Ok(Self {
-            words,
-            passages: true,
-        })
+        Ok(Self { words, passages: true })
     }
 
     /// A text for each of these generators and numbers of tokens, which include those that the
@@ -109,10 +103,8 @@ impl Words {
             })
             .collect();
         for round in 1..=ADJUSTMENTS {
-            let mut open: Vec<&mut Draft> = drafts
-                .iter_mut()
-                .filter(|draft| draft.count != draft.target)
-                .collect();
+            let mut open: Vec<&mut Draft> =
+                drafts.iter_mut().filter(|draft| draft.count != draft.target).collect();
             if open.is_empty() {
                 break;
             }

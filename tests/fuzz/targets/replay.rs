@@ -19,9 +19,7 @@ fn fuzz() -> PathBuf {
 
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
-    entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect()
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// Every committed input keeps the promises of its target. A failure names the file before the
@@ -51,11 +49,7 @@ fn inputs_are_few_and_small() {
     for (name, _) in TARGETS {
         let folder = fuzz().join("corpus").join(name);
         let inputs = names(&folder);
-        assert!(
-            (1..=INPUTS).contains(&inputs.len()),
-            "{name}: {} inputs",
-            inputs.len()
-        );
+        assert!((1..=INPUTS).contains(&inputs.len()), "{name}: {} inputs", inputs.len());
         for input in inputs {
             let path = folder.join(input);
             let length = path.metadata().unwrap().len();
@@ -70,15 +64,9 @@ fn every_target_has_a_binary_and_every_folder_a_target() {
     let targets: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
     for name in &targets {
-        assert!(
-            manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")),
-            "{name}"
-        );
+        assert!(manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")), "{name}");
         let binary = std::fs::read_to_string(fuzz().join(format!("fuzz_targets/{name}.rs")));
-        assert!(
-            binary.unwrap().contains(&format!("fuzz_targets::{name}(")),
-            "{name}"
-        );
+        assert!(binary.unwrap().contains(&format!("fuzz_targets::{name}(")), "{name}");
     }
     let binaries: BTreeSet<String> = names(&fuzz().join("fuzz_targets"))
         .into_iter()

@@ -10,13 +10,7 @@
 //! This crate owns the folder and the headers of its files. It leaves what the contents mean to
 //! those who put them there.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 use std::fs::{self, FileTimes};
 use std::io::{self, Read, Write};
@@ -114,11 +108,7 @@ impl Cache {
     /// A message, if other users may write to it.
     pub fn at(folder: &Path, kind: &'static Kind, maker: [u8; 32]) -> Result<Option<Self>, String> {
         match private::own_folder(folder) {
-            Ok(()) => Ok(Some(Cache {
-                folder: folder.to_owned(),
-                kind,
-                maker,
-            })),
+            Ok(()) => Ok(Some(Cache { folder: folder.to_owned(), kind, maker })),
             Err(NotOwn::System(_)) => Ok(None),
             Err(NotOwn::Stranger(who)) => Err(format!(
                 "the cache of compiled plugins and tokenizers in {} is not used: {who}; name a folder of your own with --cache-dir",
@@ -155,9 +145,7 @@ impl Cache {
         let mut header = self.header(digest);
         header.extend(Sha256::digest(contents));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self
-            .folder
-            .join(format!("{}-{number}{UNFINISHED}", std::process::id()));
+        let unfinished = self.folder.join(format!("{}-{number}{UNFINISHED}", std::process::id()));
         let written = (|| {
             let _ = fs::remove_file(&unfinished);
             let mut file = private::options().create_new(true).open(&unfinished)?;
@@ -183,12 +171,7 @@ impl Cache {
 
     /// The contents of a file, or what is wrong with the file.
     fn checked(&self, digest: &str, bytes: Vec<u8>) -> Result<Contents, String> {
-        let Kind {
-            magic,
-            what,
-            source,
-            maker,
-        } = self.kind;
+        let Kind { magic, what, source, maker } = self.kind;
         let header = self.header(digest);
         let Some((found, contents)) = bytes.split_at_checked(HEADER) else {
             return Err("is truncated".to_owned());
@@ -230,10 +213,9 @@ impl Cache {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let (Ok(metadata), true) = (
-                entry.metadata(),
-                name.ends_with(ENDING) || name.ends_with(UNFINISHED),
-            ) else {
+            let (Ok(metadata), true) =
+                (entry.metadata(), name.ends_with(ENDING) || name.ends_with(UNFINISHED))
+            else {
                 continue;
             };
             let unused = now.duration_since(metadata.modified()?).unwrap_or_default();
@@ -268,14 +250,9 @@ fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
         return Ok(Err(format!("is of {} bytes", metadata.len())));
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    Read::by_ref(&mut file)
-        .take(FILE_BYTES)
-        .read_to_end(&mut bytes)?;
+    Read::by_ref(&mut file).take(FILE_BYTES).read_to_end(&mut bytes)?;
     let now = clock::date();
-    if now
-        .duration_since(metadata.modified()?)
-        .is_ok_and(|unused| unused > DAY)
-    {
+    if now.duration_since(metadata.modified()?).is_ok_and(|unused| unused > DAY) {
         // If its date cannot be set, the date of writing stays.
         let _ = file.set_times(FileTimes::new().set_modified(now));
     }

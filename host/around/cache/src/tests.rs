@@ -6,12 +6,8 @@ use std::path::Path;
 
 use super::*;
 
-const CAKES: Kind = Kind {
-    magic: b"a cake of tests.",
-    what: "a cake",
-    source: "recipe",
-    maker: "oven",
-};
+const CAKES: Kind =
+    Kind { magic: b"a cake of tests.", what: "a cake", source: "recipe", maker: "oven" };
 
 /// Returns the contents made from a recipe, and their digest.
 fn made(number: u32) -> (String, Vec<u8>) {
@@ -82,11 +78,7 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
         let mut bytes = whole.clone();
         bytes[place] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(
-            wrong(&cache, &digest),
-            format!("its cached form {}", at(place)),
-            "{place}"
-        );
+        assert_eq!(wrong(&cache, &digest), format!("its cached form {}", at(place)), "{place}");
     }
     for length in [0, 1, HEADER - 1] {
         fs::write(&path, &whole[..length]).unwrap();
@@ -94,10 +86,7 @@ fn one_changed_anywhere_is_not_taken_and_replaced() {
     }
     for length in [HEADER, HEADER + 1, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        assert_eq!(
-            wrong(&cache, &digest),
-            format!("its cached form {}", at(HEADER))
-        );
+        assert_eq!(wrong(&cache, &digest), format!("its cached form {}", at(HEADER)));
     }
     cache.put(&digest, &cake).unwrap();
     assert!(matches!(cache.find(&digest), Found::Whole(_)));
@@ -115,10 +104,7 @@ fn one_of_another_recipe_is_not_taken_for_this_one() {
     fs::rename(cache.path(&second), cache.path(&first)).unwrap();
     fs::rename(&aside, cache.path(&second)).unwrap();
     for digest in [first, second] {
-        assert_eq!(
-            wrong(&cache, &digest),
-            "its cached form FILE belongs to another recipe"
-        );
+        assert_eq!(wrong(&cache, &digest), "its cached form FILE belongs to another recipe");
     }
 }
 
@@ -172,10 +158,7 @@ fn a_folder_that_cannot_be_made_is_no_folder() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    assert!(matches!(
-        Cache::at(&file.join("below"), &CAKES, [7; 32]),
-        Ok(None)
-    ));
+    assert!(matches!(Cache::at(&file.join("below"), &CAKES, [7; 32]), Ok(None)));
 }
 
 #[test]
@@ -213,16 +196,12 @@ fn there_is_no_more_than_there_is_room_for() {
     let large = |name: &str| {
         let path = home.path().join(format!("{name}{ENDING}"));
         // Without any contents: it takes no room on the disk.
-        File::create(&path)
-            .unwrap()
-            .set_len(FOLDER_BYTES / 2)
-            .unwrap();
+        File::create(&path).unwrap().set_len(FOLDER_BYTES / 2).unwrap();
         path
     };
     let (older, newer) = (large("older"), large("newer"));
     let file = File::options().write(true).open(&older).unwrap();
-    file.set_times(FileTimes::new().set_modified(clock::date() - DAY))
-        .unwrap();
+    file.set_times(FileTimes::new().set_modified(clock::date() - DAY)).unwrap();
     cache.put(&digest, &cake).unwrap();
     assert!(!older.exists());
     assert!(newer.exists());

@@ -108,9 +108,7 @@ pub fn parse(page: &str) -> Page {
         };
         gathered[at].1.take(*field, &line);
     }
-    let readings = gathered
-        .into_iter()
-        .map(|(device, gathered)| (device, gathered.reading()));
+    let readings = gathered.into_iter().map(|(device, gathered)| (device, gathered.reading()));
     read.devices = readings.collect();
     read
 }
@@ -139,9 +137,7 @@ impl Gathered {
         match self.0.iter().position(same) {
             Some(known) => self.0[known].2 = self.0[known].2.max(line.value),
             None if self.0.len() >= MOST_VALUES => {}
-            None => self
-                .0
-                .push((field, instance.map(str::to_owned), line.value)),
+            None => self.0.push((field, instance.map(str::to_owned), line.value)),
         }
     }
 
@@ -205,11 +201,7 @@ impl Exporter {
                 _ => format!("the page has {count} devices, and none of them is chosen"),
             });
         }
-        Ok(Exporter {
-            fetch,
-            choice: choice.clone(),
-            facts,
-        })
+        Ok(Exporter { fetch, choice: choice.clone(), facts })
     }
 }
 
@@ -285,20 +277,9 @@ DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-a",modelName="NVIDIA L4",Hostname="n1"}
             utilization: Some(1.0),
             throttle: Some(4),
         };
-        let second = Reading {
-            sm_clock_mhz: Some(210.0),
-            ..Reading::default()
-        };
-        assert_eq!(
-            page.devices,
-            [(device(0, "GPU-a"), first), (device(1, "GPU-b"), second)]
-        );
-        for other in [
-            "",
-            "# only a comment\n",
-            "vllm:requests 3\n",
-            "\u{0}{{{\"=\n",
-        ] {
+        let second = Reading { sm_clock_mhz: Some(210.0), ..Reading::default() };
+        assert_eq!(page.devices, [(device(0, "GPU-a"), first), (device(1, "GPU-b"), second)]);
+        for other in ["", "# only a comment\n", "vllm:requests 3\n", "\u{0}{{{\"=\n"] {
             assert_eq!(parse(other), Page::default());
         }
     }
@@ -317,13 +298,9 @@ DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",GPU_I_ID="4"} 8
 "#,
         );
         let readings = page.devices.iter().map(|(_, reading)| reading);
-        let found: Vec<_> = readings
-            .map(|reading| (reading.power_w, reading.memory_used))
-            .collect();
-        assert_eq!(
-            found,
-            [(Some(100.0), Some(5 << 20)), (Some(200.0), Some(15 << 20))]
-        );
+        let found: Vec<_> =
+            readings.map(|reading| (reading.power_w, reading.memory_used)).collect();
+        assert_eq!(found, [(Some(100.0), Some(5 << 20)), (Some(200.0), Some(15 << 20))]);
     }
 
     #[test]
@@ -344,10 +321,7 @@ DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",GPU_I_ID="4"} 8
             readings.map(|reading| reading?.power_w).collect()
         };
         assert_eq!(power(exporter.read().unwrap()), [Some(71.365), None]);
-        assert_eq!(
-            power(exporter.read().unwrap()),
-            [None, Some(9.0), Some(3.0)]
-        );
+        assert_eq!(power(exporter.read().unwrap()), [None, Some(9.0), Some(3.0)]);
         assert_eq!(exporter.facts().devices.len(), 3);
         assert!(exporter.read().unwrap_err().contains("none of the devices"));
         assert_eq!(exporter.read().unwrap_err(), "connection refused");

@@ -107,11 +107,7 @@ impl Recording {
     /// Adds a sample, and thins the others out where there are too many. One that is not later than
     /// the last is of a file that somebody changed, and is left out.
     fn add(&mut self, sample: Sample) {
-        if self
-            .samples
-            .last()
-            .is_some_and(|last| sample.at_ns <= last.at_ns)
-        {
+        if self.samples.last().is_some_and(|last| sample.at_ns <= last.at_ns) {
             return;
         }
         let devices = sample.devices.len().max(1);
@@ -143,10 +139,7 @@ mod tests {
 
     fn begun() -> Recording {
         let mut recording = Recording::default();
-        recording.enter(Entry::Head(Head {
-            every_ns: Nanos(10),
-            ..Head::default()
-        }));
+        recording.enter(Entry::Head(Head { every_ns: Nanos(10), ..Head::default() }));
         recording
     }
 
@@ -187,10 +180,7 @@ mod tests {
                 every_ns: Nanos(10),
             })
         };
-        let failed = Entry::Failed(Failed {
-            count: 2,
-            error: "connection refused".to_owned(),
-        });
+        let failed = Entry::Failed(Failed { count: 2, error: "connection refused".to_owned() });
         let entries = [head(1), sample(5, 1), failed, head(2), sample(15, 2)];
         let mut live = Recording::default();
         let mut again = Recording::default();

@@ -255,22 +255,15 @@ impl Recording {
         };
         let facts = self.facts.as_ref();
         let devices = facts.map_or(&[][..], |facts| &*facts.devices);
-        let devices: Vec<Figures> = devices
-            .iter()
-            .enumerate()
-            .map(|(at, device)| self.figures(span, at, device))
-            .collect();
+        let devices: Vec<Figures> =
+            devices.iter().enumerate().map(|(at, device)| self.figures(span, at, device)).collect();
         let sum = |figure: &dyn Fn(&Figures) -> Option<f64>| {
             let all: Option<Vec<f64>> = devices.iter().map(figure).collect();
-            all.filter(|all| !all.is_empty())
-                .map(|all| all.iter().sum::<f64>())
+            all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>())
         };
         let energy_j = sum(&|device| device.energy_j);
         let most = |value: &dyn Fn(&Reading) -> Option<f64>| {
-            let inside = self
-                .samples
-                .iter()
-                .filter(|sample| span.holds(sample.at_ns));
+            let inside = self.samples.iter().filter(|sample| span.holds(sample.at_ns));
             let together = inside.filter_map(|sample| {
                 let each = (0..devices.len()).map(|at| value(sample.devices.get(at)?.as_ref()?));
                 each.sum::<Option<f64>>().filter(|_| !devices.is_empty())
@@ -374,10 +367,7 @@ impl Recording {
         let points = self.samples.iter();
         let points = points.filter_map(|it| Some((it.at_ns.as_secs_f64(), it.host_j?)));
         let line = Line::new(points.collect(), span.every);
-        let mut host = HostEnergy {
-            counted: self.host.clone(),
-            ..HostEnergy::default()
-        };
+        let mut host = HostEnergy { counted: self.host.clone(), ..HostEnergy::default() };
         match span.energy(line.growth(span.from, span.to)) {
             Ok(energy) => {
                 host.energy_j = Some(energy);
@@ -398,8 +388,7 @@ impl Figures {
             (Err(why), Ok(energy)) => {
                 // A device without a counter is nothing special.
                 if counter.within(f64::MIN, f64::MAX).next().is_some() {
-                    self.notes
-                        .push(format!("the energy is from readings of the power: {why}"));
+                    self.notes.push(format!("the energy is from readings of the power: {why}"));
                 }
                 (energy, EnergyFrom::Power)
             }
@@ -435,11 +424,7 @@ impl Span {
     }
 
     fn covered(self, area: Area) -> f64 {
-        if self.length() > 0.0 {
-            area.covered_s / self.length()
-        } else {
-            0.0
-        }
+        if self.length() > 0.0 { area.covered_s / self.length() } else { 0.0 }
     }
 
     fn mean(self, area: Area) -> Option<f64> {
@@ -452,10 +437,7 @@ impl Span {
         let covered = self.covered(area);
         match self.mean(area) {
             Some(power) => Ok(power * self.length()),
-            None => Err(format!(
-                "readings cover {:.0} % of the time",
-                (covered * 100.0).floor()
-            )),
+            None => Err(format!("readings cover {:.0} % of the time", (covered * 100.0).floor())),
         }
     }
 }

@@ -20,13 +20,7 @@
 //! to the devices': it lacks fans, disks and power supplies, and often cannot be read.
 //! `nvml/library.rs` has all the unsafe code; its tests compile a stand-in with NVML's symbols,
 //! because most machines have no driver.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![deny(unsafe_code)]
 
 pub mod dcgm;

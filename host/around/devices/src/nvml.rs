@@ -75,11 +75,7 @@ impl Nvml {
         if handles.is_empty() {
             Err(NvmlError::NoDevice { count })
         } else {
-            Ok(Nvml {
-                library,
-                handles,
-                facts,
-            })
+            Ok(Nvml { library, handles, facts })
         }
     }
 

@@ -102,10 +102,7 @@ impl Rapl {
                 })
             })
             .collect();
-        Ok(Rapl {
-            zones: zones?,
-            names: chosen.iter().map(|(name, _)| name.clone()).collect(),
-        })
+        Ok(Rapl { zones: zones?, names: chosen.iter().map(|(name, _)| name.clone()).collect() })
     }
 
     /// Names of the counters, such as `package-0` and `dram`.
@@ -129,11 +126,7 @@ impl Rapl {
             zone.last = now;
             zone.counted = zone.counted.saturating_add(drawn);
         }
-        Ok(self
-            .zones
-            .iter()
-            .map(|zone| zone.counted as f64 / 1e6)
-            .sum())
+        Ok(self.zones.iter().map(|zone| zone.counted as f64 / 1e6).sum())
     }
 }
 
@@ -148,10 +141,7 @@ fn is_zone(name: &str) -> bool {
 fn number(path: &Path) -> Result<u64, NoRapl> {
     let text = fs::read_to_string(path).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => NoRapl::Forbidden(path.to_owned()),
-        _ => NoRapl::Unreadable {
-            path: path.to_owned(),
-            why: error.to_string(),
-        },
+        _ => NoRapl::Unreadable { path: path.to_owned(), why: error.to_string() },
     })?;
     text.trim().parse().map_err(|_| NoRapl::Unreadable {
         path: path.to_owned(),
@@ -180,13 +170,7 @@ mod tests {
         zone(root, "intel-rapl:0:1", "dram", "0", 10_000_000);
         zone(root, "intel-rapl:1", "package-1", "9000000", 10_000_000);
         zone(root, "intel-rapl:2", "psys", "5", 10_000_000);
-        zone(
-            root,
-            "intel-rapl-mmio:0",
-            "package-0",
-            "1000000",
-            10_000_000,
-        );
+        zone(root, "intel-rapl-mmio:0", "package-0", "1000000", 10_000_000);
         let mut rapl = Rapl::open_at(root).unwrap();
         assert_eq!(rapl.names(), ["package-0", "dram", "package-1"]);
         assert_eq!(rapl.read().unwrap(), 0.0);
@@ -216,16 +200,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let none = Rapl::open_at(&root.join("none")).unwrap_err();
-        assert!(
-            none.to_string()
-                .starts_with("this machine shows no energy counters")
-        );
+        assert!(none.to_string().starts_with("this machine shows no energy counters"));
         zone(root, "intel-rapl", "intel-rapl", "5", 100);
         zone(root, "intel-rapl:x", "package-0", "5", 100);
-        assert_eq!(
-            Rapl::open_at(root).unwrap_err(),
-            NoRapl::None(root.to_owned())
-        );
+        assert_eq!(Rapl::open_at(root).unwrap_err(), NoRapl::None(root.to_owned()));
         zone(root, "intel-rapl:0", "package-0", "many", 100);
         let error = Rapl::open_at(root).unwrap_err().to_string();
         assert!(error.ends_with("energy_uj: `many` is no number"), "{error}");
@@ -249,10 +227,9 @@ mod tests {
         match fs::read(&file) {
             // Root may read anything.
             Ok(_) => assert!(Rapl::open_at(folder.path()).is_ok()),
-            Err(_) => assert_eq!(
-                Rapl::open_at(folder.path()).unwrap_err(),
-                NoRapl::Forbidden(file)
-            ),
+            Err(_) => {
+                assert_eq!(Rapl::open_at(folder.path()).unwrap_err(), NoRapl::Forbidden(file))
+            }
         }
     }
 }

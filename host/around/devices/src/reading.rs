@@ -162,12 +162,7 @@ impl Choice {
     /// number is always that of the bus.
     pub fn parse(list: &str) -> Self {
         let words = list.split(',').map(str::trim);
-        Choice::Some(
-            words
-                .filter(|word| !word.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
+        Choice::Some(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())
     }
 
     /// True if the device is measured.
@@ -177,10 +172,7 @@ impl Choice {
         };
         list.iter().any(|word| match word.parse::<u32>() {
             Ok(index) => device.index == Some(index),
-            Err(_) => device
-                .uuid
-                .as_ref()
-                .is_some_and(|uuid| uuid.starts_with(word)),
+            Err(_) => device.uuid.as_ref().is_some_and(|uuid| uuid.starts_with(word)),
         })
     }
 }
@@ -230,20 +222,12 @@ mod tests {
     use super::*;
 
     fn device(index: u32, uuid: &str) -> Device {
-        Device {
-            index: Some(index),
-            uuid: Some(uuid.to_owned()),
-            ..Device::default()
-        }
+        Device { index: Some(index), uuid: Some(uuid.to_owned()), ..Device::default() }
     }
 
     #[test]
     fn devices_are_chosen_by_number_or_uuid() {
-        let devices = [
-            device(0, "GPU-aa"),
-            device(1, "GPU-ab"),
-            device(10, "GPU-b"),
-        ];
+        let devices = [device(0, "GPU-aa"), device(1, "GPU-ab"), device(10, "GPU-b")];
         for (list, chosen) in [
             ("0", vec![0]),
             ("1, 10", vec![1, 10]),
@@ -268,31 +252,18 @@ mod tests {
 
     #[test]
     fn memory_that_is_still_held() {
-        let facts = Facts {
-            devices: vec![device(0, "GPU-a"), device(3, "GPU-b")],
-            ..Facts::default()
-        };
-        let used = |bytes: u64| {
-            Some(Reading {
-                memory_used: Some(bytes),
-                ..Reading::default()
-            })
-        };
+        let facts =
+            Facts { devices: vec![device(0, "GPU-a"), device(3, "GPU-b")], ..Facts::default() };
+        let used = |bytes: u64| Some(Reading { memory_used: Some(bytes), ..Reading::default() });
         let before = [used(1 << 30), used(0)];
-        assert_eq!(
-            held(&facts, &before, &[used(5 << 28), used(0)]),
-            Some(vec![])
-        );
+        assert_eq!(held(&facts, &before, &[used(5 << 28), used(0)]), Some(vec![]));
         assert_eq!(
             held(&facts, &before, &[used(1 << 20), used(3 << 30)]),
             Some(vec![
                 "device 3 has 3.0 GiB more in use than before the engine was started".to_owned()
             ])
         );
-        assert_eq!(
-            held(&facts, &before, &[None, Some(Reading::default())]),
-            None
-        );
+        assert_eq!(held(&facts, &before, &[None, Some(Reading::default())]), None);
         assert_eq!(held(&facts, &[], &[used(1), used(1)]), None);
     }
 }

@@ -73,11 +73,7 @@ impl Watch {
             recorder.run(&stopped);
             drop(end);
         })?;
-        Ok(Watch {
-            shared,
-            stop,
-            ended,
-        })
+        Ok(Watch { shared, stop, ended })
     }
 
     /// Returns a monitor, which shows the latest sample for as long as the recording goes on.
@@ -220,13 +216,8 @@ mod tests {
             if count == 2 {
                 return Err("a lost device".to_owned());
             }
-            self.facts
-                .devices
-                .resize(count.min(3) as usize, Device::default());
-            let reading = Reading {
-                energy_j: Some(count as f64),
-                ..Reading::default()
-            };
+            self.facts.devices.resize(count.min(3) as usize, Device::default());
+            let reading = Reading { energy_j: Some(count as f64), ..Reading::default() };
             Ok(vec![Some(reading)])
         }
     }
@@ -267,26 +258,17 @@ mod tests {
         assert_eq!(recording.error, Some(format!("lost {read}")));
         let entries = noted.0.lock().unwrap();
         // The head, one for each power of two, and the last.
-        assert_eq!(
-            entries.len() as u32,
-            1 + (u64::BITS - read.leading_zeros()) + 1
-        );
+        assert_eq!(entries.len() as u32, 1 + (u64::BITS - read.leading_zeros()) + 1);
         assert_eq!(
             entries.last(),
-            Some(&Entry::Failed(Failed {
-                count: read,
-                error: format!("lost {read}")
-            }))
+            Some(&Entry::Failed(Failed { count: read, error: format!("lost {read}") }))
         );
     }
 
     #[test]
     fn samples_from_the_first_instant_to_the_last() {
         let read = Arc::new(AtomicU64::new(0));
-        let source = Counting {
-            facts: Facts::default(),
-            read: Arc::clone(&read),
-        };
+        let source = Counting { facts: Facts::default(), read: Arc::clone(&read) };
         let clock = Clock::start();
         let noted = Noted::default();
         let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
@@ -299,20 +281,11 @@ mod tests {
         let recording = watch.finish();
         assert_eq!(monitor.latest(), None, "it has ended");
         let mut again = Recording::default();
-        noted
-            .0
-            .lock()
-            .unwrap()
-            .drain(..)
-            .for_each(|entry| again.enter(entry));
+        noted.0.lock().unwrap().drain(..).for_each(|entry| again.enter(entry));
         assert_eq!(again, recording, "the entries are the recording");
         let samples = &recording.samples;
         let read = read.load(Ordering::SeqCst);
-        assert_eq!(
-            samples.len() as u64,
-            read - 1,
-            "all but the one that failed"
-        );
+        assert_eq!(samples.len() as u64, read - 1, "all but the one that failed");
         let last = samples.last().unwrap().devices[0].unwrap();
         assert_eq!(last.energy_j, Some((read - 1) as f64));
         assert!(samples.is_sorted_by_key(|sample| sample.at_ns));
@@ -326,10 +299,7 @@ mod tests {
         let clock = Clock::start();
         let hour = Nanos(3_600_000_000_000);
         let read = Arc::new(AtomicU64::new(5));
-        let source = Counting {
-            facts: Facts::default(),
-            read,
-        };
+        let source = Counting { facts: Facts::default(), read };
         let sources: (Option<Box<dyn Source>>, _) = (Some(Box::new(source)), None);
         let watch = Watch::start(clock, hour, sources, ()).unwrap();
         let monitor = watch.monitor();

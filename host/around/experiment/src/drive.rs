@@ -133,12 +133,8 @@ impl<'b, B: Caller> Experiment<'b, B> {
         }))?;
         let made = self.runs(start, &running, journal);
         let (end, seconds) = self.starter.stop(running, &described.name);
-        let noted = journal.add(&Event::Stopped(Stopped {
-            trial: trial.id.clone(),
-            round,
-            seconds,
-            end,
-        }));
+        let noted =
+            journal.add(&Event::Stopped(Stopped { trial: trial.id.clone(), round, seconds, end }));
         made.and(noted.map_err(B::Failure::from))
     }
 
@@ -209,12 +205,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         let objective = self.lab.objective.as_ref();
         let finished = Progress::Finished(&run.scenario, &outcome, objective);
         self.caller.tell(finished);
-        journal.add(&Event::Finished(Finished {
-            run: run.clone(),
-            folder,
-            seconds,
-            outcome,
-        }))?;
+        journal.add(&Event::Finished(Finished { run: run.clone(), folder, seconds, outcome }))?;
         failure.map_or(Ok(()), Err)
     }
 

@@ -167,9 +167,7 @@ impl<'b, B: Caller> Starter<'b, B> {
 
     /// Ends the processes of an engine, and returns how they stopped.
     fn end(&self, engine: launch::Engine, before: &Before, name: &str) -> Stopped {
-        let stopped = self
-            .runtime
-            .block_on(engine.stop(async || self.devices.memory(before)));
+        let stopped = self.runtime.block_on(engine.stop(async || self.devices.memory(before)));
         self.caller.before_leaving(None);
         if let Some(left) = stopped.left() {
             let words = format!("of {name} there is left: {left}");

@@ -31,11 +31,7 @@ pub(crate) fn of_load(mut source: Source) -> Option<OfLoad> {
     let said = entries.map(|entry| format!("{} = {}", entry.path, entry.value));
     let plugins = source.plugins.into_iter().map(|named| named.value);
     let said: Vec<String> = said.chain(plugins).collect();
-    Some(OfLoad {
-        kind,
-        at,
-        besides: digest(said.iter().map(String::as_str)),
-    })
+    Some(OfLoad { kind, at, besides: digest(said.iter().map(String::as_str)) })
 }
 
 /// The load of a scenario, if it is one number: not one that changes, and not a trace's.

@@ -40,9 +40,7 @@ pub fn read(
             }
         }
     };
-    previous
-        .map(Some)
-        .map_err(|why| Error::Previous(name.to_owned(), why))
+    previous.map(Some).map_err(|why| Error::Previous(name.to_owned(), why))
 }
 
 fn of_lab(name: &str, folder: &Path) -> Result<Previous, String> {
@@ -67,11 +65,7 @@ fn of_published(name: &str, pattern: &str, scenarios: &Scenarios) -> Result<Prev
         }
         results.push(earlier);
     }
-    Ok(Previous {
-        name: name.to_owned(),
-        origin: Origin::Published,
-        results,
-    })
+    Ok(Previous { name: name.to_owned(), origin: Origin::Published, results })
 }
 
 fn published_as(claim: &Claim, model: &str, scenario: &str) -> Earlier {
@@ -118,11 +112,7 @@ fn of_runs(name: &str, folder: &Path, scenarios: &Scenarios) -> Result<Previous,
             None => results.push(earlier),
         }
     }
-    Ok(Previous {
-        name: name.to_owned(),
-        origin: Origin::Runs,
-        results,
-    })
+    Ok(Previous { name: name.to_owned(), origin: Origin::Runs, results })
 }
 
 /// A run, if it is valid and of one of the lab's scenarios.
@@ -142,13 +132,10 @@ fn of_run(run: &RunFolder, scenarios: &Scenarios) -> Result<Option<Earlier>, fol
         scenario: scenario.to_owned(),
         trial: None,
         content: None,
-        engine: about
-            .engine
-            .as_ref()
-            .map(|engine| match &about.engine_version {
-                Some(version) => format!("{engine} {version}"),
-                None => engine.clone(),
-            }),
+        engine: about.engine.as_ref().map(|engine| match &about.engine_version {
+            Some(version) => format!("{engine} {version}"),
+            None => engine.clone(),
+        }),
         source: reported.folder,
         runs: vec![figures(&measured)],
     }))

@@ -67,7 +67,5 @@ impl fmt::Display for Progress<'_> {
 }
 
 fn log(f: &mut fmt::Formatter<'_>, end: &End) -> fmt::Result {
-    end.log
-        .iter()
-        .try_for_each(|line| writeln!(f, "  | {line}"))
+    end.log.iter().try_for_each(|line| writeln!(f, "  | {line}"))
 }

@@ -23,12 +23,8 @@ impl Questions {
     /// # Errors
     /// If the system gives none.
     pub(crate) fn new() -> Result<Self, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        runtime
-            .map(|runtime| Questions(Some(runtime)))
-            .map_err(Error::Runtime)
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(|runtime| Questions(Some(runtime))).map_err(Error::Runtime)
     }
 }
 
@@ -69,33 +65,16 @@ fn answered(question: &Source, environment: Environment) -> Result<(), String> {
         other => other.to_string(),
     })?;
     let place = tempfile::tempdir().map_err(|cause| cause.to_string())?;
-    let record = Record {
-        output: place.path().to_owned(),
-        started: now(),
-        environment,
-        repeat: None,
-    };
-    let run = checked
-        .begin(record, Threads)
-        .map_err(|error| error.to_string())?;
-    let ending = Ending {
-        at: now().to_string(),
-        interrupted: false,
-    };
-    let measured = run
-        .load_now(&connect)
-        .finish(&ending)
-        .map_err(|error| error.to_string())?;
+    let record =
+        Record { output: place.path().to_owned(), started: now(), environment, repeat: None };
+    let run = checked.begin(record, Threads).map_err(|error| error.to_string())?;
+    let ending = Ending { at: now().to_string(), interrupted: false };
+    let measured = run.load_now(&connect).finish(&ending).map_err(|error| error.to_string())?;
     let all = measured.folder.read().map_err(|error| error.to_string())?;
-    let mut measures = all
-        .flatten()
-        .filter(|exchange| exchange.phase == Phase::Measure);
+    let mut measures = all.flatten().filter(|exchange| exchange.phase == Phase::Measure);
     match measures.next() {
         Some(exchange) if exchange.is_ok() => Ok(()),
-        Some(exchange) => Err(format!(
-            "its answer was {}",
-            exchange.outcome.class().name()
-        )),
+        Some(exchange) => Err(format!("its answer was {}", exchange.outcome.class().name())),
         None => Err("it did not answer".to_owned()),
     }
 }
@@ -106,9 +85,7 @@ mod tests {
 
     #[test]
     fn a_question_without_an_answer_holds_nobody_up() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (answer, answered) = std::sync::mpsc::channel::<()>();
         runtime.spawn_blocking(move || answered.recv());
         drop(Questions(Some(runtime)));

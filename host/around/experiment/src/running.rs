@@ -107,29 +107,21 @@ fn wait(
 ) -> io::Result<oneshot::Sender<()>> {
     let (sender, gone) = oneshot::channel::<()>();
     let seen = Arc::clone(seen);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    std::thread::Builder::new()
-        .name("engine".into())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    death = death => drop(seen.set(death)),
-                    _ = gone => {}
-                }
-            });
-        })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("engine".into()).spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                death = death => drop(seen.set(death)),
+                _ = gone => {}
+            }
+        });
+    })?;
     Ok(sender)
 }
 
 /// An end without a log.
 pub(crate) fn ended(class: Ending, exit: Option<String>) -> End {
-    End {
-        class,
-        exit,
-        log: Vec::new(),
-    }
+    End { class, exit, log: Vec::new() }
 }
 
 fn of_death(death: &Death) -> End {
@@ -142,12 +134,7 @@ fn of_death(death: &Death) -> End {
     let evidence = death.evidence.iter().map(|line| format!(": {line}"));
     End {
         class,
-        exit: Some(format!(
-            "{}, {}{}",
-            death.exit,
-            death.class,
-            evidence.collect::<String>()
-        )),
+        exit: Some(format!("{}, {}{}", death.exit, death.class, evidence.collect::<String>())),
         log: death.last_lines.clone(),
     }
 }

@@ -88,10 +88,8 @@ impl Scenarios {
 
     /// The variables that scenarios name for their keys: none of an engine's business.
     pub(crate) fn key_variables(&self) -> Vec<String> {
-        let named = self
-            .sources
-            .iter()
-            .filter_map(|source| source.scenario.target.api_key_env.as_ref());
+        let named =
+            self.sources.iter().filter_map(|source| source.scenario.target.api_key_env.as_ref());
         named.map(|named| named.value.clone()).collect()
     }
 
@@ -155,9 +153,7 @@ impl Scenarios {
         let place = place.ok_or_else(|| Error::NoScenario(run.scenario.clone()))?;
         let mut source = self.laid(&self.sources[place], lab, trial)?;
         let load = &mut source.scenario.load;
-        let seed = load
-            .seed()
-            .wrapping_add(u64::from(run.round.saturating_sub(1)));
+        let seed = load.seed().wrapping_add(u64::from(run.round.saturating_sub(1)));
         load.seed = Some(Located::flag(SETTER, seed));
         if run.share < WHOLE {
             shorten(load, f64::from(run.share) / f64::from(WHOLE));
@@ -179,11 +175,7 @@ impl Scenarios {
         let mut source = self.laid(&self.sources[0], lab, trial)?;
         let load = &mut source.scenario.load;
         let kept = (load.seed.take(), load.session_memory.take());
-        *load = scenario::Load {
-            seed: kept.0,
-            session_memory: kept.1,
-            ..Default::default()
-        };
+        *load = scenario::Load { seed: kept.0, session_memory: kept.1, ..Default::default() };
         for (key, value) in [
             ("load.requests", "1"),
             ("load.warmup", "0"),
@@ -201,11 +193,7 @@ impl Scenarios {
         let engine = &lab.engines[trial.engine];
         let mut source = source.clone();
         let scenario = &mut source.scenario;
-        set(
-            scenario,
-            "target.base-url",
-            &toml_text::string(&engine.base_url),
-        )?;
+        set(scenario, "target.base-url", &toml_text::string(&engine.base_url))?;
         if let Some(name) = lab.models[trial.model].served_name() {
             set(scenario, "target.model", &toml_text::string(name))?;
         }
@@ -231,16 +219,8 @@ impl Scenarios {
 
 /// The digests of a run's inputs.
 fn inputs(draft: &Draft) -> Vec<String> {
-    let mut parts = vec![
-        format!("{:?}", draft.tokenizer),
-        format!("{:?}", draft.dataset),
-    ];
+    let mut parts = vec![format!("{:?}", draft.tokenizer), format!("{:?}", draft.dataset)];
     parts.extend(draft.scorers.iter().map(|scorer| format!("{scorer:?}")));
-    parts.extend(
-        draft
-            .files
-            .iter()
-            .map(|(name, file)| format!("{name} {file:?}")),
-    );
+    parts.extend(draft.files.iter().map(|(name, file)| format!("{name} {file:?}")));
     parts
 }

@@ -97,15 +97,7 @@ impl Agent {
                 return Err(error);
             }
         };
-        Ok(Agent {
-            joined,
-            documents,
-            started,
-            local,
-            clock,
-            work,
-            connections,
-        })
+        Ok(Agent { joined, documents, started, local, clock, work, connections })
     }
 
     /// The scenario that rank 0 sent; none if the flags are all.
@@ -158,15 +150,7 @@ impl Agent {
         environment: Environment,
         interrupts: &impl Interrupts,
     ) -> Result<(), FleetError> {
-        let Agent {
-            mut joined,
-            started,
-            local,
-            clock,
-            work,
-            connections,
-            ..
-        } = self;
+        let Agent { mut joined, started, local, clock, work, connections, .. } = self;
         let facts = json!({"environment": environment, "plan": parts(&checked.plan)});
         joined.prepared(&digest(&checked.plan)?, facts);
         let record = Record {
@@ -200,11 +184,7 @@ impl Agent {
                 let _ = done.send(());
                 loaded
             });
-            let talk = Messages {
-                joined: &mut joined,
-                gate: &gate,
-                interrupts,
-            };
+            let talk = Messages { joined: &mut joined, gate: &gate, interrupts };
             let talked = connections.wait(async {
                 tokio::select! {
                     talked = talk.until(ended) => talked,
@@ -219,19 +199,15 @@ impl Agent {
                     signal.abort()
                 }
             }
-            let loaded: Loaded = loading
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let loaded: Loaded =
+                loading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (loaded, talked)
         });
         let ending = interrupts.over();
         // What was seen in the end.
         reporter.tell(live.state().figures());
         let kept = loaded.keep(&ending);
-        let part = json!(AgentPart {
-            start: gate.start().unwrap_or_default(),
-            part: kept.part(),
-        });
+        let part = json!(AgentPart { start: gate.start().unwrap_or_default(), part: kept.part() });
         let (ended, written) = kept.ended();
         let released = talked.and_then(|()| connections.wait(joined.finish(part.clone())));
         released.map_err(|why| {
@@ -262,9 +238,7 @@ async fn report(reporter: &Reporter, live: &Live) -> Infallible {
     loop {
         let state = live.state();
         reporter.tell(state.figures());
-        let into = state
-            .elapsed()
-            .map_or(0, |elapsed| elapsed.0 % TELL_EVERY.0);
+        let into = state.elapsed().map_or(0, |elapsed| elapsed.0 % TELL_EVERY.0);
         tokio::time::sleep(Nanos(TELL_EVERY.0 - into).into()).await;
     }
 }
@@ -279,11 +253,7 @@ struct Messages<'t, I> {
 impl<I: Interrupts> Messages<'_, I> {
     /// Talks until the load has been made.
     async fn until(self, mut ended: oneshot::Receiver<()>) -> Result<(), JoinError> {
-        let Messages {
-            joined,
-            gate,
-            interrupts,
-        } = self;
+        let Messages { joined, gate, interrupts } = self;
         let mut stages = gate.stages();
         tokio::select! {
             _ = &mut ended => return Ok(()),

@@ -57,16 +57,9 @@ pub(crate) fn combine(
             Outcome::Unfinished => Some((0.0, "it had not finished".to_owned())),
         };
         let lost = lost.map(|(from_s, why)| {
-            let slice = Slice {
-                index: rank,
-                of: size,
-            };
+            let slice = Slice { index: rank, of: size };
             let unknown = held(plan, slice, trace).map(|held| held.saturating_sub(records));
-            Lost {
-                from_s,
-                why,
-                unknown,
-            }
+            Lost { from_s, why, unknown }
         });
         let part = handed.map(|handed| handed.part).unwrap_or_default();
         unsent += part.unsent;
@@ -76,17 +69,13 @@ pub(crate) fn combine(
         let micros = |bound: Nanos| bound.0 as f64 / 1e3;
         agents.push(Agent {
             rank,
-            host: ending
-                .who
-                .host
-                .clone()
-                .unwrap_or_else(|| "an unknown machine".to_owned()),
+            host: ending.who.host.clone().unwrap_or_else(|| "an unknown machine".to_owned()),
             records,
             clock_bound_us: ending.at_start.map(|estimate| micros(estimate.bound)),
-            clock_moved: ending.moves.first().map(|moved| Moved {
-                from_s: since(moved.from),
-                by_ms: moved.by as f64 / 1e6,
-            }),
+            clock_moved: ending
+                .moves
+                .first()
+                .map(|moved| Moved { from_s: since(moved.from), by_ms: moved.by as f64 / 1e6 }),
             lost,
             merged: false,
             error: part.error,
@@ -131,10 +120,7 @@ fn ahead(ending: &Ending, part: Option<&AgentPart>, start: Nanos) -> i128 {
 /// The number of requests that a slice has to offer, where the plan says; those that depend on
 /// others are not counted.
 fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
-    let plan = Plan {
-        slice: Some(slice),
-        ..plan.clone()
-    };
+    let plan = Plan { slice: Some(slice), ..plan.clone() };
     match plan.load.amount {
         Amount::Requests(_) => plan.held_requests(),
         Amount::Sessions(_) => None,
@@ -142,8 +128,7 @@ fn held(plan: &Plan, slice: Slice, trace: &Trace) -> Option<u64> {
             let rate = plan.load.arrival.rate()?;
             (plan.load.arrival.is_open() && rate.is_finite()).then(|| {
                 let due = plan.due_times(trace);
-                due.take_while(|due| matches!(due, Due::At(at) if *at < duration))
-                    .count() as u64
+                due.take_while(|due| matches!(due, Due::At(at) if *at < duration)).count() as u64
             })
         }
     }

@@ -31,10 +31,7 @@ impl Connections {
             .name("fleet".to_owned())
             .spawn(move || runtime.block_on(stopped).ok())
             .map_err(unable("start a runtime"))?;
-        Ok(Connections {
-            handle,
-            _stop: stop,
-        })
+        Ok(Connections { handle, _stop: stop })
     }
 
     /// Waits for something that needs these connections.

@@ -170,22 +170,11 @@ impl Coordinator {
         let port = coordinator.address().port();
         monitor.listening(port);
         let local = Local::default();
-        let place = Place {
-            host: "127.0.0.1".to_owned(),
-            port,
-            ..self.place
-        };
+        let place = Place { host: "127.0.0.1".to_owned(), port, ..self.place };
         std::thread::scope(|scope| {
             let seen = Arc::clone(&local);
             let agent = scope.spawn(move || agent(place, seen));
-            let gathering = gather(
-                &self.settings,
-                size,
-                version,
-                coordinator,
-                offer,
-                interrupts,
-            );
+            let gathering = gather(&self.settings, size, version, coordinator, offer, interrupts);
             let gathered = match connections.wait(gathering) {
                 Ok(gathered) => gathered,
                 Err(refusal) => {
@@ -200,11 +189,7 @@ impl Coordinator {
             for ready in gathered.agents() {
                 monitor.ready(ready);
             }
-            let lead = if run.plan().control.flush_cache {
-                LEAD + FLUSH
-            } else {
-                LEAD
-            };
+            let lead = if run.plan().control.flush_cache { LEAD + FLUSH } else { LEAD };
             let view = View::new(gathered.board(), clock, size, Arc::clone(&local));
             run.live().made_by(Arc::new(view));
             let devices = match run.watch_devices(clock) {

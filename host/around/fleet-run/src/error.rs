@@ -94,8 +94,6 @@ pub(crate) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> Fleet
 
 /// Makes a folder that is this user's alone, with those above it.
 pub(crate) fn make(path: &Path) -> Result<(), FleetError> {
-    model::private::folder(path).map_err(|cause| FleetError::Folder {
-        path: path.to_owned(),
-        cause,
-    })
+    model::private::folder(path)
+        .map_err(|cause| FleetError::Folder { path: path.to_owned(), cause })
 }

@@ -49,17 +49,9 @@ pub fn merge(
         )));
     };
     let status = folder.status()?.ok_or_else(|| {
-        wrong(format!(
-            "the run in `{}` has not ended: it has no status.json",
-            path.display()
-        ))
+        wrong(format!("the run in `{}` has not ended: it has no status.json", path.display()))
     })?;
-    let mut run = Run {
-        folder,
-        plan,
-        fleet,
-        status,
-    };
+    let mut run = Run { folder, plan, fleet, status };
     for path in agents {
         taken(&run.take_in(path)?);
         run.note()?;
@@ -160,12 +152,7 @@ impl Run {
                 }
             }
         }
-        Ok(TakenIn {
-            name: agent.name(),
-            came,
-            known,
-            is_lost: agent.lost.is_some(),
-        })
+        Ok(TakenIn { name: agent.name(), came, known, is_lost: agent.lost.is_some() })
     }
 
     /// Finds the lost agent that has this plan.
@@ -179,11 +166,7 @@ impl Run {
         let size = self.fleet.agents.len();
         let same = |plan: &Plan| {
             // Rank 0 reads the devices for all.
-            digest(&Plan {
-                device_metrics: None,
-                otlp: None,
-                ..plan.clone()
-            })
+            digest(&Plan { device_metrics: None, otlp: None, ..plan.clone() })
         };
         let agent = self.fleet.agents.get(index as usize);
         let Some(agent) = agent.filter(|_| of as usize == size) else {
@@ -197,12 +180,12 @@ impl Run {
             )));
         }
         match agent {
-            Agent { merged: true, .. } => Err(wrong(format!(
-                "the records of rank {index} were taken into `{run}` already"
-            ))),
-            Agent { lost: None, .. } => Err(wrong(format!(
-                "rank {index} was not lost: `{run}` has all of its records"
-            ))),
+            Agent { merged: true, .. } => {
+                Err(wrong(format!("the records of rank {index} were taken into `{run}` already")))
+            }
+            Agent { lost: None, .. } => {
+                Err(wrong(format!("rank {index} was not lost: `{run}` has all of its records")))
+            }
             _ => Ok(index),
         }
     }
@@ -279,18 +262,11 @@ impl Run {
                 ahead: 0,
                 except: seen.keys().copied().collect(),
             },
-            Part {
-                path: theirs.path().join(record::FILE),
-                ahead,
-                ..Part::default()
-            },
+            Part { path: theirs.path().join(record::FILE), ahead, ..Part::default() },
         ];
         let made = record::merge(&merging, &parts);
         let placed = made.map_err(FleetError::from).and_then(|made| {
-            let (from, to) = (
-                merging.join(record::FILE),
-                self.folder.path().join(record::FILE),
-            );
+            let (from, to) = (merging.join(record::FILE), self.folder.path().join(record::FILE));
             std::fs::rename(from, to).map_err(unable)?;
             Ok(made)
         });

@@ -188,11 +188,7 @@ fn not_sent(path: &str) -> String {
 }
 
 fn refused(wrong: Vec<String>) -> Result<(), FleetError> {
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(FleetError::NotAllowed(wrong))
-    }
+    if wrong.is_empty() { Ok(()) } else { Err(FleetError::NotAllowed(wrong)) }
 }
 
 #[cfg(test)]
@@ -227,9 +223,8 @@ mod tests {
             let words = ["path", "file", "folder", "url", "variable"];
             words.iter().any(|word| said.contains(word))
         };
-        let keys: BTreeSet<&str> = (scenario::keys().iter().filter(reaches))
-            .map(|key| key.path.as_str())
-            .collect();
+        let keys: BTreeSet<&str> =
+            (scenario::keys().iter().filter(reaches)).map(|key| key.path.as_str()).collect();
         let known = [
             "target.base-url",
             "target.api-key-env",

@@ -26,10 +26,7 @@ impl Settings {
     }
 
     pub(crate) fn timing(&self) -> Timing {
-        Timing {
-            grace: self.grace,
-            ..Timing::default()
-        }
+        Timing { grace: self.grace, ..Timing::default() }
     }
 }
 

@@ -43,13 +43,7 @@ pub(crate) struct View {
 impl View {
     /// Of so many processes, by the coordinator's clock.
     pub(crate) fn new(board: Board, clock: Clock, size: u32, local: Local) -> Self {
-        View {
-            board,
-            clock,
-            size,
-            local,
-            read: Mutex::default(),
-        }
+        View { board, clock, size, local, read: Mutex::default() }
     }
 
     /// The last figures of a process.
@@ -67,9 +61,8 @@ impl View {
 impl Agents for View {
     fn snapshot(&self) -> Snapshot {
         let (board, now) = (self.board.read(), self.clock.now());
-        let known: BTreeMap<u32, (&Latest, Option<Arc<Figures>>)> = (board.iter())
-            .map(|(rank, latest)| (*rank, (latest, self.figures(latest))))
-            .collect();
+        let known: BTreeMap<u32, (&Latest, Option<Arc<Figures>>)> =
+            (board.iter()).map(|(rank, latest)| (*rank, (latest, self.figures(latest)))).collect();
         let parts = known.values();
         let parts = parts.filter_map(|(latest, figures)| Some((figures.as_deref()?, latest.lost)));
         // Each adds up by itself, so all do.
@@ -87,10 +80,7 @@ impl Agents for View {
                 load: None,
             },
         });
-        Snapshot {
-            agents: agents.collect(),
-            ..whole.snapshot()
-        }
+        Snapshot { agents: agents.collect(), ..whole.snapshot() }
     }
 
     fn enlist(&self, thread: Watched) {
@@ -128,10 +118,7 @@ mod tests {
 
     fn latest(at_s: u64, lost: bool, finished: bool) -> Latest {
         Latest {
-            who: Who {
-                rank: 3,
-                host: Some("load3".to_owned()),
-            },
+            who: Who { rank: 3, host: Some("load3".to_owned()) },
             figures: Some(Arc::new(Live::default().state().figures())),
             number: 1,
             at: Nanos(at_s * 1_000_000_000),

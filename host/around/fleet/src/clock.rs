@@ -131,12 +131,7 @@ impl Course {
         }
         // The offset held at some instant of the exchange; by the end of it the clocks may have
         // drifted.
-        let fresh = Interval {
-            least,
-            most,
-            at: exchange.asked,
-        }
-        .widened(exchange.heard);
+        let fresh = Interval { least, most, at: exchange.asked }.widened(exchange.heard);
         self.answers += 1;
         let Some(known) = self.known else {
             self.known = Some(fresh);
@@ -176,10 +171,7 @@ impl Course {
         let (least, most) = (i128::from(known.least), i128::from(known.most));
         let offset = (least + most).div_euclid(2);
         let bound = u64::try_from((most - offset).max(offset - least)).unwrap_or(u64::MAX);
-        Some(Estimate {
-            offset: i64::try_from(offset).unwrap_or(known.least),
-            bound: Nanos(bound),
-        })
+        Some(Estimate { offset: i64::try_from(offset).unwrap_or(known.least), bound: Nanos(bound) })
     }
 
     /// The number of answers.
@@ -211,11 +203,7 @@ impl Estimate {
     pub fn check(&self, smallest: Nanos) -> Result<(), TooWide> {
         let allowed = Nanos(smallest.0 / SHARE);
         if self.bound > allowed {
-            Err(TooWide {
-                bound: self.bound,
-                smallest,
-                allowed,
-            })
+            Err(TooWide { bound: self.bound, smallest, allowed })
         } else {
             Ok(())
         }
@@ -310,16 +298,10 @@ mod tests {
 
     #[test]
     fn a_quick_answer_makes_up_for_slow_ones() {
-        let truth = Truth {
-            ahead: 7_000_000,
-            ppm: 0,
-        };
+        let truth = Truth { ahead: 7_000_000, ppm: 0 };
         let mut course = Course::default();
-        let delays = [
-            [9_000_000, 1000, 1_000_000],
-            [50_000, 1000, 50_000],
-            [1_000_000, 1000, 9_000_000],
-        ];
+        let delays =
+            [[9_000_000, 1000, 1_000_000], [50_000, 1000, 50_000], [1_000_000, 1000, 9_000_000]];
         for (number, delays) in delays.into_iter().enumerate() {
             let at = SECOND + number as u64 * SECOND / 50;
             course.note(truth.exchange(at, delays)).unwrap();
@@ -331,10 +313,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_is_found_with_from_when() {
-        let mut truth = Truth {
-            ahead: SECOND as i64,
-            ppm: 20,
-        };
+        let mut truth = Truth { ahead: SECOND as i64, ppm: 20 };
         let mut course = Course::default();
         let delays = [100_000, 1000, 120_000];
         for second in 1..=10 {
@@ -356,10 +335,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_drifts_beyond_bounds_is_found() {
-        let truth = Truth {
-            ahead: 0,
-            ppm: 2000,
-        };
+        let truth = Truth { ahead: 0, ppm: 2000 };
         let mut course = Course::default();
         let mut found = 0;
         for second in 1..100 {
@@ -367,19 +343,13 @@ mod tests {
             found += u64::from(course.note(exchange).unwrap().is_some());
         }
         let (kept, unkept) = course.moves();
-        assert_eq!(
-            (kept.len(), unkept),
-            (MOST_MOVES, found - MOST_MOVES as u64)
-        );
+        assert_eq!((kept.len(), unkept), (MOST_MOVES, found - MOST_MOVES as u64));
         assert!(found > 80, "{found}");
     }
 
     #[test]
     fn a_bound_above_a_tenth_is_refused_with_both_numbers() {
-        let estimate = Estimate {
-            offset: 0,
-            bound: Nanos(100_000_000),
-        };
+        let estimate = Estimate { offset: 0, bound: Nanos(100_000_000) };
         assert_eq!(estimate.check(Nanos(SECOND)), Ok(()));
         let error = estimate.check(Nanos(SECOND - 10)).unwrap_err().to_string();
         assert!(error.contains("within 100.000 ms"), "{error}");

@@ -71,10 +71,7 @@ pub enum FileError {
 }
 
 fn system(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
-    |cause| FileError::System {
-        path: path.to_owned(),
-        cause,
-    }
+    |cause| FileError::System { path: path.to_owned(), cause }
 }
 
 /// The entry of a file on this disk.
@@ -83,11 +80,7 @@ fn system(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
 /// If it cannot be read.
 pub fn entry(name: &str, path: &Path) -> Result<FileEntry, RecordsError> {
     let (bytes, digest) = seal(path)?;
-    Ok(FileEntry {
-        name: name.to_owned(),
-        digest,
-        bytes,
-    })
+    Ok(FileEntry { name: name.to_owned(), digest, bytes })
 }
 
 /// Up to [`BODY`] bytes of a file from a place on; none at its end.
@@ -98,9 +91,7 @@ pub fn piece(path: &Path, offset: u64) -> Result<Vec<u8>, FileError> {
     let mut file = File::open(path).map_err(system(path))?;
     file.seek(SeekFrom::Start(offset)).map_err(system(path))?;
     let mut bytes = Vec::new();
-    file.take(BODY as u64)
-        .read_to_end(&mut bytes)
-        .map_err(system(path))?;
+    file.take(BODY as u64).read_to_end(&mut bytes).map_err(system(path))?;
     Ok(bytes)
 }
 
@@ -121,11 +112,7 @@ impl Store {
     /// If the folder cannot be made.
     pub fn open(folder: &Path, most: u64, owner: u64) -> Result<Self, FileError> {
         private::folder(folder).map_err(system(folder))?;
-        Ok(Store {
-            folder: folder.to_owned(),
-            most,
-            owner,
-        })
+        Ok(Store { folder: folder.to_owned(), most, owner })
     }
 
     /// The place where a file is, or will be.
@@ -134,8 +121,7 @@ impl Store {
     }
 
     fn part(&self, digest: &str) -> PathBuf {
-        self.folder
-            .join(format!("{digest}.{:016x}.part", self.owner))
+        self.folder.join(format!("{digest}.{:016x}.part", self.owner))
     }
 
     /// Checks a run's list, makes room for it, and says which files are lacking.
@@ -157,9 +143,7 @@ impl Store {
         let mut once: Vec<&FileEntry> = list.iter().collect();
         once.sort_by(|a, b| a.digest.cmp(&b.digest));
         once.dedup_by(|a, b| a.digest == b.digest);
-        let bytes = once
-            .iter()
-            .fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
+        let bytes = once.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes));
         if bytes > self.most {
             return Err(FileError::TooLarge {
                 bytes,
@@ -234,17 +218,10 @@ impl Store {
         let expected = self.have(entry);
         let end = offset.saturating_add(bytes.len() as u64);
         if offset != expected || end > entry.bytes {
-            return Err(FileError::Gap {
-                name: entry.name.clone(),
-                came: offset,
-                expected,
-            });
+            return Err(FileError::Gap { name: entry.name.clone(), came: offset, expected });
         }
-        let mut file = private::options()
-            .create(true)
-            .truncate(false)
-            .open(&part)
-            .map_err(system(&part))?;
+        let mut file =
+            private::options().create(true).truncate(false).open(&part).map_err(system(&part))?;
         file.set_len(offset).map_err(system(&part))?;
         file.seek(SeekFrom::Start(offset)).map_err(system(&part))?;
         file.write_all(bytes).map_err(system(&part))?;
@@ -301,9 +278,7 @@ mod tests {
 
     impl Setup {
         fn new() -> Self {
-            Setup {
-                folder: tempfile::tempdir().unwrap(),
-            }
+            Setup { folder: tempfile::tempdir().unwrap() }
         }
 
         fn store(&self, most: u64) -> Store {
@@ -378,11 +353,7 @@ mod tests {
         let store = bench.store(10);
         let (_, old) = bench.file("old", b"12345678");
         assert!(store.add(&old, 0, b"12345678").unwrap());
-        fs::write(
-            bench.folder.path().join("store/README"),
-            b"not a file of a run",
-        )
-        .unwrap();
+        fs::write(bench.folder.path().join("store/README"), b"not a file of a run").unwrap();
         let (_, new) = bench.file("new", b"abcd");
         assert!(lacks(&store, &new));
         assert!(!store.path(&old.digest).exists());
@@ -391,10 +362,7 @@ mod tests {
         assert!(store.add(&new, 0, b"abcd").unwrap());
         assert!(!lacks(&store, &new));
         let error = store.lacking(&[old, new]).unwrap_err().to_string();
-        assert!(
-            error.contains("12 bytes") && error.contains("may hold 10"),
-            "{error}"
-        );
+        assert!(error.contains("12 bytes") && error.contains("may hold 10"), "{error}");
     }
 
     /// A file that rank 0 may have kept from others is readable by its owner alone here too, also
@@ -424,11 +392,7 @@ mod tests {
     fn a_digest_is_no_path() {
         let bench = Setup::new();
         for digest in ["../../etc/passwd", &"A".repeat(64), &"../".repeat(22)[..64]] {
-            let entry = FileEntry {
-                name: "a".to_owned(),
-                digest: digest.to_owned(),
-                bytes: 1,
-            };
+            let entry = FileEntry { name: "a".to_owned(), digest: digest.to_owned(), bytes: 1 };
             let error = bench.store(10).lacking(&[entry]).unwrap_err().to_string();
             assert!(error.contains("no SHA-256"), "{error}");
         }

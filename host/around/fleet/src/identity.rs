@@ -34,9 +34,7 @@ const PKCS8: [u8; 16] = [
 ];
 /// The bytes before the 32 bytes of a public Ed25519 key in its SubjectPublicKeyInfo (RFC 8410,
 /// section 4).
-const SPKI: [u8; 12] = [
-    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
-];
+const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 /// The protocol's name in the handshake (ALPN), so that no server of HTTP is taken for a
 /// coordinator.
 const PROTOCOL: &[u8] = b"runner-fleet";
@@ -69,10 +67,7 @@ pub fn server(token: &Token) -> Result<Option<Arc<ServerConfig>>, Error> {
 /// # Errors
 /// If the cryptography library refuses the key, which it has no reason to.
 pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
-    let (provider, own) = (
-        Arc::new(ring::default_provider()),
-        own(&token.agents_seed())?,
-    );
+    let (provider, own) = (Arc::new(ring::default_provider()), own(&token.agents_seed())?);
     let coordinator = only(&token.coordinator_public(), &provider);
     let mut client = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -95,10 +90,7 @@ fn own(seed: &[u8; 32]) -> Result<Arc<CertifiedKey>, Error> {
 
 /// Returns a verifier that accepts this key and no other.
 fn only(public: &[u8; 32], provider: &Arc<CryptoProvider>) -> Arc<OneKey> {
-    Arc::new(OneKey {
-        public: key_info(public),
-        provider: Arc::clone(provider),
-    })
+    Arc::new(OneKey { public: key_info(public), provider: Arc::clone(provider) })
 }
 
 /// A public key as TLS sends it.
@@ -171,8 +163,7 @@ impl ServerCertVerifier for OneKey {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.check(presented)
-            .map(|()| ServerCertVerified::assertion())
+        self.check(presented).map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -213,8 +204,7 @@ impl ClientCertVerifier for OneKey {
         _: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.check(presented)
-            .map(|()| ClientCertVerified::assertion())
+        self.check(presented).map(|()| ClientCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

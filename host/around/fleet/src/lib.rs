@@ -30,13 +30,7 @@
 //!   time, messages that wait for a peer, records of an agent, files of a run.
 //! - **Rank 0 adds counts and distributions, never percentiles**, so what it shows of the whole
 //!   adds up.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -92,8 +92,7 @@ pub fn host_name() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let name = kernel.ok().or_else(|| std::env::var("HOSTNAME").ok());
     let name = name.map(|name| name.trim().to_owned());
-    name.filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "unnamed".to_owned())
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
 }
 
 /// Runs what blocks on a thread that may block.
@@ -111,7 +110,5 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 /// Locks what no panicking thread can have left in pieces: every holder's changes are complete or
 /// not begun.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

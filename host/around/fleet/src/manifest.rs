@@ -118,8 +118,7 @@ struct Check(Vec<String>);
 impl Check {
     fn wrong(&mut self, what: &str, value: &str, expected: &str) {
         let shown: String = value.chars().take(60).collect();
-        self.0
-            .push(format!("{what} is `{shown}`; expected {expected}"));
+        self.0.push(format!("{what} is `{shown}`; expected {expected}"));
     }
 
     fn name(&mut self, what: &str, value: &str) {
@@ -202,11 +201,7 @@ impl Check {
             self.wrong("a variable", value, "a name such as `OPENAI_API_KEY`");
         }
         if value.starts_with("RUNNER_FLEET_") {
-            self.wrong(
-                "a variable",
-                value,
-                "none of those that the manifest sets itself",
-            );
+            self.wrong("a variable", value, "none of those that the manifest sets itself");
         }
     }
 
@@ -220,10 +215,6 @@ impl Check {
     }
 
     fn end(self) -> Result<(), Unusable> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Unusable(self.0))
-        }
+        if self.0.is_empty() { Ok(()) } else { Err(Unusable(self.0)) }
     }
 }

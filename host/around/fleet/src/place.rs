@@ -117,10 +117,7 @@ enum Host {
 /// # Errors
 /// If variables are missing, are not numbers, or contradict each other: all of it at once.
 pub fn read(environment: &Environment) -> Result<Place, NoPlace> {
-    let mut reading = Reading {
-        environment,
-        wrong: Vec::new(),
-    };
+    let mut reading = Reading { environment, wrong: Vec::new() };
     let place = reading.place();
     match place {
         Some(place) if reading.wrong.is_empty() => Ok(place),
@@ -145,8 +142,7 @@ impl Reading<'_> {
             Ok(number) => Some(number),
             Err(_) => {
                 let shown: String = text.chars().take(40).collect();
-                self.wrong
-                    .push(format!("{name} is `{shown}`; expected a whole number"));
+                self.wrong.push(format!("{name} is `{shown}`; expected a whole number"));
                 None
             }
         }
@@ -165,13 +161,7 @@ impl Reading<'_> {
         let (host, port) = match (coordinator, starter) {
             (Some(address), _) => address,
             (None, _) if size == 1 => ("127.0.0.1".to_owned(), PORT),
-            (
-                None,
-                Some(Variables {
-                    host: Host::Known(host),
-                    ..
-                }),
-            ) => (host, PORT),
+            (None, Some(Variables { host: Host::Known(host), .. })) => (host, PORT),
             (None, Some(told)) => {
                 let Host::Unknown(why) = told.host else {
                     return None;
@@ -188,13 +178,7 @@ impl Reading<'_> {
                 return None;
             }
         };
-        Some(Place {
-            rank,
-            size,
-            host,
-            port,
-            starter: by,
-        })
+        Some(Place { rank, size, host, port, starter: by })
     }
 
     /// Rank and size, each from the user's variable where it is set, and who said the rank.
@@ -267,9 +251,7 @@ impl Reading<'_> {
 
     fn check(&mut self, rank: u32, size: u32) {
         if size == 0 || size > MOST {
-            self.wrong.push(format!(
-                "the fleet has {size} processes; expected 1 to {MOST}"
-            ));
+            self.wrong.push(format!("the fleet has {size} processes; expected 1 to {MOST}"));
         } else if rank >= size {
             self.wrong.push(format!(
                 "the rank is {rank} of {size} processes; ranks run from 0 to {}",
@@ -315,13 +297,7 @@ impl Reading<'_> {
                 starter == Starter::Pmi && self.in_step() && told.rank == rank && told.size == size
             });
             let host = match (of_slurm, local) {
-                (
-                    Some(Variables {
-                        host: Host::Known(host),
-                        ..
-                    }),
-                    _,
-                ) => Host::Known(host.clone()),
+                (Some(Variables { host: Host::Known(host), .. }), _) => Host::Known(host.clone()),
                 // All processes are on this machine.
                 (_, Some(_)) if local == size => Host::Known("127.0.0.1".to_owned()),
                 _ => Host::Unknown(format!(
@@ -329,22 +305,12 @@ impl Reading<'_> {
                     starter.name()
                 )),
             };
-            return Some(Variables {
-                starter,
-                rank,
-                rank_variable,
-                size,
-                size_variable,
-                host,
-            });
+            return Some(Variables { starter, rank, rank_variable, size, size_variable, host });
         }
         if slurm.is_some() {
             return slurm;
         }
-        let alone = [
-            (Starter::Pmix, "PMIX_RANK"),
-            (Starter::Kubernetes, "JOB_COMPLETION_INDEX"),
-        ];
+        let alone = [(Starter::Pmix, "PMIX_RANK"), (Starter::Kubernetes, "JOB_COMPLETION_INDEX")];
         for (starter, rank_variable) in alone {
             if let Some(rank) = self.number(rank_variable) {
                 return Some(Variables {
@@ -411,11 +377,7 @@ impl Reading<'_> {
                     .to_owned(),
             );
         }
-        for name in [
-            "SLURM_STEP_NODELIST",
-            "SLURM_JOB_NODELIST",
-            "SLURM_NODELIST",
-        ] {
+        for name in ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"] {
             let Some(list) = self.text(name) else {
                 continue;
             };

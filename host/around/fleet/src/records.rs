@@ -89,12 +89,7 @@ impl Outgoing {
     /// Those that a recorder writes, or will write, at this path, of which the coordinator has so
     /// many bytes.
     pub fn new(path: &Path, acknowledged: u64) -> Self {
-        Outgoing {
-            path: path.to_owned(),
-            file: None,
-            sent: acknowledged,
-            acknowledged,
-        }
+        Outgoing { path: path.to_owned(), file: None, sent: acknowledged, acknowledged }
     }
 
     /// The coordinator has so many bytes.
@@ -113,10 +108,7 @@ impl Outgoing {
             return Ok(None);
         }
         let path = self.path.clone();
-        let failed = |cause| RecordsError::File {
-            path: path.clone(),
-            cause,
-        };
+        let failed = |cause| RecordsError::File { path: path.clone(), cause };
         let file = match &mut self.file {
             Some(file) => file,
             None => match File::open(&self.path) {
@@ -128,17 +120,11 @@ impl Outgoing {
         };
         let ours = file.metadata().map_err(failed)?.len();
         if ours < self.sent {
-            return Err(RecordsError::Ahead {
-                path,
-                theirs: self.sent,
-                ours,
-            });
+            return Err(RecordsError::Ahead { path, theirs: self.sent, ours });
         }
         file.seek(SeekFrom::Start(self.sent)).map_err(failed)?;
         let mut bytes = Vec::with_capacity(BODY.min((ours - self.sent) as usize));
-        file.take(BODY as u64)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
+        file.take(BODY as u64).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -153,10 +139,7 @@ impl Outgoing {
 /// # Errors
 /// If it cannot be read.
 pub fn seal(path: &Path) -> Result<(u64, String), RecordsError> {
-    let failed = |cause| RecordsError::File {
-        path: path.to_owned(),
-        cause,
-    };
+    let failed = |cause| RecordsError::File { path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(failed)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; BODY];
@@ -186,13 +169,7 @@ impl Incoming {
     /// A copy at a path where nothing is, of so many bytes at most. The file is made with the first
     /// bytes.
     pub fn new(path: &Path, most: u64) -> Self {
-        Incoming {
-            path: path.to_owned(),
-            file: None,
-            length: 0,
-            most,
-            digest: Sha256::new(),
-        }
+        Incoming { path: path.to_owned(), file: None, length: 0, most, digest: Sha256::new() }
     }
 
     /// Its place.
@@ -211,10 +188,8 @@ impl Incoming {
     /// If the file cannot be removed.
     pub fn forget(&mut self) -> Result<(), RecordsError> {
         if self.file.take().is_some() {
-            std::fs::remove_file(&self.path).map_err(|cause| RecordsError::File {
-                path: self.path.clone(),
-                cause,
-            })?;
+            std::fs::remove_file(&self.path)
+                .map_err(|cause| RecordsError::File { path: self.path.clone(), cause })?;
         }
         (self.length, self.digest) = (0, Sha256::new());
         Ok(())
@@ -227,10 +202,7 @@ impl Incoming {
     /// If they leave a gap, are too many, or cannot be written.
     pub fn take(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, RecordsError> {
         if offset > self.length {
-            return Err(RecordsError::Gap {
-                came: offset,
-                expected: self.length,
-            });
+            return Err(RecordsError::Gap { came: offset, expected: self.length });
         }
         let known = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
         let Some(fresh) = bytes.get(known..).filter(|fresh| !fresh.is_empty()) else {
@@ -239,10 +211,7 @@ impl Incoming {
         if self.length + fresh.len() as u64 > self.most {
             return Err(RecordsError::TooMany { most: self.most });
         }
-        let failed = |cause| RecordsError::File {
-            path: self.path.clone(),
-            cause,
-        };
+        let failed = |cause| RecordsError::File { path: self.path.clone(), cause };
         let file = match &mut self.file {
             Some(file) => file,
             None => {

@@ -320,38 +320,20 @@ impl Rendezvous {
             actions.push(Action::Send(conn, Message::Refused { reasons }));
             actions.push(Action::Close(conn));
         };
-        let who = Who {
-            rank: hello.rank,
-            host: Some(hello.host.clone()),
-        };
+        let who = Who { rank: hello.rank, host: Some(hello.host.clone()) };
         let ours = (PROTOCOL, &self.rules.version, self.rules.size);
         let reason = if hello.protocol != ours.0 {
-            Some(Reason::Protocol {
-                who,
-                theirs: hello.protocol,
-                ours: ours.0,
-            })
+            Some(Reason::Protocol { who, theirs: hello.protocol, ours: ours.0 })
         } else if !is_same_build(&hello.version, ours.1) {
-            Some(Reason::Version {
-                who,
-                theirs: hello.version.clone(),
-                ours: ours.1.clone(),
-            })
+            Some(Reason::Version { who, theirs: hello.version.clone(), ours: ours.1.clone() })
         } else if hello.size != ours.2 || hello.rank >= ours.2 {
-            Some(Reason::Size {
-                who,
-                theirs: hello.size,
-                ours: ours.2,
-            })
+            Some(Reason::Size { who, theirs: hello.size, ours: ours.2 })
         } else {
             let seat = &self.seats[hello.rank as usize];
             // A process whose connection is gone before the start may have been started again.
             let is_left = self.phase == Phase::Gathering && seat.conn.is_none();
             let other = seat.instance.is_some_and(|known| known != hello.instance) && !is_left;
-            other.then(|| Reason::Duplicate {
-                first: seat.who.clone(),
-                second: hello.host.clone(),
-            })
+            other.then(|| Reason::Duplicate { first: seat.who.clone(), second: hello.host.clone() })
         };
         if let Some(reason) = reason {
             refuse(vec![reason.to_string()]);
@@ -370,11 +352,7 @@ impl Rendezvous {
         let interrupt = self.interrupt.clone();
         let given_up = self.phase == Phase::GaveUp;
         let reasons = self.reasons.iter().map(ToString::to_string);
-        let reasons: Vec<String> = if given_up {
-            reasons.collect()
-        } else {
-            Vec::new()
-        };
+        let reasons: Vec<String> = if given_up { reasons.collect() } else { Vec::new() };
         let seat = self.seat(hello.rank);
         if given_up {
             return refuse(reasons);
@@ -505,10 +483,7 @@ impl Rendezvous {
             let Some(estimate) = seat.clock.at(now) else {
                 continue;
             };
-            let start = Message::Start {
-                at: estimate.of_agent(at),
-                bound: estimate.bound,
-            };
+            let start = Message::Start { at: estimate.of_agent(at), bound: estimate.bound };
             seat.at_start = Some(estimate);
             // Between the start and its instant nothing is to be told.
             seat.told = now.max(at);
@@ -523,10 +498,7 @@ impl Rendezvous {
             return self.give_up(actions);
         }
         let times = self.interrupt.as_ref().map_or(0, |before| before.times);
-        let interrupt = Interrupt {
-            times: times.saturating_add(1),
-            why,
-        };
+        let interrupt = Interrupt { times: times.saturating_add(1), why };
         self.interrupt = Some(interrupt.clone());
         for conn in self.seats.iter().filter_map(|seat| seat.conn) {
             actions.push(Action::Send(conn, Message::Interrupt(interrupt.clone())));

@@ -170,9 +170,7 @@ fn secret() -> std::io::Result<String> {
 /// True if a variable of this process is one of the others too: what sets flags, and keys of
 /// servers.
 fn is_passed(name: &str) -> bool {
-    let plain = name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let own =
         name.starts_with("RUNNER_FLEET_") || matches!(name, "RUNNER_SSH" | "RUNNER_REMOTE_RUNNER");
     plain && !own && (name.starts_with("RUNNER_") || name.ends_with("_API_KEY"))
@@ -186,10 +184,10 @@ fn of_all(words: &[String]) -> Vec<&str> {
         if OWN.contains(&&**word) {
             // Its value is the next word.
             words.next();
-        } else if !OWN.iter().any(|own| {
-            word.strip_prefix(own)
-                .is_some_and(|rest| rest.starts_with('='))
-        }) {
+        } else if !OWN
+            .iter()
+            .any(|own| word.strip_prefix(own).is_some_and(|rest| rest.starts_with('=')))
+        {
             kept.push(&**word);
         }
     }
@@ -218,16 +216,8 @@ mod tests {
 
     #[test]
     fn the_others_have_the_same_words_but_for_how_they_are_reached() {
-        let words = [
-            "runner",
-            "fleet",
-            "--hosts",
-            "a,b",
-            "chat.toml",
-            "--ssh=ssh -p 2",
-            "--seed",
-            "it's",
-        ];
+        let words =
+            ["runner", "fleet", "--hosts", "a,b", "chat.toml", "--ssh=ssh -p 2", "--seed", "it's"];
         let words = words.map(str::to_owned);
         assert_eq!(of_all(&words), ["fleet", "chat.toml", "--seed", "it's"]);
         assert_eq!(quoted("it's"), r"'it'\''s'");

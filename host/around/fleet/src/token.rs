@@ -91,10 +91,7 @@ impl Token {
     /// If it has another form or fewer than 128 bits.
     pub fn parse(text: &str, place: &str) -> Result<Self, NoToken> {
         let text = text.trim();
-        let wrong = |what: String| NoToken::Form {
-            place: place.to_owned(),
-            what,
-        };
+        let wrong = |what: String| NoToken::Form { place: place.to_owned(), what };
         if let Some(keys) = text.strip_prefix(PREFIX) {
             let mut keys = keys.split('-').map(key);
             return match (keys.next(), keys.next(), keys.next()) {
@@ -109,9 +106,7 @@ impl Token {
         }
         let digits = text.chars().count();
         if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(wrong(
-                "has characters other than hexadecimal digits".to_owned(),
-            ));
+            return Err(wrong("has characters other than hexadecimal digits".to_owned()));
         }
         if !(FEWEST..=MOST).contains(&digits) {
             return Err(wrong(format!("has {digits} digits")));
@@ -129,16 +124,11 @@ impl Token {
             (Some(_), Some(_)) => Err(NoToken::Both),
             (Some(value), None) => Token::parse(value, VARIABLE),
             (None, Some(path)) => {
-                let unreadable = |cause| NoToken::File {
-                    path: path.display().to_string(),
-                    cause,
-                };
+                let unreadable = |cause| NoToken::File { path: path.display().to_string(), cause };
                 let file = std::fs::File::open(path).map_err(unreadable)?;
                 let mut text = Vec::new();
                 // One byte more than fits, so that a large file is refused and not cut.
-                file.take(MOST as u64 + 64)
-                    .read_to_end(&mut text)
-                    .map_err(unreadable)?;
+                file.take(MOST as u64 + 64).read_to_end(&mut text).map_err(unreadable)?;
                 Token::parse(&String::from_utf8_lossy(&text), FILE_VARIABLE)
             }
         }
@@ -152,10 +142,7 @@ impl Token {
     /// The agents' token that belongs to it.
     #[must_use]
     pub fn of_agents(&self) -> Token {
-        Token(Kind::Agents {
-            seed: self.agents_seed(),
-            coordinator: self.coordinator_public(),
-        })
+        Token(Kind::Agents { seed: self.agents_seed(), coordinator: self.coordinator_public() })
     }
 
     /// An agents' token, to be handed to agents: whoever reads it can join the run. The run's own
@@ -242,10 +229,7 @@ mod tests {
         );
         for (text, what) in [
             (&GOOD[1..], "has 31 digits"),
-            (
-                "my secret pass phrase is quite long",
-                "has characters other",
-            ),
+            ("my secret pass phrase is quite long", "has characters other"),
             (&"a".repeat(257), "has 257 digits"),
         ] {
             let error = Token::parse(text, VARIABLE).unwrap_err().to_string();
@@ -259,10 +243,7 @@ mod tests {
         let text = format!("{GOOD}-secretpart");
         let error = Token::parse(&text, VARIABLE).unwrap_err();
         for shown in [error.to_string(), format!("{error:?}")] {
-            assert!(
-                !shown.contains("0123") && !shown.contains("secretpart"),
-                "{shown}"
-            );
+            assert!(!shown.contains("0123") && !shown.contains("secretpart"), "{shown}");
         }
         let token = Token::parse(GOOD, VARIABLE).unwrap();
         assert!(!format!("{token:?}").contains("0123"));
@@ -273,16 +254,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, format!("{GOOD}\n")).unwrap();
-        assert_eq!(
-            Token::read(None, Some(&path)).unwrap(),
-            Token::read(Some(GOOD), None).unwrap()
-        );
+        assert_eq!(Token::read(None, Some(&path)).unwrap(), Token::read(Some(GOOD), None).unwrap());
         assert!(matches!(Token::read(None, None), Err(NoToken::Absent)));
         assert!(matches!(Token::read(Some(" "), None), Err(NoToken::Absent)));
-        assert!(matches!(
-            Token::read(Some(GOOD), Some(&path)),
-            Err(NoToken::Both)
-        ));
+        assert!(matches!(Token::read(Some(GOOD), Some(&path)), Err(NoToken::Both)));
         std::fs::write(&path, "f".repeat(10_000_000)).unwrap();
         let error = Token::read(None, Some(&path)).unwrap_err().to_string();
         assert!(error.contains("has 320 digits"), "{error}");

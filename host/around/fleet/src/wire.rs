@@ -193,10 +193,7 @@ pub struct Frame {
 
 impl From<Message> for Frame {
     fn from(message: Message) -> Self {
-        Frame {
-            message,
-            body: Vec::new(),
-        }
+        Frame { message, body: Vec::new() }
     }
 }
 
@@ -307,11 +304,7 @@ impl Frame {
 }
 
 fn within(part: &'static str, found: u64, most: usize) -> Result<(), WireError> {
-    if found > most as u64 {
-        Err(WireError::TooLarge { part, found, most })
-    } else {
-        Ok(())
-    }
+    if found > most as u64 { Err(WireError::TooLarge { part, found, most }) } else { Ok(()) }
 }
 
 /// Puts frames together from bytes as they come.
@@ -324,10 +317,7 @@ pub struct Decoder {
 impl Decoder {
     /// One that accepts frames within a bound.
     pub fn new(bound: Bound) -> Self {
-        Decoder {
-            bound,
-            held: Vec::new(),
-        }
+        Decoder { bound, held: Vec::new() }
     }
 
     /// Accepts frames within another bound from now on.

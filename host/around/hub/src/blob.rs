@@ -103,10 +103,7 @@ impl Blobs {
     pub(crate) fn of(cache: &Cache, repository: &Repository) -> Self {
         let folder = cache.folder(repository);
         let locks = cache.root().join(".locks");
-        Blobs {
-            locks: locks.join(folder.file_name().unwrap_or_default()),
-            folder,
-        }
+        Blobs { locks: locks.join(folder.file_name().unwrap_or_default()), folder }
     }
 
     /// Brings a file's contents, unless they are there.
@@ -141,11 +138,7 @@ impl Blobs {
             && remote.bytes.is_none_or(|expected| expected == bytes)
         {
             on(Event::Got(bytes));
-            on(Event::Done {
-                path: &remote.path,
-                bytes,
-                was_there: true,
-            });
+            on(Event::Done { path: &remote.path, bytes, was_there: true });
             return Ok(());
         }
         let disk = |cause| HubError::disk(&part, cause);
@@ -164,11 +157,7 @@ impl Blobs {
         file.sync_all().map_err(disk)?;
         fs::rename(&part, &whole).map_err(|cause| HubError::disk(&whole, cause))?;
         drop(lock);
-        on(Event::Done {
-            path: &remote.path,
-            bytes,
-            was_there: false,
-        });
+        on(Event::Done { path: &remote.path, bytes, was_there: false });
         Ok(())
     }
 
@@ -177,11 +166,7 @@ impl Blobs {
     /// # Errors
     /// Where the system does not let us.
     pub(crate) fn link(&self, commit: &str, remote: &Remote) -> Result<(), HubError> {
-        let link = self
-            .folder
-            .join("snapshots")
-            .join(commit)
-            .join(&remote.path);
+        let link = self.folder.join("snapshots").join(commit).join(&remote.path);
         let disk = |cause| HubError::disk(&link, cause);
         let folder = link.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(disk)?;
@@ -258,10 +243,7 @@ fn complete(
         };
         if remote.bytes.is_none() && held > limit {
             empty(file).map_err(disk)?;
-            return Err(HubError::Larger {
-                path: remote.path.clone(),
-                limit,
-            });
+            return Err(HubError::Larger { path: remote.path.clone(), limit });
         }
         let cause = match ended {
             Ended::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
@@ -280,17 +262,9 @@ fn complete(
         stuck = if held > furthest { 0 } else { stuck + 1 };
         furthest = furthest.max(held);
         if stuck == STUCK {
-            return Err(HubError::Stopped {
-                path: remote.path.clone(),
-                host,
-                held,
-                cause,
-            });
+            return Err(HubError::Stopped { path: remote.path.clone(), host, held, cause });
         }
-        on(Event::Again {
-            path: &remote.path,
-            cause: &cause,
-        });
+        on(Event::Again { path: &remote.path, cause: &cause });
         std::thread::sleep(pause(stuck));
     }
     Ok(held)
@@ -346,19 +320,14 @@ fn empty(file: &mut File) -> std::io::Result<u64> {
 /// Compares what came with what the hub says of it.
 fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
     if let Some(expected) = remote.bytes.filter(|expected| *expected != bytes) {
-        return Err(HubError::Length {
-            path: remote.path.clone(),
-            expected,
-            found: bytes,
-        });
+        return Err(HubError::Length { path: remote.path.clone(), expected, found: bytes });
     }
     let Some(digest) = Digest::of(&remote.tag) else {
         return Ok(());
     };
-    let found = digest.measure(file).map_err(|cause| HubError::Disk {
-        path: PathBuf::from(&remote.path),
-        cause,
-    })?;
+    let found = digest
+        .measure(file)
+        .map_err(|cause| HubError::Disk { path: PathBuf::from(&remote.path), cause })?;
     if found == remote.tag {
         Ok(())
     } else {

@@ -92,10 +92,7 @@ impl Cache {
                 let only = || only(&snapshots);
                 (!repository.has_revision()).then(only).flatten()
             });
-        there.map(|commit| Snapshot {
-            folder: snapshots.join(&commit),
-            commit,
-        })
+        there.map(|commit| Snapshot { folder: snapshots.join(&commit), commit })
     }
 }
 

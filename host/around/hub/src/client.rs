@@ -31,11 +31,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// for ever.
 const LEAST: u64 = 64 << 10;
 /// The time that a slow server is waited for. Tests wait for nobody.
-const WHILE: Nanos = Nanos(if cfg!(test) {
-    300_000_000
-} else {
-    60_000_000_000
-});
+const WHILE: Nanos = Nanos(if cfg!(test) { 300_000_000 } else { 60_000_000_000 });
 /// The time that the whole of a list may take.
 const WHOLE: Nanos = Nanos(10 * WHILE.0);
 /// The number of times that a question is asked before its failure is final.
@@ -119,11 +115,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Begins to measure a body that comes now.
     pub(crate) fn start() -> Self {
-        Pace {
-            clock: Clock::start(),
-            since: Nanos::ZERO,
-            bytes: 0,
-        }
+        Pace { clock: Clock::start(), since: Nanos::ZERO, bytes: 0 }
     }
 
     /// Notes that so many bytes have come.
@@ -236,9 +228,7 @@ impl Client {
             is_passing: false,
         };
         let address = format!("{}{path}", self.endpoint);
-        let mut address: Uri = address
-            .parse()
-            .map_err(|_| unexpected("its path is not one"))?;
+        let mut address: Uri = address.parse().map_err(|_| unexpected("its path is not one"))?;
         let mut of_hub = Vec::new();
         for _ in 0..=REDIRECTS {
             let origin = Origin::of(&address).ok_or_else(|| unexpected("it is no address"))?;
@@ -254,9 +244,7 @@ impl Client {
             if from > 0 {
                 request = request.header(header::RANGE, format!("bytes={from}-"));
             }
-            let request = request
-                .body(())
-                .map_err(|cause| unexpected(&cause.to_string()))?;
+            let request = request.body(()).map_err(|cause| unexpected(&cause.to_string()))?;
             let answered = self.agent.run(request);
             let response = answered.map_err(|cause| failed(&origin.host, cause))?;
             if is_of_hub {
@@ -266,12 +254,7 @@ impl Client {
                 .then(|| response.headers().get(header::LOCATION))
                 .flatten();
             let Some(location) = location else {
-                return Ok(Answer {
-                    response,
-                    of_hub,
-                    host: origin.host,
-                    is_of_hub,
-                });
+                return Ok(Answer { response, of_hub, host: origin.host, is_of_hub });
             };
             let next = location
                 .to_str()
@@ -309,11 +292,7 @@ impl Client {
             let secret = secret.trim_start_matches("Bearer ");
             said = said.replace(secret, "…");
         }
-        if said.is_empty() {
-            said
-        } else {
-            format!(": {said}")
-        }
+        if said.is_empty() { said } else { format!(": {said}") }
     }
 }
 
@@ -351,11 +330,5 @@ fn failed(host: &str, cause: ureq::Error) -> Failed {
         ureq::Error::Protocol(cause) => (cause.to_string(), true),
         other => (other.to_string(), false),
     };
-    Failed {
-        error: HubError::Unreachable {
-            host: host.to_owned(),
-            cause: words,
-        },
-        is_passing,
-    }
+    Failed { error: HubError::Unreachable { host: host.to_owned(), cause: words }, is_passing }
 }

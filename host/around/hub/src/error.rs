@@ -162,14 +162,9 @@ impl HubError {
     pub(crate) fn disk(path: &Path, cause: io::Error) -> Self {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
         if full.contains(&cause.kind()) {
-            HubError::DiskFull {
-                folder: path.parent().unwrap_or(path).to_owned(),
-            }
+            HubError::DiskFull { folder: path.parent().unwrap_or(path).to_owned() }
         } else {
-            HubError::Disk {
-                path: path.to_owned(),
-                cause,
-            }
+            HubError::Disk { path: path.to_owned(), cause }
         }
     }
 

@@ -100,11 +100,8 @@ pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubErro
         return Err(refused(client, &answer, repository, &path, None));
     }
     let host = answer.host.clone();
-    let unexpected = |cause: String| HubError::Unexpected {
-        host: host.clone(),
-        what: path.clone(),
-        cause,
-    };
+    let unexpected =
+        |cause: String| HubError::Unexpected { host: host.clone(), what: path.clone(), cause };
     let text = answer.whole(LIST_BYTES);
     let text = text.map_err(|cause| unexpected(cause.to_string()))?;
     let info: Info =
@@ -112,16 +109,11 @@ pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubErro
     if !is_component(&info.sha) {
         return Err(unexpected("its commit is not one".to_owned()));
     }
-    let files: Vec<String> = (info.siblings.into_iter())
-        .map(|file| file.rfilename)
-        .collect();
+    let files: Vec<String> = (info.siblings.into_iter()).map(|file| file.rfilename).collect();
     if let Some(wrong) = files.iter().find(|path| !is_path(path)) {
         return Err(unexpected(format!("`{wrong}` is not the path of a file")));
     }
-    Ok(Listing {
-        commit: info.sha,
-        files,
-    })
+    Ok(Listing { commit: info.sha, files })
 }
 
 /// True if a path stays below its repository.
@@ -163,11 +155,7 @@ pub fn look(
             let of_file = answer.is_of_hub.then(|| answer.response.headers());
             of_file?.get("content-length")?.to_str().ok()
         });
-        Ok(Remote {
-            path: file.clone(),
-            bytes: bytes.and_then(|bytes| bytes.parse().ok()),
-            tag,
-        })
+        Ok(Remote { path: file.clone(), bytes: bytes.and_then(|bytes| bytes.parse().ok()), tag })
     })
 }
 
@@ -201,10 +189,7 @@ pub fn fetch(
         let branch = folder.join("refs").join(repository.revision());
         store(&branch, commit.as_bytes()).map_err(one)?;
     }
-    Ok(Snapshot {
-        folder: folder.join("snapshots").join(commit),
-        commit: commit.to_owned(),
-    })
+    Ok(Snapshot { folder: folder.join("snapshots").join(commit), commit: commit.to_owned() })
 }
 
 /// The place where the hub has a file.
@@ -255,11 +240,7 @@ fn each<I: Sync, T: Send>(
     // The same cause is said once.
     let mut said = std::collections::BTreeSet::new();
     errors.retain(|error| said.insert(error.to_string()));
-    if errors.is_empty() {
-        Ok(made)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(made) } else { Err(errors) }
 }
 
 /// Turns an answer that is no file and no list into an error. The hub gives the reason in a field
@@ -292,19 +273,14 @@ fn refused(
                 "accept its terms at {page} with your account, and set HF_TOKEN to a token of that account"
             )
         };
-        HubError::Gated {
-            name: name.clone(),
-            status,
-            advice,
-        }
+        HubError::Gated { name: name.clone(), status, advice }
     };
     match (answer.is_of_hub, code, status) {
         (true, "GatedRepo", _) | (true, "", 401 | 403) | (true, _, 403) => gated(),
         (true, "RepoNotFound", _) => no_repository(),
-        (true, "RevisionNotFound", _) => HubError::NoRevision {
-            name,
-            revision: repository.revision().to_owned(),
-        },
+        (true, "RevisionNotFound", _) => {
+            HubError::NoRevision { name, revision: repository.revision().to_owned() }
+        }
         (true, "EntryNotFound", _) | (true, "", 404) if file.is_some() => HubError::NoFile {
             name,
             path: file.unwrap_or_default().to_owned(),
@@ -344,11 +320,7 @@ impl Listing {
                 }
             })
             .collect();
-        if errors.is_empty() {
-            Ok(names.to_vec())
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(names.to_vec()) } else { Err(errors) }
     }
 
     /// The files of this kind that are downloaded where none is named.

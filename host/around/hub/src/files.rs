@@ -50,15 +50,12 @@ pub(crate) fn holds_tokenizer(path: &str) -> bool {
 
 /// True if a file's ending is one of data.
 pub fn is_data(path: &str) -> bool {
-    const ENDINGS: [&str; 8] = [
-        ".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".txt", ".zst", ".gz",
-    ];
+    const ENDINGS: [&str; 8] =
+        [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".txt", ".zst", ".gz"];
     let name = path.rsplit('/').next().unwrap_or(path);
     // What describes a dataset to the hub is no data of it.
     let described = ["dataset_infos.json", "dataset_info.json", "state.json"].contains(&name);
     !described
         && !name.starts_with('.')
-        && ENDINGS
-            .iter()
-            .any(|ending| name.to_ascii_lowercase().ends_with(ending))
+        && ENDINGS.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
 }

@@ -4,19 +4,10 @@
 //! share, and the routes by which files come into it: each is checked, and goes on where an earlier
 //! download stopped. It leaves to others when to download ([`Client`] is made by `runner fetch`
 //! alone), what the files mean, and what a person sees of it.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "keeps what everybody may download"
-)]
+#[allow(clippy::disallowed_methods, reason = "keeps what everybody may download")]
 mod blob;
 mod cache;
 mod client;

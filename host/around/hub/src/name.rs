@@ -79,11 +79,7 @@ impl Repository {
                 "each part has letters, digits, `-`, `_` and `.`, and neither `--` nor `..`",
             );
         }
-        let repository = Repository {
-            kind,
-            name: name.to_owned(),
-            revision: None,
-        };
+        let repository = Repository { kind, name: name.to_owned(), revision: None };
         match revision {
             None => Ok(repository),
             Some(revision) => repository.at(revision),
@@ -100,10 +96,7 @@ impl Repository {
                 "`{revision}` is not a revision; give a branch, a tag or a commit"
             ));
         }
-        Ok(Repository {
-            revision: Some(revision.to_owned()),
-            ..self
-        })
+        Ok(Repository { revision: Some(revision.to_owned()), ..self })
     }
 
     /// Its contents.

@@ -20,14 +20,8 @@ impl Origin {
             "http" => false,
             _ => return None,
         };
-        let port = address
-            .port_u16()
-            .unwrap_or(if is_secure { 443 } else { 80 });
-        Some(Origin {
-            is_secure,
-            host: address.host()?.to_ascii_lowercase(),
-            port,
-        })
+        let port = address.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        Some(Origin { is_secure, host: address.host()?.to_ascii_lowercase(), port })
     }
 
     /// Returns the origin of an address as written.

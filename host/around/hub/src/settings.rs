@@ -80,9 +80,8 @@ impl Settings {
             Some(token) => Token::read(&token, "HF_TOKEN")?,
             None => {
                 let named = said("HF_TOKEN_PATH").map(PathBuf::from);
-                let path = named
-                    .clone()
-                    .or_else(|| Some(crate::cache::home(&variable)?.join("token")));
+                let path =
+                    named.clone().or_else(|| Some(crate::cache::home(&variable)?.join("token")));
                 match path.map(|path| (std::fs::read_to_string(&path), path)) {
                     None => None,
                     Some((Ok(text), path)) => Token::read(&text, &path.display().to_string())?,
@@ -96,11 +95,6 @@ impl Settings {
                 }
             }
         };
-        Ok(Settings {
-            endpoint,
-            offline,
-            cache,
-            token,
-        })
+        Ok(Settings { endpoint, offline, cache, token })
     }
 }

@@ -60,23 +60,10 @@ fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Cam
         let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
         let files = listing.named(repository, &files)?;
         let remotes = look(&client, repository, &listing.commit, &files)?;
-        fetch(
-            &client,
-            &settings.cache,
-            repository,
-            &listing.commit,
-            (&remotes, LIMIT),
-            &on,
-        )
+        fetch(&client, &settings.cache, repository, &listing.commit, (&remotes, LIMIT), &on)
     })();
     let (got, lost, again, were_there) = *events.lock().unwrap();
-    Came {
-        result,
-        got,
-        lost,
-        again,
-        were_there,
-    }
+    Came { result, got, lost, again, were_there }
 }
 
 fn error(came: Came) -> String {
@@ -91,9 +78,7 @@ fn read(path: &Path) -> Vec<u8> {
 
 /// Bytes that compress to nothing and repeat nowhere near.
 fn some_bytes(length: usize) -> Vec<u8> {
-    (0..length as u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect()
+    (0..length as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
 #[test]
@@ -112,16 +97,10 @@ fn files_come_checked_into_the_layout_that_other_tools_read() {
     assert_eq!(snapshot.folder, folder.join("snapshots").join(COMMIT));
     assert_eq!(read(&folder.join("refs/main")), COMMIT.as_bytes());
     assert_eq!(read(&snapshot.folder.join("sub/deep/vocab.bin")), large);
-    assert_eq!(
-        read(&folder.join("blobs").join(server::sha256(&large))),
-        large
-    );
+    assert_eq!(read(&folder.join("blobs").join(server::sha256(&large))), large);
     let small = folder.join("blobs").join(server::git(b"{\"small\": 1}"));
     let link = snapshot.folder.join("tokenizer.json");
-    assert_eq!(
-        std::fs::canonicalize(&link).unwrap(),
-        small.canonicalize().unwrap()
-    );
+    assert_eq!(std::fs::canonicalize(&link).unwrap(), small.canonicalize().unwrap());
     let target = std::fs::read_link(&link).unwrap();
     assert!(target.starts_with("../../blobs"), "{target:?}");
     assert_eq!(settings.cache.find(&model("org/model")), Some(snapshot));
@@ -167,20 +146,9 @@ fn the_token_goes_to_the_hub_and_nowhere_else() {
     let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
         hub.seen().into_iter().partition(|seen| seen.is_of_contents);
     assert!(!elsewhere.is_empty());
-    assert!(
-        elsewhere.iter().all(|seen| seen.token.is_none()),
-        "{elsewhere:?}"
-    );
-    assert!(
-        to_hub
-            .iter()
-            .all(|seen| seen.token.as_deref() == Some("hf_secret"))
-    );
-    assert!(
-        to_hub
-            .iter()
-            .any(|seen| seen.path.contains("resolve-cache"))
-    );
+    assert!(elsewhere.iter().all(|seen| seen.token.is_none()), "{elsewhere:?}");
+    assert!(to_hub.iter().all(|seen| seen.token.as_deref() == Some("hf_secret")));
+    assert!(to_hub.iter().any(|seen| seen.path.contains("resolve-cache")));
 }
 
 #[test]
@@ -189,10 +157,7 @@ fn refusals_say_what_to_do() {
     hub.put(MODEL, "tokenizer.json", b"{}", false);
     let open = settings(&hub, &cache, None);
     let missing = error(download(&open, &model("org/modle"), &[]));
-    assert!(
-        missing.contains("no model `org/modle` (HTTP 404)"),
-        "{missing}"
-    );
+    assert!(missing.contains("no model `org/modle` (HTTP 404)"), "{missing}");
     assert!(missing.contains("private"), "{missing}");
     let file = error(download(&open, &model("org/model"), &["tokenizer.jsn"]));
     assert!(file.contains("did you mean `tokenizer.json`?"), "{file}");
@@ -200,16 +165,10 @@ fn refusals_say_what_to_do() {
     hub.state.lock().unwrap().gate = Some(("good".to_owned(), "GatedRepo"));
     let gated = error(download(&open, &model("org/model"), &[]));
     let page = format!("accept its terms at {}/org/model", hub.url);
-    assert!(
-        gated.contains(&page) && gated.contains("HF_TOKEN"),
-        "{gated}"
-    );
+    assert!(gated.contains(&page) && gated.contains("HF_TOKEN"), "{gated}");
     let other = settings(&hub, &cache, Some("hf_of_another"));
     let refused = error(download(&other, &model("org/model"), &[]));
-    assert!(
-        refused.contains("HTTP 403") && refused.contains("may not read it"),
-        "{refused}"
-    );
+    assert!(refused.contains("HTTP 403") && refused.contains("may not read it"), "{refused}");
     assert!(!refused.contains("hf_of_another"), "{refused}");
 }
 
@@ -224,12 +183,8 @@ fn a_download_that_was_cut_goes_on_where_it_stopped() {
     let snapshot = came.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert_eq!((came.got, came.lost, came.again), (500_000, 0, 2));
-    let from: Vec<_> = hub
-        .seen()
-        .iter()
-        .filter(|seen| seen.is_of_contents)
-        .map(|seen| seen.from)
-        .collect();
+    let from: Vec<_> =
+        hub.seen().iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
     assert_eq!(from, [None, Some(100_000), Some(150_000)]);
 }
 
@@ -248,11 +203,8 @@ fn what_an_earlier_download_left_is_gone_on_with() {
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert!(!part.exists());
     let seen = hub.seen();
-    let from: Vec<_> = seen
-        .iter()
-        .filter(|seen| seen.is_of_contents)
-        .map(|seen| seen.from)
-        .collect();
+    let from: Vec<_> =
+        seen.iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
     assert_eq!(from, [Some(123_456)]);
 }
 
@@ -282,14 +234,8 @@ fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
     let settings = settings(&hub, &cache, None);
     let came = download(&settings, &model("org/model"), &["large.bin"]);
     let stopped = error(came);
-    assert!(
-        stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"),
-        "{stopped}"
-    );
-    let part = format!(
-        "models--org--model/blobs/{}.incomplete",
-        server::sha256(&large)
-    );
+    assert!(stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"), "{stopped}");
+    let part = format!("models--org--model/blobs/{}.incomplete", server::sha256(&large));
     assert_eq!(read(&cache.path().join(part)), large[..4_000]);
     assert!(!cache.path().join("models--org--model/refs/main").exists());
 }
@@ -302,29 +248,13 @@ fn a_server_that_is_too_slow_ends_the_download() {
     let settings = settings(&hub, &cache, None);
     let client = Client::new(&settings).unwrap();
     let listing = list(&client, &model("org/model")).unwrap();
-    let files = look(
-        &client,
-        &model("org/model"),
-        &listing.commit,
-        &listing.files,
-    )
-    .unwrap();
+    let files = look(&client, &model("org/model"), &listing.commit, &listing.files).unwrap();
     hub.state.lock().unwrap().drips = true;
     let commit = &listing.commit;
     let (repository, wanted) = (model("org/model"), (&files[..], u64::MAX));
-    let errors = fetch(
-        &client,
-        &settings.cache,
-        &repository,
-        commit,
-        wanted,
-        &|_| {},
-    );
+    let errors = fetch(&client, &settings.cache, &repository, commit, wanted, &|_| {});
     let stopped = errors.unwrap_err()[0].to_string();
-    assert!(
-        stopped.contains("large.bin") && stopped.contains("too slow to go on"),
-        "{stopped}"
-    );
+    assert!(stopped.contains("large.bin") && stopped.contains("too slow to go on"), "{stopped}");
     for number in 0..2_000 {
         hub.put(MODEL, &format!("file-{number}.json"), b"{}", false);
     }
@@ -350,16 +280,9 @@ fn contents_that_are_not_what_the_hub_says_are_deleted() {
         let came = download(&settings, &model("org/model"), &["file.bin"]);
         let refused = error(came);
         let hash = if is_large { "SHA-256" } else { "SHA-1" };
-        assert!(
-            refused.contains("damaged") && refused.contains(hash),
-            "{refused}"
-        );
+        assert!(refused.contains("damaged") && refused.contains(hash), "{refused}");
         let blobs = cache.path().join("models--org--model/blobs");
-        assert_eq!(
-            std::fs::read_dir(&blobs).unwrap().count(),
-            0,
-            "it is deleted"
-        );
+        assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "it is deleted");
         assert_eq!(settings.cache.find(&model("org/model")), None);
         sent(right.clone());
         let came = download(&settings, &model("org/model"), &["file.bin"]);
@@ -390,13 +313,7 @@ fn a_file_of_unknown_size_has_a_limit() {
     hub.put(MODEL, "endless.bin", &some_bytes(3 << 20), true);
     let settings = settings(&hub, &cache, None);
     let came = download(&settings, &model("org/model"), &["small.bin"]);
-    assert_eq!(
-        came.result
-            .unwrap()
-            .file("small.bin")
-            .map(|path| read(&path).len()),
-        Some(1_000)
-    );
+    assert_eq!(came.result.unwrap().file("small.bin").map(|path| read(&path).len()), Some(1_000));
     let refused = error(download(&settings, &model("org/model"), &["endless.bin"]));
     assert!(refused.contains("does not state its size"), "{refused}");
 }
@@ -413,11 +330,7 @@ fn nothing_is_in_the_cache_before_all_is_there() {
         files.get_mut("b.bin").unwrap().sent = Some(some_bytes(999_000));
     }
     let settings = settings(&hub, &cache, None);
-    error(download(
-        &settings,
-        &model("org/model"),
-        &["a.json", "b.bin"],
-    ));
+    error(download(&settings, &model("org/model"), &["a.json", "b.bin"]));
     assert_eq!(settings.cache.find(&model("org/model")), None);
 }
 
@@ -427,23 +340,15 @@ fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
     hub.put(MODEL, "a.json", b"{}", false);
     hub.state.lock().unwrap().busy = 1;
     let there = settings(&hub, &cache, None);
-    download(&there, &model("org/model"), &["a.json"])
-        .result
-        .unwrap();
+    download(&there, &model("org/model"), &["a.json"]).result.unwrap();
 
     let folder = cache.path().to_str().unwrap();
-    let pairs = [
-        ("HF_ENDPOINT", "http://127.0.0.1:9/"),
-        ("HF_HUB_CACHE", folder),
-    ];
+    let pairs = [("HF_ENDPOINT", "http://127.0.0.1:9/"), ("HF_HUB_CACHE", folder)];
     let nowhere = Settings::of(variables(&pairs)).unwrap();
     let client = Client::new(&nowhere).unwrap();
     let refused = list(&client, &model("org/model")).unwrap_err();
     assert!(refused.is_of_hub());
-    assert!(
-        refused.to_string().contains("cannot reach 127.0.0.1"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("cannot reach 127.0.0.1"), "{refused}");
 }
 
 #[test]

@@ -72,17 +72,11 @@ impl std::fmt::Display for Leftover {
         let name = self.name.as_deref().unwrap_or("?");
         match &self.state {
             State::InUse { owner } => {
-                write!(
-                    f,
-                    "engine `{name}` belongs to the runner of process {owner}, which lives"
-                )
+                write!(f, "engine `{name}` belongs to the runner of process {owner}, which lives")
             }
             State::Gone => write!(f, "of engine `{name}` of an earlier run nothing was left"),
             State::Ended { needed, .. } => {
-                write!(
-                    f,
-                    "engine `{name}` of an earlier run was ended with {needed}"
-                )
+                write!(f, "engine `{name}` of an earlier run was ended with {needed}")
             }
             State::Remains { survivors } => {
                 let pids: Vec<String> = survivors.iter().map(EngineProcess::to_string).collect();
@@ -167,31 +161,18 @@ fn obstacle(table: &Table, marker: &Marker) -> Option<State> {
     }
     if marker.namespace != table.namespace() {
         let why = "the engine was started in another container; clean up there, or remove the file";
-        return Some(State::Unknown {
-            why: why.to_owned(),
-        });
+        return Some(State::Unknown { why: why.to_owned() });
     }
-    table.lives(marker.owner).then_some(State::InUse {
-        owner: marker.owner.pid,
-    })
+    table.lives(marker.owner).then_some(State::InUse { owner: marker.owner.pid })
 }
 
 async fn end(table: &Table, marker: &mut Marker) -> State {
     let patience = marker.stop_timeout_s.clamp(0.0, LONGEST_PATIENCE_S);
-    let mut prey = Prey {
-        table,
-        family: &mut marker.family,
-        leader: None,
-    };
+    let mut prey = Prey { table, family: &mut marker.family, leader: None };
     let ended = prey.end(Duration::from_secs_f64(patience)).await;
     match (ended.needed, ended.survivors.is_empty()) {
-        (_, false) => State::Remains {
-            survivors: ended.survivors,
-        },
+        (_, false) => State::Remains { survivors: ended.survivors },
         (Needed::Nothing, true) => State::Gone,
-        (needed, true) => State::Ended {
-            needed,
-            outside: ended.outside,
-        },
+        (needed, true) => State::Ended { needed, outside: ended.outside },
     }
 }

@@ -24,10 +24,7 @@ pub(crate) fn command(
 ) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .process_group(0);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
     for (name, _) in std::env::vars_os() {
         let is_named = |name: &str| is_withheld(name) || withheld.iter().any(|own| own == name);
         if name.to_str().is_some_and(is_named) {

@@ -49,11 +49,7 @@ impl Prey<'_> {
             loop {
                 let alive = self.look();
                 if alive.is_empty() {
-                    return Ended {
-                        needed,
-                        outside,
-                        survivors: Vec::new(),
-                    };
+                    return Ended { needed, outside, survivors: Vec::new() };
                 }
                 let new =
                     |process: &&Process| signal == Signal::KILL || !asked.contains(&process.id);
@@ -114,10 +110,7 @@ impl Prey<'_> {
         let lives = leader.exit().is_none()
             || raw(leader.pid()).is_some_and(|group| test_kill_process_group(group).is_ok());
         let group = Process {
-            id: Id {
-                pid: leader.pid(),
-                start: 0,
-            },
+            id: Id { pid: leader.pid(), start: 0 },
             parent: 0,
             group: leader.pid(),
             ended: false,
@@ -149,9 +142,6 @@ impl Prey<'_> {
     }
 
     fn seen(&self, process: &Process) -> EngineProcess {
-        EngineProcess {
-            pid: process.id.pid,
-            command: self.table.command(process.id.pid),
-        }
+        EngineProcess { pid: process.id.pid, command: self.table.command(process.id.pid) }
     }
 }

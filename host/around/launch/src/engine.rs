@@ -79,10 +79,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The system does not run the command.
-    #[error(
-        "engine `{name}` cannot be started: `{program}`: {source}{}",
-        hint(source)
-    )]
+    #[error("engine `{name}` cannot be started: `{program}`: {source}{}", hint(source))]
     Program {
         /// The engine.
         name: String,
@@ -165,20 +162,14 @@ impl Engine {
         let launch = identifier();
         let mut environment = spec.environment.clone();
         environment.push((LAUNCH_ID.to_owned(), Value::Plain(launch.clone())));
-        let command = command(
-            &spec.command,
-            &environment,
-            &spec.withheld,
-            spec.directory.as_deref(),
-        );
+        let command =
+            command(&spec.command, &environment, &spec.withheld, spec.directory.as_deref());
         let mut command = command.ok_or_else(|| StartError::NoCommand(name()))?;
         if let Some(path) = spec.directory.clone().filter(|path| !path.is_dir()) {
             return Err(StartError::NoDirectory { name: name(), path });
         }
-        check(&spec.host, spec.port).map_err(|occupied| StartError::Occupied {
-            name: name(),
-            occupied,
-        })?;
+        check(&spec.host, spec.port)
+            .map_err(|occupied| StartError::Occupied { name: name(), occupied })?;
         let (reader, writer) = io::pipe().map_err(file(&spec.log))?;
         let family = Family {
             launch: launch.clone(),
@@ -187,14 +178,8 @@ impl Engine {
             seen: Default::default(),
         };
         write_to(&mut command, writer).map_err(file(&spec.log))?;
-        let log = Log::start(
-            reader,
-            &spec.log,
-            spec.log_limit,
-            spec.last_lines,
-            spec.secrets(),
-        )
-        .map_err(file(&spec.log))?;
+        let log = Log::start(reader, &spec.log, spec.log_limit, spec.last_lines, spec.secrets())
+            .map_err(file(&spec.log))?;
         let mut marker = Marker::new(
             &table,
             name(),
@@ -213,17 +198,11 @@ impl Engine {
         drop(command);
         let leader = leader.map_err(|source| {
             marker.remove(&spec.markers);
-            StartError::Program {
-                name: name(),
-                program: spec.command[0].clone(),
-                source,
-            }
+            StartError::Program { name: name(), program: spec.command[0].clone(), source }
         })?;
         let pid = leader.pid();
-        marker.family.leader = Some(Id {
-            pid,
-            start: table.process(pid).map_or(0, |process| process.id.start),
-        });
+        marker.family.leader =
+            Some(Id { pid, start: table.process(pid).map_or(0, |process| process.id.start) });
         let engine = Engine {
             record: Record::new(&spec, &launch, pid),
             spec,
@@ -316,11 +295,7 @@ impl Engine {
     }
 
     fn late(&self, last: Option<String>) -> NotReady {
-        NotReady::Late {
-            within: self.spec.ready_timeout,
-            last,
-            last_lines: self.log.last_lines(),
-        }
+        NotReady::Late { within: self.spec.ready_timeout, last, last_lines: self.log.last_lines() }
     }
 
     /// Finds the process that listens on the port, and on the way adds to the engine's processes.
@@ -330,10 +305,7 @@ impl Engine {
         };
         let holders = holders(&self.table, self.spec.port);
         let is_member = |pid: u32| members.iter().any(|process| process.id.pid == pid);
-        match holders
-            .iter()
-            .any(|holder| holder.pid.is_some_and(is_member))
-        {
+        match holders.iter().any(|holder| holder.pid.is_some_and(is_member)) {
             true => Listener::Engine,
             false if holders.is_empty() => Listener::Unknown,
             false => Listener::Others(holders),
@@ -349,13 +321,7 @@ impl Engine {
     /// time.
     pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
         let before_ready = self.record.ready_after_s.is_none();
-        died(
-            self.leader.watch(),
-            self.log.clone(),
-            self.before,
-            self.clock,
-            before_ready,
-        )
+        died(self.leader.watch(), self.log.clone(), self.before, self.clock, before_ready)
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
@@ -400,11 +366,7 @@ impl Engine {
     }
 
     fn prey(&mut self) -> Prey<'_> {
-        Prey {
-            table: &self.table,
-            family: &mut self.marker.family,
-            leader: Some(&mut self.leader),
-        }
+        Prey { table: &self.table, family: &mut self.marker.family, leader: Some(&mut self.leader) }
     }
 }
 
@@ -434,17 +396,9 @@ impl Killer {
     /// Sends SIGKILL to what is left of the engine, waits a moment, and says in a sentence what
     /// became of it.
     pub fn kill(mut self) -> String {
-        let mut prey = Prey {
-            table: &self.table,
-            family: &mut self.family,
-            leader: None,
-        };
+        let mut prey = Prey { table: &self.table, family: &mut self.family, leader: None };
         let killed = prey.kill(AT_ONCE);
-        let left: Vec<String> = killed
-            .survivors
-            .iter()
-            .map(EngineProcess::to_string)
-            .collect();
+        let left: Vec<String> = killed.survivors.iter().map(EngineProcess::to_string).collect();
         let name = &self.name;
         if !left.is_empty() {
             return format!(
@@ -475,14 +429,7 @@ async fn died(
     arrived(&log).await;
     let killed = before.until(Counts::read(Path::new("/")));
     let (class, evidence) = classify(exit, killed, log.hint().as_ref());
-    Death {
-        exit,
-        class,
-        evidence,
-        before_ready,
-        after_s,
-        last_lines: log.last_lines(),
-    }
+    Death { exit, class, evidence, before_ready, after_s, last_lines: log.last_lines() }
 }
 
 /// Waits until what an engine has written is in its log.

@@ -112,11 +112,7 @@ impl std::fmt::Display for Exit {
 
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let when = if self.before_ready {
-            "before it was ready"
-        } else {
-            "while it was measured"
-        };
+        let when = if self.before_ready { "before it was ready" } else { "while it was measured" };
         write!(f, "the engine died {when}, with {}", self.exit)?;
         match &self.evidence {
             Some(evidence) => write!(f, ": {}: {evidence}", self.class),
@@ -195,18 +191,9 @@ mod tests {
     #[test]
     fn why_an_engine_died() {
         let none = Killed::default();
-        let machine = Killed {
-            on_machine: 1,
-            ..none
-        };
-        let group = Killed {
-            in_group: 1,
-            on_machine: 1,
-        };
-        let hint = Hint {
-            class: Class::OutOfDeviceMemory,
-            line: "CUDA out of memory".to_owned(),
-        };
+        let machine = Killed { on_machine: 1, ..none };
+        let group = Killed { in_group: 1, on_machine: 1 };
+        let hint = Hint { class: Class::OutOfDeviceMemory, line: "CUDA out of memory".to_owned() };
         for (exit, killed, hint, class) in [
             (Exit::Code(1), none, None, Class::Exited),
             (Exit::Code(0), group, None, Class::Exited),

@@ -58,10 +58,7 @@ impl Family {
         // with a member of ours is ours, and one without may be that of a stranger who got the
         // identifier later.
         let in_group = |process: &Process| Some(process.group) == group;
-        let group_is_ours = all
-            .iter()
-            .zip(&own)
-            .any(|(process, own)| *own && in_group(process));
+        let group_is_ours = all.iter().zip(&own).any(|(process, own)| *own && in_group(process));
         let own = all.iter().zip(own);
         let mut found: BTreeSet<Id> = own
             .filter(|(process, own)| *own || (group_is_ours && in_group(process)))
@@ -69,18 +66,14 @@ impl Family {
             .collect();
         loop {
             let parents: BTreeSet<u32> = found.iter().map(|id| id.pid).collect();
-            let children = all
-                .iter()
-                .filter(|process| parents.contains(&process.parent));
+            let children = all.iter().filter(|process| parents.contains(&process.parent));
             let before = found.len();
             found.extend(children.map(|process| process.id).collect::<Vec<_>>());
             if found.len() == before {
                 break;
             }
         }
-        let alive = all
-            .iter()
-            .filter(|process| !process.ended && found.contains(&process.id));
+        let alive = all.iter().filter(|process| !process.ended && found.contains(&process.id));
         alive.cloned().collect()
     }
 }
@@ -90,21 +83,13 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, start: u64, parent: u32, group: u32) -> Process {
-        Process {
-            id: Id { pid, start },
-            parent,
-            group,
-            ended: false,
-        }
+        Process { id: Id { pid, start }, parent, group, ended: false }
     }
 
     fn family() -> Family {
         Family {
             launch: "l".to_owned(),
-            leader: Some(Id {
-                pid: 50,
-                start: 500,
-            }),
+            leader: Some(Id { pid: 50, start: 500 }),
             pipe: None,
             seen: BTreeSet::new(),
         }
@@ -170,10 +155,7 @@ mod tests {
 
     #[test]
     fn before_the_start_the_mark_alone_counts() {
-        let family = Family {
-            leader: None,
-            ..family()
-        };
+        let family = Family { leader: None, ..family() };
         let all = [process(50, 500, 40, 50), process(51, 510, 50, 50)];
         assert_eq!(found(&family, &all, &[]), [0; 0]);
         assert_eq!(found(&family, &all, &[50]), [50, 51]);

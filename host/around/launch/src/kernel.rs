@@ -29,10 +29,7 @@ impl Counts {
             let mut counts = files.iter().filter_map(|file| text(file));
             counts.find_map(|counts| count(&counts))
         });
-        Counts {
-            machine: text("proc/vmstat").and_then(|counts| count(&counts)),
-            group,
-        }
+        Counts { machine: text("proc/vmstat").and_then(|counts| count(&counts)), group }
     }
 
     /// Returns the kills since then.
@@ -67,9 +64,7 @@ fn files_of(groups: &str) -> Vec<String> {
 
 /// The line `oom_kill N`.
 fn count(counts: &str) -> Option<u64> {
-    let line = counts
-        .lines()
-        .find_map(|line| line.strip_prefix("oom_kill "));
+    let line = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
     line?.trim().parse().ok()
 }
 
@@ -101,10 +96,7 @@ mod tests {
             write(file, "oom 3\noom_kill 3\noom_group_kill 9\n");
             write("proc/vmstat", "nr_free_pages 5\noom_kill 10\n");
             let second = Counts::read(root.path());
-            let killed = |in_group, on_machine| Killed {
-                in_group,
-                on_machine,
-            };
+            let killed = |in_group, on_machine| Killed { in_group, on_machine };
             assert_eq!(before.until(first), killed(0, 0), "not known before");
             assert_eq!(first.until(second), killed(2, 3), "{groups}");
             assert_eq!(second.until(first), killed(0, 0), "the group is another");

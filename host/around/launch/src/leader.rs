@@ -27,11 +27,7 @@ impl Leader {
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.spawn()?;
         let (tell, exit) = watch::channel(None);
-        let mut leader = Leader {
-            pid: child.id(),
-            exit,
-            reaped: false,
-        };
+        let mut leader = Leader { pid: child.id(), exit, reaped: false };
         let pid = leader.pid;
         let thread = std::thread::Builder::new().name("engine-exit".to_owned());
         let waits = thread.spawn(move || {

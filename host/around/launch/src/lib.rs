@@ -29,13 +29,7 @@
 //!
 //! A container is a launch command too: `docker run --rm --init …` hands SIGTERM on. SIGKILL does
 //! not reach what runs in a container, which then shows as a port that does not become free.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 mod clean;

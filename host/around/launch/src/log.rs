@@ -111,11 +111,7 @@ impl Log {
 
     pub fn kept(&self) -> Kept {
         let shared = lock(&self.shared);
-        Kept {
-            bytes: shared.read,
-            lost: shared.ring.lost,
-            error: shared.ring.error.clone(),
-        }
+        Kept { bytes: shared.read, lost: shared.ring.lost, error: shared.ring.error.clone() }
     }
 }
 

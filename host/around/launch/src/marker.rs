@@ -107,9 +107,9 @@ impl Marker {
         let marker: Marker = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         match marker.version {
             VERSION => Ok(marker),
-            other => Err(format!(
-                "it has version {other}, and this runner reads version {VERSION}"
-            )),
+            other => {
+                Err(format!("it has version {other}, and this runner reads version {VERSION}"))
+            }
         }
     }
 

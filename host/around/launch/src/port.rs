@@ -82,14 +82,7 @@ pub fn check(host: &str, port: u16) -> Result<(), Occupied> {
 
 /// The same, of this instant.
 pub(crate) fn check_once(table: &Table, host: &str, port: u16) -> Result<(), Occupied> {
-    if is_free(host, port) {
-        Ok(())
-    } else {
-        Err(Occupied {
-            port,
-            holders: holders(table, port),
-        })
-    }
+    if is_free(host, port) { Ok(()) } else { Err(Occupied { port, holders: holders(table, port) }) }
 }
 
 /// True if nothing keeps an engine from listening. A server that listens at all addresses is in the
@@ -129,11 +122,8 @@ pub(crate) fn holders(table: &Table, port: u16) -> Vec<Holder> {
             user: socket.user,
             command: table.command(*pid),
         });
-        let unseen = pids.is_empty().then_some(Holder {
-            pid: None,
-            user: socket.user,
-            command: None,
-        });
+        let unseen =
+            pids.is_empty().then_some(Holder { pid: None, user: socket.user, command: None });
         for holder in seen.chain(unseen) {
             if !holders.contains(&holder) {
                 holders.push(holder);
@@ -177,10 +167,7 @@ mod tests {
             for host in ["127.0.0.1", "localhost", "0.0.0.0", "[::1]"] {
                 let occupied = check(host, port).unwrap_err();
                 let words = occupied.to_string();
-                assert!(
-                    words.starts_with(&format!("port {port} is not free: ")),
-                    "{words}"
-                );
+                assert!(words.starts_with(&format!("port {port} is not free: ")), "{words}");
                 if cfg!(target_os = "linux") {
                     let own = format!("process {} (`", std::process::id());
                     assert!(words.contains(&own), "{words}");
@@ -211,18 +198,12 @@ mod tests {
             0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000   33        0 777 1 0000000000000000\n   \
             1: 0100007F:1F40 0100007F:9569 01 00000000:00000000 00:00000000 00000000   34        0 778 1 0000000000000000\n";
         std::fs::write(folder.path().join("net/tcp"), text).unwrap();
-        let occupied = Occupied {
-            port: 8000,
-            holders: holders(&table, 8000),
-        };
+        let occupied = Occupied { port: 8000, holders: holders(&table, 8000) };
         assert_eq!(
             occupied.to_string(),
             "port 8000 is not free: a process of user 33 holds it; stop it, or choose another port"
         );
-        let nobody = Occupied {
-            port: 8000,
-            holders: holders(&table, 8001),
-        };
+        let nobody = Occupied { port: 8000, holders: holders(&table, 8001) };
         assert_eq!(
             nobody.to_string(),
             "port 8000 is not free: a process that this user may not see holds it; stop it, or choose another port"

@@ -41,9 +41,7 @@ pub(crate) fn children_time() -> Option<Duration> {
     // `cstime` are the sixteenth and the seventeenth (proc_pid_stat(5)).
     let (_, fields) = stat.rsplit_once(')')?;
     let times = fields.split_whitespace().skip(13).take(2);
-    let ticks: u64 = times
-        .map(|ticks| ticks.parse::<u64>().ok())
-        .sum::<Option<u64>>()?;
+    let ticks: u64 = times.map(|ticks| ticks.parse::<u64>().ok()).sum::<Option<u64>>()?;
     let a_second = clock_ticks_per_second();
     Some(Duration::from_secs_f64(ticks as f64 / a_second as f64))
 }
@@ -93,9 +91,7 @@ impl Table {
     /// True if a process was started with this variable, written as `NAME=value`.
     pub fn has_variable(&self, pid: u32, variable: &str) -> bool {
         let variables = fs::read(self.root.join(format!("{pid}/environ"))).unwrap_or_default();
-        variables
-            .split(|byte| *byte == 0)
-            .any(|one| one == variable.as_bytes())
+        variables.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
     }
 
     /// True if a process has this pipe as its standard output or standard error.
@@ -109,9 +105,8 @@ impl Table {
 
     /// The processes that hold one of these sockets open, as far as this user may see.
     pub fn holders(&self, sockets: &[u64]) -> Vec<u32> {
-        let expected: Vec<PathBuf> = (sockets.iter())
-            .map(|socket| format!("socket:[{socket}]").into())
-            .collect();
+        let expected: Vec<PathBuf> =
+            (sockets.iter()).map(|socket| format!("socket:[{socket}]").into()).collect();
         let entries = fs::read_dir(&self.root).into_iter().flatten();
         let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         let holds = |pid: &u32| {
@@ -205,10 +200,7 @@ fn parse(pid: u32, stat: &str) -> Option<Process> {
     // proc(5) counts from 1, and the state is its third.
     let field = |number: usize| fields.get(number - 3).copied();
     Some(Process {
-        id: Id {
-            pid,
-            start: field(22)?.parse().ok()?,
-        },
+        id: Id { pid, start: field(22)?.parse().ok()? },
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
         ended: matches!(field(3)?, "Z" | "X" | "x"),
@@ -225,15 +217,7 @@ mod tests {
         let process = parse(7, stat).unwrap();
         assert_eq!(
             process,
-            Process {
-                id: Id {
-                    pid: 7,
-                    start: 7_272_209
-                },
-                parent: 5,
-                group: 6,
-                ended: false,
-            }
+            Process { id: Id { pid: 7, start: 7_272_209 }, parent: 5, group: 6, ended: false }
         );
         assert!(parse(7, &stat.replace(") S", ") Z")).unwrap().ended);
         for torn in ["", "7 (a", "7 (a) S 5 6"] {
@@ -260,10 +244,7 @@ mod tests {
         let own = table.own();
         assert!(own.start > 0);
         assert!(table.lives(own));
-        let other = Id {
-            start: own.start + 1,
-            ..own
-        };
+        let other = Id { start: own.start + 1, ..own };
         assert!(!table.lives(other), "its identifier was reused");
         let own = table.command(own.pid).unwrap();
         assert!(own.contains("launch"), "{own}");
@@ -280,14 +261,8 @@ mod tests {
         write("comm", "kworker\n");
         write("cmdline", "");
         assert_eq!(table.command(7).unwrap(), "kworker");
-        write(
-            "cmdline",
-            "vllm\0serve\0--api-key\0opensesame\0--port\x0080\0",
-        );
-        assert_eq!(
-            table.command(7).unwrap(),
-            "vllm serve --api-key [redacted] --port 80"
-        );
+        write("cmdline", "vllm\0serve\0--api-key\0opensesame\0--port\x0080\0");
+        assert_eq!(table.command(7).unwrap(), "vllm serve --api-key [redacted] --port 80");
         write("cmdline", &"x".repeat(500));
         assert_eq!(table.command(7).unwrap().chars().count(), SHOWN + 1);
         write("environ", "A=1\0RUNNER=x1\0");

@@ -76,10 +76,7 @@ pub async fn run(
 ) -> Result<Ran, NotRun> {
     let mut command = command(words, environment, &[], directory).ok_or(NotRun::NoCommand)?;
     let program = words[0].clone();
-    let failed = |source| NotRun::Program {
-        program: program.clone(),
-        source,
-    };
+    let failed = |source| NotRun::Program { program: program.clone(), source };
     let before = process::children_time();
     let (output, of_output) = io::pipe().map_err(failed)?;
     let (errors, of_errors) = io::pipe().map_err(failed)?;
@@ -152,25 +149,11 @@ mod tests {
         let ran = run(&command, &environment, None, Duration::from_secs(60)).await;
         let ran = ran.unwrap();
         assert_eq!(ran.exit, Some(Exit::Code(3)));
-        assert_eq!(
-            (&ran.stdout[..], &ran.stderr[..]),
-            (&b"out 1\n"[..], &b"err\n"[..])
-        );
+        assert_eq!((&ran.stdout[..], &ran.stderr[..]), (&b"out 1\n"[..], &b"err\n"[..]));
         let busy = words("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
-        let ran = run(&busy, &[], None, Duration::from_secs(60))
-            .await
-            .unwrap();
-        assert!(
-            ran.processor.is_none_or(|time| time > Duration::ZERO),
-            "{ran:?}"
-        );
-        let none = run(
-            &["no-such-program".to_owned()],
-            &[],
-            None,
-            Duration::from_secs(1),
-        )
-        .await;
+        let ran = run(&busy, &[], None, Duration::from_secs(60)).await.unwrap();
+        assert!(ran.processor.is_none_or(|time| time > Duration::ZERO), "{ran:?}");
+        let none = run(&["no-such-program".to_owned()], &[], None, Duration::from_secs(1)).await;
         let words = none.unwrap_err().to_string();
         assert!(words.contains("`no-such-program` does not run"), "{words}");
     }
@@ -180,9 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let command = words("sleep 600 & echo $! >pid; echo begun; wait");
         let within = Duration::from_millis(500);
-        let ran = run(&command, &[], Some(folder.path()), within)
-            .await
-            .unwrap();
+        let ran = run(&command, &[], Some(folder.path()), within).await.unwrap();
         assert_eq!(ran.exit, None);
         assert_eq!(ran.stdout, b"begun\n");
         let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();

@@ -101,11 +101,7 @@ impl Record {
     pub(crate) fn new(spec: &Spec, launch: &str, pid: u32) -> Self {
         let secrets = spec.secrets();
         let plain = |name: &str, text: &str| {
-            if model::redact::is_secret(name) {
-                REDACTED.to_owned()
-            } else {
-                secrets.redact(text)
-            }
+            if model::redact::is_secret(name) { REDACTED.to_owned() } else { secrets.redact(text) }
         };
         let environment: BTreeMap<String, Option<String>> = (spec.environment.iter())
             .map(|(name, value)| {

@@ -96,13 +96,10 @@ impl Spec {
 
     /// Returns the texts that must not be written down.
     pub(crate) fn secrets(&self) -> Known {
-        let of_environment = self
-            .environment
-            .iter()
-            .filter_map(|(_, value)| match value {
-                Value::Secret(text) => Some(text),
-                Value::Plain(_) | Value::Unset => None,
-            });
+        let of_environment = self.environment.iter().filter_map(|(_, value)| match value {
+            Value::Secret(text) => Some(text),
+            Value::Plain(_) | Value::Unset => None,
+        });
         Known::new(of_environment.chain(&self.secrets).cloned())
     }
 }
@@ -128,21 +125,11 @@ mod tests {
             "[redacted], [redacted] it: plain, [redacted]"
         );
         assert_eq!(&*secrets.redact_bytes(b"\xff plain"), b"\xff plain");
-        assert_eq!(
-            &*secrets.redact_bytes(b"\xff open"),
-            "\u{fffd} [redacted]".as_bytes()
-        );
+        assert_eq!(&*secrets.redact_bytes(b"\xff open"), "\u{fffd} [redacted]".as_bytes());
         let command = ["serve", "in the command", "--api-key", "x", "--port", "80"];
         assert_eq!(
             secrets.redact_command(&command.map(str::to_owned)),
-            [
-                "serve",
-                "[redacted]",
-                "--api-key",
-                "[redacted]",
-                "--port",
-                "80"
-            ]
+            ["serve", "[redacted]", "--api-key", "[redacted]", "--port", "80"]
         );
         assert_eq!(format!("{:?}", spec.environment[0]), r#"("A", Secret(…))"#);
     }

@@ -98,11 +98,7 @@ impl Stopped {
 
     /// Describes the remains of the engine, in words. Nothing if it is clean.
     pub fn left(&self) -> Option<String> {
-        let mut left: Vec<String> = self
-            .survivors
-            .iter()
-            .map(EngineProcess::to_string)
-            .collect();
+        let mut left: Vec<String> = self.survivors.iter().map(EngineProcess::to_string).collect();
         left.extend(self.occupied.as_ref().map(Occupied::to_string));
         if let Memory::Held(what) = &self.memory {
             left.push(what.clone());

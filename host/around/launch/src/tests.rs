@@ -75,11 +75,7 @@ fn answers(port: u16) -> Check {
 async fn ready_with(spec: Spec, file: &Path) -> Engine {
     let mut engine = Engine::start(spec).unwrap();
     let check = async || {
-        if file.exists() {
-            Check::Ready
-        } else {
-            Check::NotYet("the file is missing".to_owned())
-        }
+        if file.exists() { Check::Ready } else { Check::NotYet("the file is missing".to_owned()) }
     };
     engine.ready(check).await.unwrap();
     engine
@@ -87,11 +83,7 @@ async fn ready_with(spec: Spec, file: &Path) -> Engine {
 
 /// The process whose identifier a file holds.
 fn process_in(file: &Path) -> Id {
-    let pid = std::fs::read_to_string(file)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let pid = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
     Table::default().process(pid).unwrap().id
 }
 
@@ -105,15 +97,11 @@ async fn no_device() -> Memory {
 
 /// The number of markers.
 fn markers(folder: &TempDir) -> usize {
-    crate::marker::Marker::all(&folder.path().join("markers"))
-        .unwrap()
-        .len()
+    crate::marker::Marker::all(&folder.path().join("markers")).unwrap().len()
 }
 
 /// Runs a test on a runtime as the runner has them.
 fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.unwrap().block_on(test)
 }

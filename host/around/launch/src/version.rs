@@ -56,8 +56,7 @@ pub enum NoVersion {
 }
 
 fn said(line: &Option<String>) -> String {
-    line.as_ref()
-        .map_or(String::new(), |line| format!(": {line}"))
+    line.as_ref().map_or(String::new(), |line| format!(": {line}"))
 }
 
 /// A process that is killed, with its group, if nobody waits for it any more.
@@ -84,10 +83,7 @@ pub async fn version(
     let mut command =
         command(words, environment, withheld, directory).ok_or(NoVersion::NoCommand)?;
     let program = words[0].clone();
-    let failed = |source| NoVersion::Program {
-        program: program.clone(),
-        source,
-    };
+    let failed = |source| NoVersion::Program { program: program.clone(), source };
     let (output, of_output) = io::pipe().map_err(failed)?;
     let (errors, of_errors) = io::pipe().map_err(failed)?;
     command.stdout(of_output).stderr(of_errors);
@@ -108,11 +104,7 @@ pub async fn version(
     let line = line(&output).or_else(|| self::line(&errors));
     match line {
         Some(line) if exit.is_success() => Ok(line),
-        line => Err(NoVersion::None {
-            program,
-            exit,
-            line,
-        }),
+        line => Err(NoVersion::None { program, exit, line }),
     }
 }
 
@@ -144,9 +136,7 @@ fn line(text: &str) -> Option<String> {
 fn looks_like_a_version(line: &str) -> bool {
     let lower = line.to_ascii_lowercase();
     let number = lower.strip_prefix('v').unwrap_or(&lower);
-    let number = number
-        .split(|c: char| !c.is_ascii_digit() && c != '.')
-        .next();
+    let number = number.split(|c: char| !c.is_ascii_digit() && c != '.').next();
     let number =
         number.is_some_and(|it| it.contains('.') && it.starts_with(|c: char| c.is_ascii_digit()));
     let words = lower.split_whitespace().count();
@@ -163,10 +153,7 @@ mod tests {
             ("0.11.0\n", Some("0.11.0")),
             ("INFO 11-23 loading\n0.11.1+cpu\n", Some("0.11.1+cpu")),
             ("v1.2\n\ngood bye\n", Some("v1.2")),
-            (
-                "version: 6500 (1f6e)\nbuilt with cc 13\n",
-                Some("version: 6500 (1f6e)"),
-            ),
+            ("version: 6500 (1f6e)\nbuilt with cc 13\n", Some("version: 6500 (1f6e)")),
             ("lmdeploy 0.9.2\n", Some("lmdeploy 0.9.2")),
             ("\n \n", None),
         ] {

@@ -36,11 +36,7 @@ pub(super) struct Answer {
 impl Answer {
     /// The script's answer to a request; with `stop_early` it has at most that many tokens.
     pub fn new(script: &Script, ask: &Ask, stop_early: Option<u32>) -> Self {
-        let wants_reasoning = if ask.route == Route::Chat {
-            script.reasoning_tokens
-        } else {
-            0
-        };
+        let wants_reasoning = if ask.route == Route::Chat { script.reasoning_tokens } else { 0 };
         let given = match &script.answer {
             Says::Words => None,
             Says::Echo => Some(ask.echo.as_str()),
@@ -51,9 +47,7 @@ impl Answer {
             (Some(whole), Some(stop)) => Some(whole.min(stop)),
             (whole, stop) => whole.or(stop),
         };
-        let own_end = own_end
-            .filter(|_| !ask.ignore_eos)
-            .map(|end| end.max(ask.min_tokens));
+        let own_end = own_end.filter(|_| !ask.ignore_eos).map(|end| end.max(ask.min_tokens));
         let room = script.context_limit.get().saturating_sub(ask.prompt_tokens);
         let limit = ask.max_tokens.unwrap_or(room).min(room);
         let default_end = ask.max_tokens.is_none().then_some(script.output_tokens);
@@ -65,12 +59,7 @@ impl Answer {
             (tokens, finish) = (early, Finish::Stop);
         }
         let reasoning = wants_reasoning.min(tokens);
-        Answer {
-            text: text(given, reasoning, tokens, ask.prompt_hash),
-            tokens,
-            reasoning,
-            finish,
-        }
+        Answer { text: text(given, reasoning, tokens, ask.prompt_hash), tokens, reasoning, finish }
     }
 
     /// The text that tokens `from..to` add. A character belongs to the token that completes it, so
@@ -199,10 +188,7 @@ mod tests {
     fn completion(script: &Script, more: &str) -> Answer {
         Answer::new(
             script,
-            &ask(
-                Route::Completions,
-                &format!(r#"{{"prompt":"tell me"{more}}}"#),
-            ),
+            &ask(Route::Completions, &format!(r#"{{"prompt":"tell me"{more}}}"#)),
             None,
         )
     }
@@ -229,10 +215,7 @@ mod tests {
 
     #[test]
     fn answers_end_by_themselves_unless_told_to_go_on() {
-        let script = Script {
-            stop_after: Some(9),
-            ..Script::default()
-        };
+        let script = Script { stop_after: Some(9), ..Script::default() };
         let short = completion(&script, r#","max_tokens":50"#);
         assert_eq!((short.tokens, short.finish), (9, Finish::Stop));
         let cut = completion(&script, r#","max_tokens":4"#);
@@ -251,22 +234,13 @@ mod tests {
 
     #[test]
     fn a_given_text_is_said_whole_then_words_follow() {
-        let script = Script {
-            answer: Says::Text("forty-two".to_owned()),
-            ..Script::default()
-        };
+        let script = Script { answer: Says::Text("forty-two".to_owned()), ..Script::default() };
         let answer = completion(&script, r#","max_tokens":50"#);
-        assert_eq!(
-            (answer.content(), answer.finish),
-            ("forty-two", Finish::Stop)
-        );
+        assert_eq!((answer.content(), answer.finish), ("forty-two", Finish::Stop));
         let forced = completion(&script, r#","max_tokens":20,"ignore_eos":true"#);
         assert!(forced.content().starts_with("forty-two "));
         assert_eq!(forced.content().len(), 20);
-        let echo = Script {
-            answer: Says::Echo,
-            ..Script::default()
-        };
+        let echo = Script { answer: Says::Echo, ..Script::default() };
         assert_eq!(completion(&echo, "").content(), "tell me");
     }
 
@@ -279,20 +253,14 @@ mod tests {
         };
         let chat = r#"{"messages":[{"content":"well?"}],"max_tokens":50}"#;
         let answer = Answer::new(&script, &ask(Route::Chat, chat), None);
-        assert_eq!(
-            (answer.tokens, answer.reasoning, answer.content()),
-            (9, 6, "yes")
-        );
+        assert_eq!((answer.tokens, answer.reasoning, answer.content()), (9, 6, "yes"));
         assert_eq!(answer.reasoning_text().len(), 6);
         assert_eq!(completion(&script, "").content(), "yes");
     }
 
     #[test]
     fn a_character_comes_with_its_last_byte() {
-        let script = Script {
-            answer: Says::Text("né".to_owned()),
-            ..Script::default()
-        };
+        let script = Script { answer: Says::Text("né".to_owned()), ..Script::default() };
         let answer = completion(&script, "");
         assert_eq!(answer.tokens, 3);
         let pieces: Vec<&str> = (0..3).map(|token| answer.piece(token, token + 1)).collect();
@@ -302,10 +270,7 @@ mod tests {
 
     #[test]
     fn the_context_bounds_an_answer_without_a_limit() {
-        let script = Script {
-            context_limit: 20.try_into().unwrap(),
-            ..Script::default()
-        };
+        let script = Script { context_limit: 20.try_into().unwrap(), ..Script::default() };
         let answer = completion(&script, "");
         assert_eq!((answer.tokens, answer.finish), (13, Finish::Length));
     }

@@ -236,11 +236,8 @@ impl Ask {
             }
             limit => limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
         };
-        let least = body
-            .min_tokens
-            .or(body.min_new_tokens)
-            .or(sampling.min_new_tokens)
-            .unwrap_or(0);
+        let least =
+            body.min_tokens.or(body.min_new_tokens).or(sampling.min_new_tokens).unwrap_or(0);
         if body.n.or(sampling.n).is_some_and(|n| n != 1) {
             return Err(Refusal::bad(
                 "this engine gives one answer to a request: n must be 1",
@@ -326,18 +323,9 @@ mod tests {
 
     #[test]
     fn prompts_are_counted_in_bytes_or_ids() {
-        assert_eq!(
-            read(Route::Completions, r#"{"prompt":"héllo"}"#).prompt_tokens,
-            6
-        );
-        assert_eq!(
-            read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).prompt_tokens,
-            3
-        );
-        assert_eq!(
-            read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).echo,
-            "hi?"
-        );
+        assert_eq!(read(Route::Completions, r#"{"prompt":"héllo"}"#).prompt_tokens, 6);
+        assert_eq!(read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).prompt_tokens, 3);
+        assert_eq!(read(Route::Completions, r#"{"prompt":[104, 105, 300]}"#).echo, "hi?");
         let chat = r#"{"messages":[{"role":"system","content":"ab"},
             {"role":"user","content":[{"type":"text","text":"cde"},{"type":"image_url","image_url":{}}]}]}"#;
         let chat = read(Route::Chat, chat);
@@ -351,30 +339,18 @@ mod tests {
             Route::Completions,
             r#"{"prompt":"a","max_tokens":7,"min_tokens":3,"ignore_eos":true}"#,
         );
-        assert_eq!(
-            (ask.max_tokens, ask.min_tokens, ask.ignore_eos),
-            (Some(7), 3, true)
-        );
+        assert_eq!((ask.max_tokens, ask.min_tokens, ask.ignore_eos), (Some(7), 3, true));
         let ask = read(
             Route::Chat,
             r#"{"messages":[{"content":"a"}],"max_completion_tokens":8,"min_new_tokens":2}"#,
         );
-        assert_eq!(
-            (ask.max_tokens, ask.min_tokens, ask.stream),
-            (Some(8), 2, false)
-        );
+        assert_eq!((ask.max_tokens, ask.min_tokens, ask.stream), (Some(8), 2, false));
         let body = r#"{"text":"a","sampling_params":{"max_new_tokens":9,"ignore_eos":true},"stream":true}"#;
         let ask = read(GENERATE, body);
-        assert_eq!(
-            (ask.max_tokens, ask.ignore_eos, ask.stream),
-            (Some(9), true, true)
-        );
+        assert_eq!((ask.max_tokens, ask.ignore_eos, ask.stream), (Some(9), true, true));
         assert_eq!(read(GENERATE, r#"{"text":"a"}"#).max_tokens, Some(128));
         let lmdeploy = Route::Generate(Generate::Lmdeploy);
-        let ask = read(
-            lmdeploy,
-            r#"{"prompt":"a","max_tokens":5,"ignore_eos":true}"#,
-        );
+        let ask = read(lmdeploy, r#"{"prompt":"a","max_tokens":5,"ignore_eos":true}"#);
         assert_eq!((ask.max_tokens, ask.ignore_eos), (Some(5), true));
         let usage = r#"{"prompt":"a","stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#;
         let ask = read(Route::Completions, usage);
@@ -385,36 +361,21 @@ mod tests {
     fn what_engines_refuse_is_refused() {
         assert!(refused(Route::Completions, "{").message.contains("EOF"));
         assert_eq!(
-            refused(Route::Completions, r#"{"prompt":""}"#)
-                .param
-                .as_deref(),
+            refused(Route::Completions, r#"{"prompt":""}"#).param.as_deref(),
+            Some("prompt")
+        );
+        assert_eq!(refused(Route::Chat, r#"{"prompt":"a"}"#).param.as_deref(), Some("messages"));
+        assert_eq!(
+            refused(Route::Completions, r#"{"prompt":["a","b"]}"#).param.as_deref(),
             Some("prompt")
         );
         assert_eq!(
-            refused(Route::Chat, r#"{"prompt":"a"}"#).param.as_deref(),
-            Some("messages")
-        );
-        assert_eq!(
-            refused(Route::Completions, r#"{"prompt":["a","b"]}"#)
-                .param
-                .as_deref(),
-            Some("prompt")
-        );
-        assert_eq!(
-            refused(Route::Completions, r#"{"prompt":"a","n":2}"#)
-                .param
-                .as_deref(),
+            refused(Route::Completions, r#"{"prompt":"a","n":2}"#).param.as_deref(),
             Some("n")
         );
         let zero = refused(Route::Completions, r#"{"prompt":"a","max_tokens":0}"#);
-        assert!(
-            zero.message
-                .starts_with("max_tokens must be at least 1, got 0.")
-        );
-        let script = Script {
-            context_limit: 10.try_into().unwrap(),
-            ..Script::default()
-        };
+        assert!(zero.message.starts_with("max_tokens must be at least 1, got 0."));
+        let script = Script { context_limit: 10.try_into().unwrap(), ..Script::default() };
         let check = |body: &str| read(Route::Completions, body).check(&script);
         assert_eq!(check(r#"{"prompt":"abcdef","max_tokens":4}"#), Ok(()));
         assert!(

@@ -117,16 +117,9 @@ impl Batch {
             arrived: BTreeMap::new(),
             jobs: HashMap::new(),
         };
-        let shared = Shared {
-            state: Mutex::new(state),
-            queue,
-            keeps_truth,
-            submitted: Notify::new(),
-        };
-        Batch {
-            shared: Arc::new(shared),
-            driver: OnceLock::new(),
-        }
+        let shared =
+            Shared { state: Mutex::new(state), queue, keeps_truth, submitted: Notify::new() };
+        Batch { shared: Arc::new(shared), driver: OnceLock::new() }
     }
 
     /// Puts a request into the queue; `None` if that is full, and then its work is not asked for.
@@ -159,10 +152,7 @@ impl Batch {
             tokio::spawn(drive(shared)).abort_handle()
         });
         self.shared.submitted.notify_one();
-        Some(Ticket {
-            shared: Arc::clone(&self.shared),
-            id,
-        })
+        Some(Ticket { shared: Arc::clone(&self.shared), id })
     }
 
     /// Forgets a request whose reply has ended. What is still to be generated of it never will be.
@@ -173,11 +163,7 @@ impl Batch {
         if !has_arrived && job.generated < job.work.output_tokens.max(1) {
             state.engine.cancel(id);
         }
-        Some(Left {
-            admitted: job.admitted,
-            preemptions: job.preemptions,
-            generated: job.all,
-        })
+        Some(Left { admitted: job.admitted, preemptions: job.preemptions, generated: job.all })
     }
 
     pub fn load(&self) -> Load {
@@ -334,11 +320,7 @@ mod tests {
     use super::*;
 
     fn work(output_tokens: u32) -> Work {
-        Work {
-            prompt_tokens: 1,
-            output_tokens,
-            ..Work::default()
-        }
+        Work { prompt_tokens: 1, output_tokens, ..Work::default() }
     }
 
     fn ms(ms: u64) -> Duration {

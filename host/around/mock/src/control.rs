@@ -54,11 +54,7 @@ fn reply<B>(
     path: &str,
 ) -> (Cow<'static, str>, Response<ReplyBody>) {
     let script = &engine.script;
-    let of_script: Vec<_> = script
-        .routes
-        .iter()
-        .filter(|route| route.path == path)
-        .collect();
+    let of_script: Vec<_> = script.routes.iter().filter(|route| route.path == path).collect();
     let own = ROUTES.into_iter().find(|(own, _)| *own == path);
     let generating = GENERATING.into_iter().find(|own| *own == path);
     let handler: Cow<'static, str> = match (own, generating) {
@@ -102,16 +98,10 @@ fn own_reply<B>(engine: &Engine, request: &Request<B>, path: &str) -> Response<R
     };
     match path {
         "/health" => empty(),
-        "/metrics" => ready(
-            200,
-            "text/plain; version=1.0.0; charset=utf-8",
-            metrics::page(engine),
-        ),
-        "/version" => ready(
-            200,
-            JSON,
-            concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#),
-        ),
+        "/metrics" => ready(200, "text/plain; version=1.0.0; charset=utf-8", metrics::page(engine)),
+        "/version" => {
+            ready(200, JSON, concat!(r#"{"version":""#, env!("CARGO_PKG_VERSION"), r#""}"#))
+        }
         "/reset_prefix_cache" => {
             engine.prefixes.flush();
             empty()
@@ -131,11 +121,7 @@ fn flush(engine: &Engine) -> Response<ReplyBody> {
     }
     let words = "Cache flushed.\nPlease check backend logs for more details. \
                  (When there are running or waiting requests, the operation will not be performed.)\n";
-    ready(
-        if idle { 200 } else { 400 },
-        "text/html; charset=utf-8",
-        words,
-    )
+    ready(if idle { 200 } else { 400 }, "text/html; charset=utf-8", words)
 }
 
 fn models(engine: &Engine) -> String {

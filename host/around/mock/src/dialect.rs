@@ -105,11 +105,7 @@ enum Framing {
     /// A `data:` line and an empty line each.
     EventStream,
     /// Some zero bytes, then a length of some bytes, then the event.
-    LengthPrefixed {
-        skip: usize,
-        width: usize,
-        little_endian: bool,
-    },
+    LengthPrefixed { skip: usize, width: usize, little_endian: bool },
     /// Messages of AWS's event stream: each line of an event is one.
     AwsEventStream,
     /// Exactly as in the templates.
@@ -127,17 +123,12 @@ impl Dialect {
     /// An error as an event inside a reply that began as a success.
     pub(crate) fn error_event(&self, status: u16, message: &str, out: &mut Vec<u8>) {
         let mut event = Vec::new();
-        self.error_event
-            .write(&Self::of_error(status, message), &mut event);
+        self.error_event.write(&Self::of_error(status, message), &mut event);
         self.framing.put(&event, out);
     }
 
     fn of_error(status: u16, message: &str) -> Values<'_> {
-        Values {
-            message,
-            status,
-            ..Values::default()
-        }
+        Values { message, status, ..Values::default() }
     }
 
     /// Bytes sent before an event to keep a connection alive, without a meaning; empty if the
@@ -172,11 +163,7 @@ impl Framing {
                 }
                 out.push(b'\n');
             }
-            Framing::LengthPrefixed {
-                skip,
-                width,
-                little_endian,
-            } => {
+            Framing::LengthPrefixed { skip, width, little_endian } => {
                 out.resize(out.len() + skip, 0);
                 let length = event.len() as u64;
                 if little_endian {

@@ -121,11 +121,7 @@ impl Engine {
         };
         let begins = *first + pause.after.0;
         let ends = begins + pause.lasting.0;
-        if due >= begins && due < ends {
-            ends
-        } else {
-            due
-        }
+        if due >= begins && due < ends { ends } else { due }
     }
 
     pub(super) fn since(&self, instant: Instant) -> Nanos {

@@ -185,10 +185,7 @@ impl Mishaps {
                 continue;
             }
             match fault.what {
-                What::HttpError {
-                    status,
-                    retry_after,
-                } => {
+                What::HttpError { status, retry_after } => {
                     mishaps.http_error.get_or_insert((status, retry_after));
                 }
                 What::Html { status } => {
@@ -205,10 +202,7 @@ impl Mishaps {
                 What::Break { after_tokens, how } => {
                     mishaps.breakdown.get_or_insert((after_tokens, how));
                 }
-                What::Stall {
-                    after_tokens,
-                    lasting,
-                } => {
+                What::Stall { after_tokens, lasting } => {
                     mishaps.stall.get_or_insert((after_tokens, lasting));
                 }
                 What::StopEarly { after_tokens } => {
@@ -230,12 +224,10 @@ impl Mishaps {
 
 /// The status of the web page that all routes show, if they do.
 pub(super) fn web_page_everywhere(faults: &[Fault]) -> Option<u16> {
-    faults
-        .iter()
-        .find_map(|fault| match (&fault.what, &fault.on) {
-            (What::Html { status }, On::All) => Some(*status),
-            _ => None,
-        })
+    faults.iter().find_map(|fault| match (&fault.what, &fault.on) {
+        (What::Html { status }, On::All) => Some(*status),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -245,9 +237,7 @@ mod tests {
     fn chosen(on: &str, of: u64) -> Vec<u64> {
         let fault: Fault = format!("kind = 'crlf', {on}").parse().unwrap();
         let faults = [fault];
-        (0..of)
-            .filter(|number| Mishaps::of(&faults, *number).crlf)
-            .collect()
+        (0..of).filter(|number| Mishaps::of(&faults, *number).crlf).collect()
     }
 
     #[test]
@@ -264,17 +254,9 @@ mod tests {
     #[test]
     fn equal_shares_are_chosen_apart() {
         let half: Fault = "kind = 'crlf', share = 0.5".parse().unwrap();
-        let faults = [
-            half.clone(),
-            Fault {
-                what: What::Ping,
-                ..half
-            },
-        ];
+        let faults = [half.clone(), Fault { what: What::Ping, ..half }];
         let both = |m: &Mishaps| m.crlf == m.ping;
-        let same = (0..1000)
-            .filter(|n| both(&Mishaps::of(&faults, *n)))
-            .count();
+        let same = (0..1000).filter(|n| both(&Mishaps::of(&faults, *n))).count();
         assert!((400..600).contains(&same), "{same}");
     }
 }

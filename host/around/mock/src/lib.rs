@@ -18,15 +18,9 @@
 //! batch ends that the script has instead, so delays do not add up. Tokio's timers fire on whole
 //! milliseconds; shorter inter-token times come in bursts.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a server of its own, with its own clock"
-)]
+#![allow(clippy::disallowed_methods, reason = "a server of its own, with its own clock")]
 // A number that somebody wrote must not change on its way.
-#![cfg_attr(
-    not(test),
-    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
-)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod answer;
 mod ask;

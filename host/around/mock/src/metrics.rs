@@ -51,12 +51,7 @@ struct Scheduler {
 impl Scheduler {
     fn of(engine: &Engine) -> Self {
         if let (Some(batch), Some(parameters)) = (&engine.batch, &engine.script.batching) {
-            let Load {
-                running,
-                waiting,
-                preemptions,
-                kv_usage,
-            } = batch.load();
+            let Load { running, waiting, preemptions, kv_usage } = batch.load();
             return Scheduler {
                 running: running as f64,
                 waiting: waiting as f64,
@@ -159,10 +154,7 @@ fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family
         format!("engine_type=\"unified\",model_name=\"{model}\",pp_rank=\"0\",tp_rank=\"0\"");
     let one = |value: f64| vec![(labels.clone(), value)];
     let scheduled = |value: f64| vec![(of_scheduler.clone(), value)];
-    let (queries, hits) = (
-        count(&counters.prefix_queries),
-        count(&counters.prefix_hits),
-    );
+    let (queries, hits) = (count(&counters.prefix_queries), count(&counters.prefix_hits));
     let finished = count(&counters.stop) + count(&counters.length);
     let mut families = vec![
         (
@@ -181,17 +173,9 @@ fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family
             "sglang:cached_tokens_total",
             "counter",
             "Number of cached prompt tokens.",
-            vec![(
-                format!("cache_source=\"device\",model_name=\"{model}\""),
-                hits,
-            )],
+            vec![(format!("cache_source=\"device\",model_name=\"{model}\""), hits)],
         ),
-        (
-            "sglang:num_requests_total",
-            "counter",
-            "Number of requests processed.",
-            one(finished),
-        ),
+        ("sglang:num_requests_total", "counter", "Number of requests processed.", one(finished)),
         (
             "sglang:num_aborted_requests_total",
             "counter",
@@ -219,20 +203,10 @@ fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family
     ];
     if queries > 0.0 {
         let help = "The prefix cache hit rate.";
-        families.push((
-            "sglang:cache_hit_rate",
-            "gauge",
-            help,
-            scheduled(hits / queries),
-        ));
+        families.push(("sglang:cache_hit_rate", "gauge", help, scheduled(hits / queries)));
     }
     if let Some(taken) = scheduler.taken {
-        families.push((
-            "sglang:token_usage",
-            "gauge",
-            "The token usage.",
-            scheduled(taken),
-        ));
+        families.push(("sglang:token_usage", "gauge", "The token usage.", scheduled(taken)));
     }
     families
 }

@@ -42,10 +42,7 @@ impl Pace {
             true => script.cold_delay.0,
             false => Duration::ZERO,
         };
-        Pace {
-            ttft: about(script.ttft.0, 0) + cold,
-            itl: about(script.itl.0, 1),
-        }
+        Pace { ttft: about(script.ttft.0, 0) + cold, itl: about(script.itl.0, 1) }
     }
 }
 
@@ -83,11 +80,7 @@ impl Clock {
     fn new(source: Source, script: &Script) -> Self {
         // A format of the script's own may hold timings, whatever the script says of them.
         let any = (!script.routes.is_empty()).then_some(0.0);
-        Clock {
-            source,
-            queueing: script.server_timings.or(any),
-            waited: None,
-        }
+        Clock { source, queueing: script.server_timings.or(any), waited: None }
     }
 
     /// The engine has begun to process the request, which waited for so long.
@@ -222,11 +215,7 @@ impl Turn {
                 (Slot::Batched(ticket.clone()), Source::Batch(ticket))
             }
         };
-        Some(Turn {
-            slot,
-            clock: Clock::new(source, &engine.script),
-            cached_tokens,
-        })
+        Some(Turn { slot, clock: Clock::new(source, &engine.script), cached_tokens })
     }
 }
 
@@ -245,39 +234,23 @@ mod tests {
 
     #[test]
     fn times_vary_as_much_as_the_script_says() {
-        let script: Script = "ttft = '100ms'\nitl = '10ms'\nspread = 0.2\nseed = 3"
-            .parse()
-            .unwrap();
+        let script: Script =
+            "ttft = '100ms'\nitl = '10ms'\nspread = 0.2\nseed = 3".parse().unwrap();
         let paces: Vec<Pace> = (0..4000).map(|number| Pace::of(&script, number)).collect();
         for times in [
-            paces
-                .iter()
-                .map(|pace| pace.ttft.as_secs_f64() / 0.1)
-                .collect::<Vec<_>>(),
-            paces
-                .iter()
-                .map(|pace| pace.itl.as_secs_f64() / 0.01)
-                .collect(),
+            paces.iter().map(|pace| pace.ttft.as_secs_f64() / 0.1).collect::<Vec<_>>(),
+            paces.iter().map(|pace| pace.itl.as_secs_f64() / 0.01).collect(),
         ] {
             let logarithms: Vec<f64> = times.iter().map(|time| time.ln()).collect();
             let mean = logarithms.iter().sum::<f64>() / 4000.0;
             let squares: f64 = logarithms.iter().map(|x| (x - mean) * (x - mean)).sum();
             let deviation = (squares / 4000.0).sqrt();
-            assert!(
-                mean.abs() < 0.015 && (deviation - 0.2).abs() < 0.01,
-                "{mean} {deviation}"
-            );
+            assert!(mean.abs() < 0.015 && (deviation - 0.2).abs() < 0.01, "{mean} {deviation}");
         }
         assert_eq!(paces[7], Pace::of(&script, 7));
-        let other = Script {
-            seed: 4,
-            ..script.clone()
-        };
+        let other = Script { seed: 4, ..script.clone() };
         assert_ne!(paces[7], Pace::of(&other, 7));
-        let even = Script {
-            spread: 0.0,
-            ..script
-        };
+        let even = Script { spread: 0.0, ..script };
         assert_eq!(Pace::of(&even, 7).ttft, Duration::from_millis(100));
     }
 }

@@ -80,20 +80,10 @@ pub(super) fn asked<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Op
     let job = |id: &str| lock(&engine.predictions).known.get(id).map(Arc::clone);
     match (request.method(), &*path) {
         (&Method::POST, ["v1", "predictions"] | ["v1", "models", _, _, "predictions"]) => {
-            let named = request
-                .headers()
-                .get(HOST)
-                .and_then(|host| host.to_str().ok());
-            let authority = request
-                .uri()
-                .authority()
-                .map(|authority| authority.as_str());
+            let named = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            let authority = request.uri().authority().map(|authority| authority.as_str());
             let host = authority.or(named).unwrap_or("localhost");
-            let scheme = if fate.secure.load(Relaxed) {
-                "https"
-            } else {
-                "http"
-            };
+            let scheme = if fate.secure.load(Relaxed) { "https" } else { "http" };
             Some(Asked::Create(format!("{scheme}://{host}")))
         }
         (&Method::GET, ["v1", "predictions", id]) => {
@@ -150,10 +140,7 @@ impl Asked {
             stream: body.stream,
             max_tokens: body.input.max_tokens,
             min_tokens: body.input.min_tokens.unwrap_or(0),
-            ..Ask::of(
-                Route::Prediction(self.clone()),
-                prompt(body.input.prompt, "prompt")?,
-            )
+            ..Ask::of(Route::Prediction(self.clone()), prompt(body.input.prompt, "prompt")?)
         })
     }
 }

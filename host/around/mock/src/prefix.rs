@@ -27,9 +27,7 @@ impl PrefixCache {
     pub fn take(&self, tokens: u32, prefixes: &[u64]) -> u32 {
         let mut seen = lock(&self.seen);
         let usable = (tokens.saturating_sub(1) as usize) / BLOCK;
-        let known = (prefixes.iter().take(usable))
-            .take_while(|hash| seen.contains(hash))
-            .count();
+        let known = (prefixes.iter().take(usable)).take_while(|hash| seen.contains(hash)).count();
         if seen.len() + prefixes.len() > MOST {
             seen.clear();
         }

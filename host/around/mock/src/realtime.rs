@@ -182,10 +182,7 @@ where
     Io: AsyncRead + AsyncWrite,
 {
     let left = |_| Broke::Left;
-    writer
-        .text(&events::created(record.number()))
-        .await
-        .map_err(left)?;
+    writer.text(&events::created(record.number())).await.map_err(left)?;
     let mut asked = Asked::default();
     while !asked.is_complete() {
         let message = reader.message(writer).await.map_err(left)?;
@@ -225,14 +222,7 @@ where
     record.admitted(ask.prompt_tokens, answer.tokens, answer.finish);
     let events = Events::new(&asked, record.number(), ask.prompt_tokens);
     let each = engine.script.tokens_per_chunk.get();
-    let answered = answers(
-        writer,
-        record,
-        (&events, &answer),
-        (turn, received),
-        mishaps,
-        each,
-    );
+    let answered = answers(writer, record, (&events, &answer), (turn, received), mishaps, each);
     tokio::select! {
         biased;
         ended = answered => ended,
@@ -274,10 +264,7 @@ where
         let step = if sent == 0 { 1 } else { each };
         let end = sent.saturating_add(step).min(answer.tokens);
         let inside = |at: Option<u32>| at.filter(|at| sent < *at && *at < end);
-        let marks = [
-            mishaps.breakdown.map(|(after, _)| after),
-            stall.map(|(after, _)| after),
-        ];
+        let marks = [mishaps.breakdown.map(|(after, _)| after), stall.map(|(after, _)| after)];
         let end = marks.into_iter().filter_map(inside).min().unwrap_or(end);
         let span = poll_fn(|cx| turn.clock.poll_span(end - 1, cx)).await;
         tokio::time::sleep_until(record.unpaused(start + span + late)).await;
@@ -299,11 +286,7 @@ where
         let mut tokens = end - sent;
         for piece in pieces {
             writer.text(&piece).await.map_err(left)?;
-            record.sent(
-                Instant::now(),
-                std::mem::take(&mut tokens),
-                piece.as_bytes(),
-            );
+            record.sent(Instant::now(), std::mem::take(&mut tokens), piece.as_bytes());
         }
         sent = end;
     }

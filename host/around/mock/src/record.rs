@@ -47,13 +47,7 @@ impl Record {
             asked: None,
             written: Vec::new(),
         };
-        Record {
-            engine,
-            truth,
-            phase: Phase::Outside,
-            finish: None,
-            counted_prompt: false,
-        }
+        Record { engine, truth, phase: Phase::Outside, finish: None, counted_prompt: false }
     }
 
     pub fn number(&self) -> u64 {
@@ -85,9 +79,7 @@ impl Record {
 
     pub fn status(&mut self, status: u16) {
         self.truth.status = Some(status);
-        self.engine
-            .counters
-            .count_http(self.truth.path.clone(), "POST", status);
+        self.engine.counters.count_http(self.truth.path.clone(), "POST", status);
     }
 
     /// The request is not answered.
@@ -131,9 +123,7 @@ impl Record {
         }
         if tokens > 0 {
             let counters = &self.engine.counters;
-            counters
-                .generation_tokens
-                .fetch_add(u64::from(tokens), Relaxed);
+            counters.generation_tokens.fetch_add(u64::from(tokens), Relaxed);
             if !std::mem::replace(&mut self.counted_prompt, true) {
                 let prompt = u64::from(self.truth.prompt_tokens.unwrap_or(0));
                 counters.prompt_tokens.fetch_add(prompt, Relaxed);

@@ -155,10 +155,7 @@ impl Reply {
 
     /// The time when token number `token`, counted from 0, is due.
     fn due(&self, token: u32) -> When {
-        When::Token {
-            token: token.min(self.answer.tokens.saturating_sub(1)),
-            late: self.late,
-        }
+        When::Token { token: token.min(self.answer.tokens.saturating_sub(1)), late: self.late }
     }
 
     fn poll_single(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
@@ -169,17 +166,14 @@ impl Reply {
                     when: When::After(part.at),
                     what: match part.does {
                         Does::Cut { reset } => What::Cut { reset },
-                        Does::Write { bytes, tokens } => What::Write {
-                            bytes: bytes.into(),
-                            tokens,
-                            last,
-                        },
+                        Does::Write { bytes, tokens } => {
+                            What::Write { bytes: bytes.into(), tokens, last }
+                        }
                     },
                 },
-                None => Step {
-                    when: When::After(Duration::ZERO),
-                    what: What::End { whole: *whole },
-                },
+                None => {
+                    Step { when: When::After(Duration::ZERO), what: What::End { whole: *whole } }
+                }
             });
         }
         loop {
@@ -224,13 +218,7 @@ impl Reply {
                     }
                     self.wire.piece(
                         &self.answer,
-                        Piece {
-                            from,
-                            to,
-                            last,
-                            seconds: span.as_secs_f64(),
-                            timings,
-                        },
+                        Piece { from, to, last, seconds: span.as_secs_f64(), timings },
                         &mut out,
                     );
                     self.due(token)
@@ -241,11 +229,7 @@ impl Reply {
                     self.due(self.sent)
                 }
                 Stage::Done | Stage::Failed => {
-                    self.stage = if stage == Stage::Done {
-                        Stage::Ended
-                    } else {
-                        Stage::Broken
-                    };
+                    self.stage = if stage == Stage::Done { Stage::Ended } else { Stage::Broken };
                     self.wire.done(&self.answer, &mut out);
                     self.due(self.sent)
                 }
@@ -265,11 +249,7 @@ impl Reply {
 
     /// The end of the chunk that begins after the tokens sent so far.
     fn chunk_end(&self) -> u32 {
-        let step = if self.sent == 0 {
-            1
-        } else {
-            self.tokens_per_chunk.get()
-        };
+        let step = if self.sent == 0 { 1 } else { self.tokens_per_chunk.get() };
         let end = self.sent.saturating_add(step).min(self.answer.tokens);
         let breaks = [
             Some(self.answer.reasoning),
@@ -277,12 +257,7 @@ impl Reply {
             self.mishaps.stall.map(|(after, _)| after),
         ];
         let inside = |at: &u32| self.sent < *at && *at < end;
-        breaks
-            .into_iter()
-            .flatten()
-            .filter(inside)
-            .min()
-            .unwrap_or(end)
+        breaks.into_iter().flatten().filter(inside).min().unwrap_or(end)
     }
 
     /// A stall or the end of the reply, if its token has come; after the answer, whatever is left.
@@ -292,17 +267,11 @@ impl Reply {
             match lasting {
                 Some(span) => self.late += span,
                 None => {
-                    return Some(Step {
-                        when: When::Never,
-                        what: What::End { whole: false },
-                    });
+                    return Some(Step { when: When::Never, what: What::End { whole: false } });
                 }
             }
         }
-        let (_, how) = self
-            .mishaps
-            .breakdown
-            .take_if(|(after, _)| reached(*after))?;
+        let (_, how) = self.mishaps.breakdown.take_if(|(after, _)| reached(*after))?;
         let when = self.due(self.sent);
         self.stage = Stage::Broken;
         Some(match how {
@@ -312,14 +281,10 @@ impl Reply {
                 wire::error_event(&self.route, &Refusal::internal(500), &mut out);
                 self.write(when, out, 0, false)
             }
-            Breakdown::Cut { reset } => Step {
-                when,
-                what: What::Cut { reset },
-            },
-            Breakdown::NoDone | Breakdown::Close { .. } => Step {
-                when,
-                what: What::End { whole: false },
-            },
+            Breakdown::Cut { reset } => Step { when, what: What::Cut { reset } },
+            Breakdown::NoDone | Breakdown::Close { .. } => {
+                Step { when, what: What::End { whole: false } }
+            }
         })
     }
 
@@ -331,14 +296,7 @@ impl Reply {
     /// An event as it goes out: with a comment before it and other line ends, if the script says
     /// so.
     fn write(&self, when: When, event: Vec<u8>, tokens: u32, last: bool) -> Step {
-        Step {
-            when,
-            what: What::Write {
-                bytes: self.dressed(event).into(),
-                tokens,
-                last,
-            },
-        }
+        Step { when, what: What::Write { bytes: self.dressed(event).into(), tokens, last } }
     }
 
     fn dressed(&self, mut event: Vec<u8>) -> Vec<u8> {
@@ -347,10 +305,7 @@ impl Reply {
         }
         if self.mishaps.crlf && wire::has_lines(&self.route) {
             // Line feeds stand between lines alone: within JSON they are escaped.
-            event = event
-                .split(|byte| *byte == b'\n')
-                .collect::<Vec<_>>()
-                .join(&b"\r\n"[..]);
+            event = event.split(|byte| *byte == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]);
         }
         event
     }
@@ -360,16 +315,8 @@ impl Reply {
 fn merge(step: &mut Step, next: Step) -> Option<Step> {
     match (&mut step.what, next.what) {
         (
-            What::Write {
-                bytes,
-                tokens,
-                last,
-            },
-            What::Write {
-                bytes: more,
-                tokens: further,
-                last: complete,
-            },
+            What::Write { bytes, tokens, last },
+            What::Write { bytes: more, tokens: further, last: complete },
         ) if next.when != When::Never => {
             *bytes = [bytes.as_ref(), more.as_ref()].concat().into();
             *tokens += further;
@@ -377,10 +324,7 @@ fn merge(step: &mut Step, next: Step) -> Option<Step> {
             step.when = step.when.max(next.when);
             None
         }
-        (_, what) => Some(Step {
-            when: next.when,
-            what,
-        }),
+        (_, what) => Some(Step { when: next.when, what }),
     }
 }
 
@@ -413,18 +357,9 @@ impl Whole {
     }
 
     fn steps(&self, token: u32, late: Duration, all: Piece) -> (Vec<Step>, usize) {
-        let Whole {
-            route,
-            answer,
-            wire,
-            mishaps,
-        } = self;
+        let Whole { route, answer, wire, mishaps } = self;
         let never = mishaps.stall.is_some_and(|(_, lasting)| lasting.is_none());
-        let when = if never {
-            When::Never
-        } else {
-            When::Token { token, late }
-        };
+        let when = if never { When::Never } else { When::Token { token, late } };
         let mut out = Vec::new();
         let mut announced = None;
         let mut end = What::End { whole: true };
@@ -452,14 +387,7 @@ impl Whole {
         }
         let length = announced.unwrap_or(out.len());
         let tokens = if complete { answer.tokens } else { 0 };
-        let write = What::Write {
-            bytes: out.into(),
-            tokens,
-            last: complete,
-        };
-        (
-            vec![Step { when, what: write }, Step { when, what: end }],
-            length,
-        )
+        let write = What::Write { bytes: out.into(), tokens, last: complete };
+        (vec![Step { when, what: write }, Step { when, what: end }], length)
     }
 }

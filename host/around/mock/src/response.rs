@@ -35,11 +35,7 @@ pub(super) fn ready(
     body: impl Into<Bytes>,
 ) -> Response<ReplyBody> {
     let content_type = HeaderValue::from_static(content_type);
-    response(
-        status,
-        Some(content_type),
-        ReplyBody::Ready(Some(body.into())),
-    )
+    response(status, Some(content_type), ReplyBody::Ready(Some(body.into())))
 }
 
 pub(super) fn response(

@@ -213,10 +213,8 @@ impl Counts {
         let list = &self.steps_by_accepted;
         let most = u64::try_from(list.len()).ok()?.checked_sub(1)?;
         let steps: u64 = list.iter().map(|steps| u64::from(*steps)).sum();
-        let by_list: u64 = (0..)
-            .zip(list)
-            .map(|(tokens, steps): (u64, _)| tokens * u64::from(*steps))
-            .sum();
+        let by_list: u64 =
+            (0..).zip(list).map(|(tokens, steps): (u64, _)| tokens * u64::from(*steps)).sum();
         Some(Steps {
             steps,
             most,
@@ -300,10 +298,8 @@ pub enum ScriptError {
 impl Script {
     /// Reads a script from a TOML file.
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
-        let text = reader::read_text(path).map_err(|source| ScriptError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = reader::read_text(path)
+            .map_err(|source| ScriptError::Read { path: path.to_owned(), source })?;
         Ok(Script::parse(&path.to_string_lossy(), &text)?)
     }
 
@@ -322,10 +318,7 @@ impl Script {
             ("itl", Some(self.itl)),
             ("cold-delay", Some(self.cold_delay)),
         ];
-        let lasting = self
-            .faults
-            .iter()
-            .map(|fault| ("fault.for", fault.what.lasting()));
+        let lasting = self.faults.iter().map(|fault| ("fault.for", fault.what.lasting()));
         for (key, span) in spans.into_iter().chain(lasting) {
             if let Some(span) = span
                 && let Err(message) = possible_span(span)
@@ -355,10 +348,7 @@ impl Script {
             return wrong(key, CONTRADICTS_BATCHING.to_owned());
         }
         if self.context_limit > CONTEXT_LIMIT {
-            return wrong(
-                "context-limit",
-                format!("at most {CONTEXT_LIMIT} tokens are possible"),
-            );
+            return wrong("context-limit", format!("at most {CONTEXT_LIMIT} tokens are possible"));
         }
         Ok(())
     }
@@ -435,45 +425,24 @@ mod tests {
         assert_eq!(script.answer, Says::Text("42".to_owned()));
         assert_eq!(script.usage, UsageIn::LastChunk);
         assert_eq!(script.reasoning_field, ReasoningField::ReasoningContent);
-        let cut = What::Break {
-            after_tokens: 3,
-            how: Breakdown::Cut { reset: false },
-        };
+        let cut = What::Break { after_tokens: 3, how: Breakdown::Cut { reset: false } };
         let every = On::Every(2.try_into().unwrap());
-        assert_eq!(
-            script.faults,
-            [Fault {
-                what: cut,
-                on: every
-            }]
-        );
+        assert_eq!(script.faults, [Fault { what: cut, on: every }]);
         assert_eq!(script.output_tokens, Script::default().output_tokens);
     }
 
     #[test]
     fn mistakes_are_named() {
         for (text, message) in [
-            (
-                "tftt = '1s'",
-                "script:1:1: unknown key `tftt`; did you mean `ttft`?",
-            ),
+            ("tftt = '1s'", "script:1:1: unknown key `tftt`; did you mean `ttft`?"),
             ("ttft = '1'", "a unit is missing"),
-            (
-                "ttft = 1",
-                "expected a time such as \"120ms\", found the integer 1",
-            ),
+            ("ttft = 1", "expected a time such as \"120ms\", found the integer 1"),
             ("ttft = '9000h'", "at most"),
-            (
-                "tokens-per-chunk = 0",
-                "expected a whole number from 1 to 4294967295, found 0",
-            ),
+            ("tokens-per-chunk = 0", "expected a whole number from 1 to 4294967295, found 0"),
             ("answer = 'ecco'", "unknown variant `ecco`"),
             ("usage = 'sometimes'", "expected one of `final`, `always`"),
             ("models = 5", "`models`: expected a string"),
-            (
-                "server-timings = 1.5",
-                "`server-timings`: expected a number from 0 to 1, found 1.5",
-            ),
+            ("server-timings = 1.5", "`server-timings`: expected a number from 0 to 1, found 1.5"),
             (
                 "[counts]\nsteps-by-accepted = []",
                 "`counts.steps-by-accepted`: expected 1 to 256 numbers, found 0",
@@ -492,15 +461,9 @@ mod tests {
         }
         let all = "ttft = 1\nitl = 2\n[[fault]]\nkind = 'cutt'";
         assert_eq!(all.parse::<Script>().unwrap_err().problems().len(), 3);
-        let error = Script {
-            ttft: Span(Duration::MAX),
-            ..Script::default()
-        }
-        .check();
+        let error = Script { ttft: Span(Duration::MAX), ..Script::default() }.check();
         assert!(error.unwrap_err().to_string().contains("`ttft`"));
-        let error = Script::read(Path::new("no-such-script.toml"))
-            .unwrap_err()
-            .to_string();
+        let error = Script::read(Path::new("no-such-script.toml")).unwrap_err().to_string();
         assert!(error.contains("no-such-script.toml"), "{error}");
     }
 
@@ -560,13 +523,9 @@ mod tests {
         let mut played = 0;
         for value in ABSURD {
             let keys = keys.iter().map(|key| format!("{key} = {value}"));
-            let faults = faults
-                .iter()
-                .map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
-            for text in keys
-                .chain(faults)
-                .flat_map(|text| [format!("{slow}\n{text}"), text])
-            {
+            let faults =
+                faults.iter().map(|fault| format!("fault = [{{ {} }}]", fault.replace('X', value)));
+            for text in keys.chain(faults).flat_map(|text| [format!("{slow}\n{text}"), text]) {
                 let Ok(script) = text.parse::<Script>() else {
                     continue;
                 };

@@ -230,10 +230,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
         });
     }
     if path == triton::STREAM && grpc::is_call(request) {
-        return Some(TextRoute {
-            route: Route::Triton(TritonForm::default()),
-            asks_for_key: true,
-        });
+        return Some(TextRoute { route: Route::Triton(TritonForm::default()), asks_for_key: true });
     }
     let generate = Route::Generate(engine.script.generate);
     let routes = [
@@ -245,10 +242,7 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
     ];
     let route = routes.into_iter().find(|route| route.path() == path);
     let route = route.filter(|_| *method == Method::POST)?;
-    Some(TextRoute {
-        route,
-        asks_for_key: true,
-    })
+    Some(TextRoute { route, asks_for_key: true })
 }
 
 /// Reads a body, and holds its share of the memory that all bodies have. One of unstated length
@@ -262,16 +256,9 @@ async fn read_body(
 ) -> Option<(Bytes, OwnedSemaphorePermit)> {
     let kibibytes = |bytes: usize| u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX);
     let stated = body.size_hint().upper();
-    let stated = stated.map(|stated| {
-        usize::try_from(stated)
-            .unwrap_or(usize::MAX)
-            .min(BODY_LIMIT)
-    });
+    let stated = stated.map(|stated| usize::try_from(stated).unwrap_or(usize::MAX).min(BODY_LIMIT));
     let mut held = stated.unwrap_or(UNSTATED);
-    let mut room = Arc::clone(bodies)
-        .acquire_many_owned(kibibytes(held))
-        .await
-        .ok()?;
+    let mut room = Arc::clone(bodies).acquire_many_owned(kibibytes(held)).await.ok()?;
     let mut body = Limited::new(body, BODY_LIMIT);
     let mut read = BytesMut::with_capacity(stated.unwrap_or(0));
     while let Some(frame) = body.frame().await {
@@ -295,10 +282,7 @@ async fn read_body(
 /// A request for text: reads it, and holds the reply back if the script says so.
 async fn answer(
     engine: Arc<Engine>,
-    TextRoute {
-        route,
-        asks_for_key,
-    }: TextRoute,
+    TextRoute { route, asks_for_key }: TextRoute,
     request: Request<Incoming>,
     fate: Arc<Fate>,
 ) -> Result<Response<ReplyBody>, HangUp> {
@@ -358,15 +342,8 @@ struct Complete {
 }
 
 async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBody>, HangUp> {
-    let Complete {
-        route,
-        content_type: of_body,
-        body,
-        received,
-        mut record,
-        mishaps,
-        fate,
-    } = request;
+    let Complete { route, content_type: of_body, body, received, mut record, mishaps, fate } =
+        request;
     let script = &engine.script;
     if let Some(reset) = mishaps.hang_up {
         fate.reset.store(reset, Relaxed);
@@ -398,11 +375,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let answer = Answer::new(script, &ask, mishaps.stop_early);
     let request = match &route {
         Route::Prediction(asked) => {
-            let said = Said {
-                asked,
-                ask: &ask,
-                answer: &answer,
-            };
+            let said = Said { asked, ask: &ask, answer: &answer };
             match predicted(engine, said, received, record, &mishaps, &fate) {
                 Ok(reply) => return Ok(reply),
                 Err(left) => {
@@ -436,10 +409,8 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     let wire = wire::wire(script, &ask, &head);
     let split = mishaps.split.map(|bytes| bytes.get());
     // The end marker of a call is its status.
-    let marks_end = !matches!(
-        mishaps.breakdown,
-        Some((_, Breakdown::NoDone | Breakdown::Close { .. }))
-    );
+    let marks_end =
+        !matches!(mishaps.breakdown, Some((_, Breakdown::NoDone | Breakdown::Close { .. })));
     let is_call = matches!(route, Route::Triton(_));
     let trailers = (is_call && marks_end).then(|| grpc::status(grpc::OK, ""));
     let content_type = match &ask.heard {
@@ -466,12 +437,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         };
         Steps::Streamed(Box::new(reply))
     } else {
-        Steps::whole(Whole {
-            route,
-            answer,
-            wire,
-            mishaps,
-        })
+        Steps::whole(Whole { route, answer, wire, mishaps })
     };
     let timed = Timed::new(steps, received, turn, split, record, fate);
     let mut timed = timed.with_trailers(trailers);
@@ -554,11 +520,7 @@ fn content_type(route: &Route, stream: bool) -> HeaderValue {
         (Route::Scripted(dialect), true) => dialect.content_type.clone(),
         (Route::Scripted(dialect), false) => dialect.whole_content_type.clone(),
         (Route::Speech(form), stream) if form.is_raw || !stream => {
-            HeaderValue::from_static(if form.is_wav {
-                "audio/wav"
-            } else {
-                "audio/pcm"
-            })
+            HeaderValue::from_static(if form.is_wav { "audio/wav" } else { "audio/pcm" })
         }
         (_, true) => HeaderValue::from_static("text/event-stream; charset=utf-8"),
         (_, false) => HeaderValue::from_static(JSON),

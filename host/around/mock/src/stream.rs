@@ -52,20 +52,14 @@ pub(super) enum Steps {
 impl Steps {
     /// Of a reply in one piece.
     pub fn whole(reply: Whole) -> Self {
-        Steps::Whole {
-            reply: Some(Box::new(reply)),
-            steps: VecDeque::new(),
-            length: 0,
-        }
+        Steps::Whole { reply: Some(Box::new(reply)), steps: VecDeque::new(), length: 0 }
     }
 
     /// Of a reply whose bytes are there, which may break off in the middle.
     pub fn at_once(bytes: Vec<u8>, breaks: Option<Breakdown>) -> Self {
         let mut length = bytes.len();
         let end = match breaks {
-            None | Some(Breakdown::InBandError) => What::End {
-                whole: breaks.is_none(),
-            },
+            None | Some(Breakdown::InBandError) => What::End { whole: breaks.is_none() },
             Some(Breakdown::NoDone | Breakdown::Close { .. }) => What::End { whole: false },
             Some(Breakdown::Cut { reset }) => What::Cut { reset },
         };
@@ -79,11 +73,7 @@ impl Steps {
         if matches!(breaks, Some(Breakdown::NoDone | Breakdown::Close { .. })) {
             length = bytes.len();
         }
-        let write = What::Write {
-            bytes,
-            tokens: 0,
-            last: false,
-        };
+        let write = What::Write { bytes, tokens: 0, last: false };
         let when = When::AtOnce;
         Steps::Whole {
             reply: None,
@@ -107,20 +97,13 @@ impl Steps {
     fn poll_next(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         match self {
             Steps::Streamed(reply) => reply.poll_next(clock, cx),
-            Steps::Whole {
-                reply,
-                steps,
-                length,
-            } => {
+            Steps::Whole { reply, steps, length } => {
                 if let Some(whole) = reply {
                     let (made, announced) = ready!(whole.poll_steps(clock, cx));
                     (*steps, *length) = (made.into(), announced);
                     *reply = None;
                 }
-                let end = Step {
-                    when: When::AtOnce,
-                    what: What::End { whole: true },
-                };
+                let end = Step { when: When::AtOnce, what: What::End { whole: true } };
                 Poll::Ready(steps.pop_front().unwrap_or(end))
             }
         }
@@ -256,18 +239,9 @@ impl Timed {
         let mut rest = match self.rest.take() {
             Some(rest) => rest,
             None => match self.step.take().map(|step| step.what) {
-                Some(What::Write {
-                    bytes,
-                    tokens,
-                    last,
-                }) => {
+                Some(What::Write { bytes, tokens, last }) => {
                     let whole = bytes.clone();
-                    Rest {
-                        bytes,
-                        tokens,
-                        last,
-                        whole,
-                    }
+                    Rest { bytes, tokens, last, whole }
                 }
                 Some(What::Cut { reset }) => {
                     self.fate.reset.store(reset, Relaxed);

@@ -54,18 +54,12 @@ impl Got {
     /// The payloads of `data:` lines.
     fn data(&self) -> Vec<String> {
         let body = self.body();
-        body.lines()
-            .filter_map(|line| line.strip_prefix("data: "))
-            .map(str::to_owned)
-            .collect()
+        body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
     }
 
     /// The time when pieces were read, in milliseconds.
     fn at_ms(&self) -> Vec<f64> {
-        self.pieces
-            .iter()
-            .map(|(at, _)| at.as_millis_f64())
-            .collect()
+        self.pieces.iter().map(|(at, _)| at.as_millis_f64()).collect()
     }
 
     fn text(&self) -> String {
@@ -73,9 +67,7 @@ impl Got {
         let choice = |data: String| {
             let value: serde_json::Value = serde_json::from_str(&data).unwrap();
             let choice = &value["choices"][0];
-            let text = choice["text"]
-                .as_str()
-                .or(choice["delta"]["content"].as_str());
+            let text = choice["text"].as_str().or(choice["delta"]["content"].as_str());
             text.unwrap_or_default().to_owned()
         };
         values.map(choice).collect()
@@ -118,22 +110,12 @@ async fn send(engine: &Arc<Engine>, request: Request<Full<Bytes>>) -> hyper::Res
             Some(Ok(frame)) => pieces.push((now(engine), frame.into_data().unwrap())),
         }
     };
-    Ok(Got {
-        status: parts.status,
-        headers: parts.headers,
-        headers_at,
-        pieces,
-        ended,
-    })
+    Ok(Got { status: parts.status, headers: parts.headers, headers_at, pieces, ended })
 }
 
 async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> Got {
     let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(path)
-        .body(body)
-        .unwrap();
+    let request = Request::builder().method(Method::POST).uri(path).body(body).unwrap();
     send(engine, request).await.unwrap()
 }
 

@@ -48,20 +48,15 @@ impl Tls {
     /// # Errors
     /// If one of the files cannot be used, or they do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let wrong = |cause: String| TlsError::Certificate {
-            path: certificate.to_owned(),
-            cause,
-        };
+        let wrong = |cause: String| TlsError::Certificate { path: certificate.to_owned(), cause };
         let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
             .map_err(|cause| wrong(cause.to_string()))?;
         if chain.is_empty() {
             return Err(wrong("it holds no certificate".to_owned()));
         }
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|cause| TlsError::Key {
-            path: key.to_owned(),
-            cause: cause.to_string(),
-        })?;
+        let key = PrivateKeyDer::from_pem_file(key)
+            .map_err(|cause| TlsError::Key { path: key.to_owned(), cause: cause.to_string() })?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()

@@ -142,10 +142,7 @@ impl Transcript {
             let rest = bytes.split_off(moment.cut_at(&bytes));
             let does = Does::Write { bytes, tokens: 0 };
             parts.push(Part { at, does });
-            let does = Does::Write {
-                bytes: rest,
-                tokens,
-            };
+            let does = Does::Write { bytes: rest, tokens };
             let at = rest_at.0;
             parts.push(Part { at, does });
         }
@@ -157,13 +154,8 @@ impl Moment {
     /// The mistake in it, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let is_chunk = self.delta.is_some() || self.usage.is_some();
-        let kinds = [
-            is_chunk,
-            self.comment.is_some(),
-            self.raw.is_some(),
-            self.done,
-            self.cut.is_some(),
-        ];
+        let kinds =
+            [is_chunk, self.comment.is_some(), self.raw.is_some(), self.done, self.cut.is_some()];
         if kinds.into_iter().filter(|is| *is).count() != 1 {
             let expected = "expected exactly one of a chunk (`delta`, `usage` or both), `comment`, \
                             `raw`, `done` and `cut`";
@@ -267,13 +259,7 @@ mod tests {
     use crate::script::Script;
 
     fn shared(chat: bool) -> Shared<'static> {
-        Shared {
-            id: "1".to_owned(),
-            created: 5,
-            model: "mock",
-            prompt_tokens: 3,
-            chat,
-        }
+        Shared { id: "1".to_owned(), created: 5, model: "mock", prompt_tokens: 3, chat }
     }
 
     fn transcript(text: &str) -> Transcript {
@@ -287,10 +273,7 @@ mod tests {
             Does::Cut { reset } => format!("cut {reset}"),
         };
         let millis = |part: &Part| u64::try_from(part.at.as_millis()).unwrap();
-        parts
-            .into_iter()
-            .map(|part| (millis(&part), text(part)))
-            .collect()
+        parts.into_iter().map(|part| (millis(&part), text(part))).collect()
     }
 
     #[test]
@@ -318,10 +301,7 @@ mod tests {
         assert_eq!((transcript.tokens(), transcript.is_whole()), (2, true));
         let written = written(&transcript, true);
         assert_eq!(written[0], (5, ": hello\n\n".to_owned()));
-        assert!(
-            written[1].1.ends_with("\"content\":\"n\u{fffd}"),
-            "{written:?}"
-        );
+        assert!(written[1].1.ends_with("\"content\":\"n\u{fffd}"), "{written:?}");
         assert!(written[2].1.starts_with("\u{fffd}\"}"), "{written:?}");
         assert_eq!((written[1].0, written[2].0), (10, 30));
         let usage: Value =

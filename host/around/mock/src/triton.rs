@@ -98,10 +98,7 @@ impl Infer {
     /// The input of this name, and its raw contents.
     fn input(&self, name: &str) -> Option<(&Tensor, &[u8])> {
         let at = self.inputs.iter().position(|input| input.name == name)?;
-        let raw = self
-            .raw_input_contents
-            .get(at)
-            .map_or(&[][..], Vec::as_slice);
+        let raw = self.raw_input_contents.get(at).map_or(&[][..], Vec::as_slice);
         Some((&self.inputs[at], raw))
     }
 

@@ -110,14 +110,8 @@ pub enum End {
 }
 
 /// Words in the names of header fields that hold ids.
-const ID_WORDS: [&str; 6] = [
-    "request-id",
-    "correlation-id",
-    "session",
-    "routing-key",
-    "traceparent",
-    "trace-id",
-];
+const ID_WORDS: [&str; 6] =
+    ["request-id", "correlation-id", "session", "routing-key", "traceparent", "trace-id"];
 
 /// The ids among the header fields of a request.
 pub(super) fn ids(headers: &hyper::HeaderMap) -> BTreeMap<String, String> {
@@ -139,10 +133,7 @@ impl Truth {
 
     /// The time when the first token was sent.
     pub fn first_token(&self) -> Option<Nanos> {
-        self.chunks
-            .iter()
-            .find(|chunk| chunk.tokens > 0)
-            .map(|chunk| chunk.at)
+        self.chunks.iter().find(|chunk| chunk.tokens > 0).map(|chunk| chunk.at)
     }
 }
 
@@ -173,8 +164,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Counters {
     pub(crate) fn count_http(&self, handler: Cow<'static, str>, method: &'static str, status: u16) {
-        *lock(&self.http)
-            .entry((handler, method, status / 100))
-            .or_default() += 1;
+        *lock(&self.http).entry((handler, method, status / 100)).or_default() += 1;
     }
 }

@@ -107,32 +107,17 @@ pub(super) fn wire(script: &Script, ask: &Ask, head: &Head<'_>) -> Box<dyn Wire>
 /// An error as the body of a reply.
 pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
     let mut out = Vec::new();
-    let Refusal {
-        status,
-        kind,
-        message,
-        param,
-    } = refusal;
+    let Refusal { status, kind, message, param } = refusal;
     match route {
         Route::Completions | Route::Chat | Route::Transcriptions | Route::Speech(_) => {
             put(
                 &mut out,
-                format_args!(
-                    r#"{{"error":{{"message":{},"type":{}"#,
-                    json(message),
-                    json(kind)
-                ),
+                format_args!(r#"{{"error":{{"message":{},"type":{}"#, json(message), json(kind)),
             );
-            put(
-                &mut out,
-                format_args!(r#","param":{},"code":{status}}}}}"#, json(param)),
-            );
+            put(&mut out, format_args!(r#","param":{},"code":{status}}}}}"#, json(param)));
         }
         Route::Generate(Generate::Sglang) => {
-            put(
-                &mut out,
-                format_args!(r#"{{"error":{{"message":{}}}}}"#, json(message)),
-            );
+            put(&mut out, format_args!(r#"{{"error":{{"message":{}}}}}"#, json(message)));
         }
         Route::Generate(Generate::Lmdeploy) => flat_error(&mut out, refusal),
         Route::Triton(_) => triton::error(refusal, &mut out),
@@ -144,12 +129,7 @@ pub(super) fn error_body(route: &Route, refusal: &Refusal) -> Vec<u8> {
 
 /// An error as an event inside a reply that began as a success.
 pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
-    let Refusal {
-        status,
-        kind,
-        message,
-        param,
-    } = refusal;
+    let Refusal { status, kind, message, param } = refusal;
     if let Route::Scripted(dialect) = route {
         return dialect.error_event(*status, message, out);
     }
@@ -173,10 +153,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
                     json(kind)
                 ),
             );
-            put(
-                out,
-                format_args!(r#", "param": {}, "code": {status}}}}}"#, json(param)),
-            );
+            put(out, format_args!(r#", "param": {}, "code": {status}}}}}"#, json(param)));
         }
         Route::Generate(Generate::Sglang) => {
             put(
@@ -187,10 +164,7 @@ pub(super) fn error_event(route: &Route, refusal: &Refusal, out: &mut Vec<u8>) {
                     "internal_error"
                 ),
             );
-            put(
-                out,
-                format_args!(r#","code":{status},"retryable":false}}}}"#),
-            );
+            put(out, format_args!(r#","code":{status},"retryable":false}}}}"#));
         }
         Route::Generate(Generate::Lmdeploy) => {
             out.extend_from_slice(br#"{"error":"#);
@@ -222,24 +196,7 @@ pub(super) fn has_lines(route: &Route) -> bool {
     }
 }
 
-fn flat_error(
-    out: &mut Vec<u8>,
-    Refusal {
-        status,
-        kind,
-        message,
-        param,
-    }: &Refusal,
-) {
-    put(
-        out,
-        format_args!(r#"{{"message":{},"type":{}"#, json(message), json(kind)),
-    );
-    put(
-        out,
-        format_args!(
-            r#","code":{status},"param":{},"object":"error"}}"#,
-            json(param)
-        ),
-    );
+fn flat_error(out: &mut Vec<u8>, Refusal { status, kind, message, param }: &Refusal) {
+    put(out, format_args!(r#"{{"message":{},"type":{}"#, json(message), json(kind)));
+    put(out, format_args!(r#","code":{status},"param":{},"object":"error"}}"#, json(param)));
 }

@@ -106,11 +106,7 @@ impl Case {
     /// A run: its seed decides prompts, answers and arrivals, and the other one what the engine
     /// does.
     pub fn served(&self, workload: u64, engine: u64) -> Vec<Served> {
-        self.drawn(Draw {
-            workload,
-            engine,
-            ..Draw::default()
-        })
+        self.drawn(Draw { workload, engine, ..Draw::default() })
     }
 
     /// A run, given what it has in common with others.
@@ -172,36 +168,23 @@ mod tests {
     use super::*;
 
     fn mean_e2e(served: &[Served]) -> f64 {
-        let took = served
-            .iter()
-            .map(|own| own.tokens.last().unwrap().since(own.sent));
+        let took = served.iter().map(|own| own.tokens.last().unwrap().since(own.sent));
         took.map(Nanos::as_secs_f64).sum::<f64>() / served.len() as f64
     }
 
     fn without_jitter(load: Load) -> Case {
-        let engine = Parameters {
-            jitter: 0.0,
-            ..Parameters::default()
-        };
+        let engine = Parameters { jitter: 0.0, ..Parameters::default() };
         Case::of("case", engine, crate::FIXED, load, 200)
     }
 
     #[test]
     fn runs_of_a_round_and_of_a_start_share_its_factor() {
         let case = Case {
-            effects: Effects {
-                round: 0.02,
-                start: 0.05,
-            },
+            effects: Effects { round: 0.02, start: 0.05 },
             ..without_jitter(Load::Closed(8))
         };
         let at = |engine, round, start| {
-            mean_e2e(&case.drawn(Draw {
-                workload: 1,
-                engine,
-                round,
-                start,
-            }))
+            mean_e2e(&case.drawn(Draw { workload: 1, engine, round, start }))
         };
         assert_eq!(at(1, 1, 1), at(2, 1, 1));
         assert!((at(1, 2, 1) / at(1, 1, 1) - 1.0).abs() > 1e-4);
@@ -218,10 +201,7 @@ mod tests {
     #[test]
     fn an_engine_that_slows_is_slower_at_the_end() {
         let even = without_jitter(Load::Open(0.01));
-        let slowing = Case {
-            slowing: 0.5,
-            ..even.clone()
-        };
+        let slowing = Case { slowing: 0.5, ..even.clone() };
         let [even, slowing] = [even, slowing].map(|case| case.served(3, 3));
         let ratio =
             |of: std::ops::Range<usize>| mean_e2e(&slowing[of.clone()]) / mean_e2e(&even[of]);

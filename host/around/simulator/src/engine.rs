@@ -205,14 +205,8 @@ impl Engine {
             let Some(job) = self.batch.pop() else { return };
             held -= job.held;
             unread -= u64::from(job.unread);
-            let again = u32::try_from(job.held)
-                .unwrap_or(u32::MAX)
-                .saturating_add(job.unread);
-            self.waiting.push_front(Job {
-                unread: again,
-                held: 0,
-                ..job
-            });
+            let again = u32::try_from(job.held).unwrap_or(u32::MAX).saturating_add(job.unread);
+            self.waiting.push_front(Job { unread: again, held: 0, ..job });
             self.wanted.insert(job.id);
             self.put_back.push(job.id);
             self.preemptions += 1;
@@ -222,9 +216,8 @@ impl Engine {
     fn admit(&mut self) {
         let limit = self.parameters.kv;
         // What the batch holds and has still to read.
-        let mut needed: u64 = (self.batch.iter())
-            .map(|job| job.held + u64::from(job.unread) + 1)
-            .sum();
+        let mut needed: u64 =
+            (self.batch.iter()).map(|job| job.held + u64::from(job.unread) + 1).sum();
         while self.batch.len() < self.parameters.slots as usize {
             let Some(next) = self.waiting.front() else {
                 return;
@@ -294,11 +287,7 @@ mod tests {
     fn a_step_takes_what_its_batch_asks_for() {
         let mut engine = exact(2, 0);
         for id in 0..3 {
-            let work = Work {
-                prompt_tokens: 150,
-                output_tokens: 2,
-                ..Work::default()
-            };
+            let work = Work { prompt_tokens: 150, output_tokens: 2, ..Work::default() };
             engine.submit(id, work);
         }
         let wanted = [
@@ -317,16 +306,9 @@ mod tests {
 
     #[test]
     fn context_costs_time_and_cached_tokens_are_not_read() {
-        let parameters = Parameters {
-            context: 0.000_1,
-            ..exact(2, 0).parameters
-        };
+        let parameters = Parameters { context: 0.000_1, ..exact(2, 0).parameters };
         let mut engine = Engine::new(parameters, 1);
-        let work = |cached_tokens| Work {
-            prompt_tokens: 100,
-            output_tokens: 2,
-            cached_tokens,
-        };
+        let work = |cached_tokens| Work { prompt_tokens: 100, output_tokens: 2, cached_tokens };
         // 10 ms, 0.1 ms for each token read, and 0.1 ms for each held; the second step has 101 and
         // one to generate.
         engine.submit(0, work(0));
@@ -345,14 +327,7 @@ mod tests {
     fn cached_tokens_take_room_in_the_cache() {
         let mut engine = exact(8, 60);
         for id in 0..2 {
-            engine.submit(
-                id,
-                Work {
-                    prompt_tokens: 40,
-                    output_tokens: 5,
-                    cached_tokens: 30,
-                },
-            );
+            engine.submit(id, Work { prompt_tokens: 40, output_tokens: 5, cached_tokens: 30 });
         }
         assert!(engine.begin().is_some());
         assert_eq!((engine.running(), engine.waiting()), (1, 1));
@@ -362,11 +337,7 @@ mod tests {
     fn a_full_cache_puts_the_newest_back() {
         let mut engine = exact(8, 60);
         for id in 0..2 {
-            let work = Work {
-                prompt_tokens: 20,
-                output_tokens: 20,
-                ..Work::default()
-            };
+            let work = Work { prompt_tokens: 20, output_tokens: 20, ..Work::default() };
             engine.submit(id, work);
         }
         let (mut shown, mut admitted, mut preempted) = (Vec::new(), Vec::new(), Vec::new());
@@ -381,14 +352,7 @@ mod tests {
             assert_eq!(shown.iter().filter(|own| **own == id).count(), 20);
         }
         // A request that is larger than the cache is answered alone.
-        engine.submit(
-            9,
-            Work {
-                prompt_tokens: 100,
-                output_tokens: 3,
-                ..Work::default()
-            },
-        );
+        engine.submit(9, Work { prompt_tokens: 100, output_tokens: 3, ..Work::default() });
         assert_eq!(steps(&mut engine).len(), 3);
     }
 
@@ -441,11 +405,7 @@ mod tests {
     #[test]
     fn a_request_larger_than_the_cache_fills_it() {
         let mut engine = exact(8, 60);
-        let work = Work {
-            prompt_tokens: 100,
-            output_tokens: 2,
-            ..Work::default()
-        };
+        let work = Work { prompt_tokens: 100, output_tokens: 2, ..Work::default() };
         engine.submit(0, work);
         assert!(engine.begin().is_some());
         assert_eq!(engine.kv_usage(), 1.0);
@@ -455,11 +415,7 @@ mod tests {
     #[test]
     fn those_who_leave_the_queue_are_not_counted_and_get_no_place() {
         let mut engine = exact(2, 0);
-        let work = Work {
-            prompt_tokens: 1,
-            output_tokens: 1,
-            ..Work::default()
-        };
+        let work = Work { prompt_tokens: 1, output_tokens: 1, ..Work::default() };
         let many = 65_536;
         for id in 0..many {
             engine.submit(id, work);
@@ -476,9 +432,8 @@ mod tests {
         assert!(moved < 3 * many as usize, "{moved}");
         assert_eq!(engine.waiting(), 4);
         assert!(engine.waiting.len() < 128);
-        let shown: Vec<u64> = (steps(&mut engine).into_iter())
-            .flat_map(|(_, shown)| shown)
-            .collect();
+        let shown: Vec<u64> =
+            (steps(&mut engine).into_iter()).flat_map(|(_, shown)| shown).collect();
         assert_eq!(shown, [5, 16_389, 32_773, 49_157]);
         // A request that has ended is not there to be cancelled.
         engine.cancel(5);
@@ -488,22 +443,8 @@ mod tests {
     #[test]
     fn a_request_whose_client_has_gone_takes_no_steps() {
         let mut engine = exact(1, 0);
-        engine.submit(
-            1,
-            Work {
-                prompt_tokens: 1,
-                output_tokens: 5,
-                ..Work::default()
-            },
-        );
-        engine.submit(
-            2,
-            Work {
-                prompt_tokens: 1,
-                output_tokens: 1,
-                ..Work::default()
-            },
-        );
+        engine.submit(1, Work { prompt_tokens: 1, output_tokens: 5, ..Work::default() });
+        engine.submit(2, Work { prompt_tokens: 1, output_tokens: 1, ..Work::default() });
         assert!(engine.begin().is_some());
         engine.cancel(1);
         engine.finish(|id, _| panic!("{id} is gone"));
@@ -515,14 +456,7 @@ mod tests {
         let parameters: Parameters = "jitter=0.1,correlation=0.9,run=0.01".parse().unwrap();
         let times = |seed| {
             let mut engine = Engine::new(parameters.clone(), seed);
-            engine.submit(
-                0,
-                Work {
-                    prompt_tokens: 1,
-                    output_tokens: 50,
-                    ..Work::default()
-                },
-            );
+            engine.submit(0, Work { prompt_tokens: 1, output_tokens: 50, ..Work::default() });
             steps(&mut engine)
         };
         assert_eq!(times(1), times(1));

@@ -12,10 +12,7 @@ const EACH: usize = 300;
 /// those of a long answer several after the first token, so that long answers have few enough
 /// events for many runs to be drawn.
 pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
-    (0..)
-        .zip(served)
-        .map(|(index, own)| exchange(index, own))
-        .collect()
+    (0..).zip(served).map(|(index, own)| exchange(index, own)).collect()
 }
 
 /// Delays every instant by so many seconds: a function of the instant and of the run's length, both
@@ -53,12 +50,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
     });
     let ended = served.tokens.last().copied();
     for (at, kind, bytes) in tokens.chain(ended.map(|at| (at, Kind::End, 0))) {
-        events.push(Event {
-            at,
-            kind,
-            tokens: None,
-            bytes,
-        });
+        events.push(Event { at, kind, tokens: None, bytes });
     }
     let first: Option<Nanos> = served.tokens.first().copied();
     Exchange {

@@ -16,11 +16,7 @@ pub struct Served {
 
 impl Served {
     fn new(sent: Nanos, work: Work) -> Self {
-        Served {
-            sent,
-            work,
-            tokens: Vec::with_capacity(work.output_tokens as usize),
-        }
+        Served { sent, work, tokens: Vec::with_capacity(work.output_tokens as usize) }
     }
 }
 
@@ -57,9 +53,8 @@ pub fn open_slowing(
     work: &[Work],
     slower: impl Fn(Nanos) -> f64,
 ) -> Vec<Served> {
-    let mut served: Vec<Served> = (due.iter().zip(work))
-        .map(|(due, work)| Served::new(*due, *work))
-        .collect();
+    let mut served: Vec<Served> =
+        (due.iter().zip(work)).map(|(due, work)| Served::new(*due, *work)).collect();
     let (mut now, mut next) = (Nanos::ZERO, 0);
     loop {
         while let Some(arrived) = served.get(next).filter(|own| own.sent <= now) {
@@ -115,14 +110,10 @@ pub fn all_at_once(engine: &mut Engine, work: &[Work]) -> Vec<Served> {
 /// if there are too few to tell, such as one.
 pub fn capacity(parameters: &Parameters, work: &[Work]) -> f64 {
     let users = parameters.slots as usize * 2;
-    let steady = Parameters {
-        run: 0.0,
-        ..parameters.clone()
-    };
+    let steady = Parameters { run: 0.0, ..parameters.clone() };
     let served = closed(&mut Engine::new(steady, 7), users, work);
-    let mut ends: Vec<Nanos> = (served.iter())
-        .filter_map(|own| own.tokens.last().copied())
-        .collect();
+    let mut ends: Vec<Nanos> =
+        (served.iter()).filter_map(|own| own.tokens.last().copied()).collect();
     ends.sort_unstable();
     let (from, to) = (ends.len() / 5, ends.len() * 4 / 5);
     match (ends.get(from), ends.get(to)) {
@@ -138,14 +129,8 @@ mod tests {
     use super::*;
     use crate::Lengths;
 
-    const PROMPTS: Lengths = Lengths {
-        mean: 200.0,
-        spread: 0.5,
-    };
-    const ANSWERS: Lengths = Lengths {
-        mean: 60.0,
-        spread: 0.5,
-    };
+    const PROMPTS: Lengths = Lengths { mean: 200.0, spread: 0.5 };
+    const ANSWERS: Lengths = Lengths { mean: 60.0, spread: 0.5 };
 
     #[test]
     fn every_request_gets_all_its_tokens() {
@@ -174,19 +159,12 @@ mod tests {
         let capacity = capacity(&Parameters::default(), &work);
         let step = 0.010 + 0.000_2 * 32.0 + 32.0 / 60.0 * 200.0 * 0.000_02;
         let expected = 32.0 / (60.0 * step);
-        assert!(
-            (capacity / expected - 1.0).abs() < 0.05,
-            "{capacity} {expected}"
-        );
+        assert!((capacity / expected - 1.0).abs() < 0.05, "{capacity} {expected}");
     }
 
     #[test]
     fn too_little_work_has_no_capacity() {
-        let work = Work {
-            prompt_tokens: 10,
-            output_tokens: 10,
-            ..Work::default()
-        };
+        let work = Work { prompt_tokens: 10, output_tokens: 10, ..Work::default() };
         // Three are answered in the same steps.
         for requests in [0, 1, 3] {
             let work = vec![work; requests];

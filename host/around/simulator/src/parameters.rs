@@ -64,28 +64,13 @@ impl Default for Parameters {
 pub const NAMES: [(&str, &str); 10] = [
     ("slots", "requests in the batch at the same time"),
     ("step", "time of every step"),
-    (
-        "request",
-        "time that each request of the batch adds to a step",
-    ),
-    (
-        "prompt-token",
-        "time that each prompt token read adds to a step",
-    ),
-    (
-        "context",
-        "time that each token in the KV cache adds to a step",
-    ),
+    ("request", "time that each request of the batch adds to a step"),
+    ("prompt-token", "time that each prompt token read adds to a step"),
+    ("context", "time that each token in the KV cache adds to a step"),
     ("chunk", "prompt tokens that a step reads at most"),
     ("kv", "tokens that the KV cache holds, 0 for no limit"),
-    (
-        "jitter",
-        "standard deviation of the logarithm of a step's time",
-    ),
-    (
-        "correlation",
-        "correlation of a step's jitter with the one before",
-    ),
+    ("jitter", "standard deviation of the logarithm of a step's time"),
+    ("correlation", "correlation of a step's jitter with the one before"),
     ("run", "standard deviation of the logarithm of a run's pace"),
 ];
 
@@ -101,11 +86,7 @@ impl FromStr for Parameters {
         let mut parameters = Parameters::default();
         let mut mistakes = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
-        for pair in text
-            .split(',')
-            .map(str::trim)
-            .filter(|pair| !pair.is_empty())
-        {
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let Some((name, value)) = pair.split_once('=') else {
                 mistakes.push(format!("`{pair}`: expected NAME=VALUE, such as `slots=32`"));
                 continue;
@@ -210,32 +191,17 @@ mod tests {
     #[test]
     fn parameters_are_read_and_written() {
         let read: Parameters = "slots=8, step=5ms,kv=4096,run=0.01".parse().unwrap();
-        let wanted = Parameters {
-            slots: 8,
-            step: 0.005,
-            kv: 4096,
-            run: 0.01,
-            ..Parameters::default()
-        };
+        let wanted =
+            Parameters { slots: 8, step: 0.005, kv: 4096, run: 0.01, ..Parameters::default() };
         assert_eq!(read, wanted);
         assert_eq!(read.to_string().parse::<Parameters>().unwrap(), read);
         assert_eq!("".parse::<Parameters>().unwrap(), Parameters::default());
-        for step in [
-            "10ms",
-            "123.4us",
-            "7ns",
-            "0.333333333s",
-            "59.999999999s",
-            "1m",
-        ] {
+        for step in ["10ms", "123.4us", "7ns", "0.333333333s", "59.999999999s", "1m"] {
             let read: Parameters = format!("step={step},request={step}").parse().unwrap();
             assert_eq!(read.to_string().parse(), Ok(read), "{step}");
         }
         let usual = Parameters::default().to_string();
-        assert!(
-            usual.contains(",step=10ms,request=200us,prompt-token=20us,"),
-            "{usual}"
-        );
+        assert!(usual.contains(",step=10ms,request=200us,prompt-token=20us,"), "{usual}");
         for (name, _) in NAMES {
             assert!(read.to_string().contains(&format!("{name}=")), "{name}");
         }

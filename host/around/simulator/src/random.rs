@@ -67,15 +67,9 @@ mod tests {
             let deviation = (squares / f64::from(many)).sqrt();
             let skewness = cubes / f64::from(many) / deviation.powi(3);
             assert!((mean - 1.0).abs() < 0.03, "{shape}: {mean}");
-            assert!(
-                (deviation * shape.sqrt() - 1.0).abs() < 0.04,
-                "{shape}: {deviation}"
-            );
+            assert!((deviation * shape.sqrt() - 1.0).abs() < 0.04, "{shape}: {deviation}");
             // A gamma distribution's skewness is 2 / √shape.
-            assert!(
-                (skewness * shape.sqrt() / 2.0 - 1.0).abs() < 0.15,
-                "{shape}: {skewness}"
-            );
+            assert!((skewness * shape.sqrt() / 2.0 - 1.0).abs() < 0.15, "{shape}: {skewness}");
         }
         let normal: Vec<f64> = (0..many).map(|_| random.normal()).collect();
         assert!((normal.iter().sum::<f64>() / f64::from(many)).abs() < 0.01);

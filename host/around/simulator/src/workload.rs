@@ -14,10 +14,7 @@ pub struct Lengths {
 impl Lengths {
     /// Lengths that are all the same.
     pub const fn fixed(tokens: f64) -> Self {
-        Lengths {
-            mean: tokens,
-            spread: 0.0,
-        }
+        Lengths { mean: tokens, spread: 0.0 }
     }
 
     /// A length.
@@ -56,12 +53,7 @@ impl From<[Lengths; 2]> for Workload {
 impl Workload {
     /// Prompts and answers of these lengths.
     pub const fn of(prompts: Lengths, answers: Lengths) -> Self {
-        Workload {
-            prompts,
-            answers,
-            other: None,
-            templates: None,
-        }
+        Workload { prompts, answers, other: None, templates: None }
     }
 
     /// The work of a number of requests.
@@ -100,16 +92,8 @@ impl Workload {
 }
 
 /// Prompts and answers of chats: they vary much.
-pub const CHAT: [Lengths; 2] = [
-    Lengths {
-        mean: 500.0,
-        spread: 0.8,
-    },
-    Lengths {
-        mean: 100.0,
-        spread: 0.6,
-    },
-];
+pub const CHAT: [Lengths; 2] =
+    [Lengths { mean: 500.0, spread: 0.8 }, Lengths { mean: 100.0, spread: 0.6 }];
 
 /// Prompts and answers of one length.
 pub const FIXED: [Lengths; 2] = [Lengths::fixed(500.0), Lengths::fixed(100.0)];
@@ -117,46 +101,24 @@ pub const FIXED: [Lengths; 2] = [Lengths::fixed(500.0), Lengths::fixed(100.0)];
 /// Prompts of 220 tokens and answers of 190 on average, as in the ShareGPT dataset. Their
 /// logarithms have standard deviations of 1.2 and 1.0.
 pub const SHAREGPT: Workload = Workload::of(
-    Lengths {
-        mean: 220.0,
-        spread: 1.794_6,
-    },
-    Lengths {
-        mean: 190.0,
-        spread: 1.310_8,
-    },
+    Lengths { mean: 220.0, spread: 1.794_6 },
+    Lengths { mean: 190.0, spread: 1.310_8 },
 );
 
 /// Short prompts, and answers that think for 1,500 tokens on average.
-pub const REASONING: Workload = Workload::of(
-    Lengths {
-        mean: 200.0,
-        spread: 0.8,
-    },
-    Lengths {
-        mean: 1500.0,
-        spread: 0.6,
-    },
-);
+pub const REASONING: Workload =
+    Workload::of(Lengths { mean: 200.0, spread: 0.8 }, Lengths { mean: 1500.0, spread: 0.6 });
 
 /// Prompts and answers of 1,000 tokens each.
 pub const THOUSAND: Workload = Workload::of(Lengths::fixed(1000.0), Lengths::fixed(1000.0));
 
 /// Chats of which one in twenty has a prompt of 12,000 tokens.
-pub const BIMODAL: Workload = Workload {
-    other: Some((0.05, Lengths::fixed(12_000.0))),
-    ..Workload::of(CHAT[0], CHAT[1])
-};
+pub const BIMODAL: Workload =
+    Workload { other: Some((0.05, Lengths::fixed(12_000.0))), ..Workload::of(CHAT[0], CHAT[1]) };
 
 /// Chats whose prompts begin with one of twenty templates of 2,000 tokens on average.
 pub const TEMPLATES: Workload = Workload {
-    templates: Some((
-        20,
-        Lengths {
-            mean: 2000.0,
-            spread: 0.5,
-        },
-    )),
+    templates: Some((20, Lengths { mean: 2000.0, spread: 0.5 })),
     ..Workload::of(CHAT[0], CHAT[1])
 };
 
@@ -174,13 +136,8 @@ mod tests {
     #[test]
     fn lengths_have_their_mean_and_spread() {
         let mut random = Random::new(3);
-        let lengths = Lengths {
-            mean: 300.0,
-            spread: 0.8,
-        };
-        let drawn: Vec<f64> = (0..100_000)
-            .map(|_| f64::from(lengths.draw(&mut random)))
-            .collect();
+        let lengths = Lengths { mean: 300.0, spread: 0.8 };
+        let drawn: Vec<f64> = (0..100_000).map(|_| f64::from(lengths.draw(&mut random))).collect();
         let (mean, deviation) = moments(&drawn);
         assert!((mean - 300.0).abs() < 4.0, "{mean}");
         assert!((deviation / mean - 0.8).abs() < 0.03, "{deviation}");

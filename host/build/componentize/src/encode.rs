@@ -38,17 +38,12 @@ pub enum EncodeError {
 pub fn encode(module: &[u8]) -> Result<Vec<u8>, EncodeError> {
     for payload in Parser::new(0).parse_all(module) {
         match payload.map_err(|error| EncodeError::NotWasm(error.to_string()))? {
-            Payload::Version {
-                encoding: Encoding::Component,
-                ..
-            } => return Ok(module.to_vec()),
+            Payload::Version { encoding: Encoding::Component, .. } => return Ok(module.to_vec()),
             Payload::ImportSection(section) => {
                 for import in section.into_imports() {
                     let import = import.map_err(|error| EncodeError::NotWasm(error.to_string()))?;
                     if import.module == OLD_WASI {
-                        return Err(EncodeError::OldWasi {
-                            import: import.name.to_owned(),
-                        });
+                        return Err(EncodeError::OldWasi { import: import.name.to_owned() });
                     }
                 }
                 break;

@@ -1,10 +1,6 @@
 //! `componentize MODULE COMPONENT`: makes a component of a core module, and prints what it imports,
 //! one name a line.
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -43,9 +43,7 @@ pub fn build(root: &Path, named: Option<&str>) -> Result<PathBuf> {
     let folder = root.join("target");
     let tools = zig_tools(&folder.join("package-tools"), target)?;
     let mut plugins = Command::new("cargo");
-    plugins
-        .current_dir(root)
-        .args(["xtask", "plugins", "--shipping"]);
+    plugins.current_dir(root).args(["xtask", "plugins", "--shipping"]);
     if !plugins.status().context("cargo does not start")?.success() {
         bail!("the plugins do not compile");
     }
@@ -121,9 +119,8 @@ fn renaming(root: &Path, sysroot: &Path) -> Result<Vec<String>> {
     };
     let sources = home.join("registry/src");
     let registries = fs::read_dir(&sources).with_context(|| sources.display().to_string())?;
-    let mut registries: Vec<PathBuf> = (registries)
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
+    let mut registries: Vec<PathBuf> =
+        (registries).map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
     registries.sort();
     for registry in registries {
         rename(&registry, "/deps");
@@ -182,11 +179,7 @@ fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
         ),
     )?;
     let archiver = script(&folder.join("ar"), &format!("exec {zig} ar \"$@\"\n"))?;
-    Ok(Tools {
-        compiler,
-        archiver,
-        linker,
-    })
+    Ok(Tools { compiler, archiver, linker })
 }
 
 /// The command that starts zig: its own, or that of its Python package.

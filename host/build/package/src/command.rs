@@ -14,9 +14,7 @@ pub(crate) const GUEST: &str = "wasm32-unknown-unknown";
 /// # Errors
 /// If it does not start, or fails: then with what it says.
 pub(crate) fn said(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command
-        .output()
-        .with_context(|| format!("{command:?} does not start"))?;
+    let output = command.output().with_context(|| format!("{command:?} does not start"))?;
     ensure!(
         output.status.success(),
         "{command:?}: {}",

@@ -24,10 +24,8 @@ impl Date {
         if let Ok(text) = std::env::var(VARIABLE) {
             return Date::read(&text).with_context(|| format!("{VARIABLE}={text}"));
         }
-        let git = Command::new("git")
-            .current_dir(root)
-            .args(["log", "-1", "--format=%ct"])
-            .output();
+        let git =
+            Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]).output();
         match git {
             Ok(output) if output.status.success() => {
                 Date::read(String::from_utf8_lossy(&output.stdout).trim())

@@ -30,10 +30,7 @@ impl Elf {
     /// # Errors
     /// If it is no 64-bit program of Linux for a processor that packages are made for.
     pub fn read(bytes: &[u8]) -> Result<Self> {
-        ensure!(
-            bytes.starts_with(b"\x7fELF\x02\x01"),
-            "expected a 64-bit program of Linux (ELF)"
-        );
+        ensure!(bytes.starts_with(b"\x7fELF\x02\x01"), "expected a 64-bit program of Linux (ELF)");
         let head = Head(bytes);
         let machine = match head.u16(18)? {
             62 => Machine::X86_64,
@@ -42,12 +39,7 @@ impl Elf {
         };
         let segments = head.segments()?;
         let first = |kind| segments.iter().find(|segment| segment.kind == kind);
-        let mut elf = Elf {
-            machine,
-            interpreter: None,
-            needed: Vec::new(),
-            glibc: None,
-        };
+        let mut elf = Elf { machine, interpreter: None, needed: Vec::new(), glibc: None };
         if let Some(segment) = first(PT_INTERP) {
             elf.interpreter = Some(text(head.bytes(segment.offset, segment.size)?));
         }
@@ -73,8 +65,7 @@ impl Elf {
         let names = head.bytes(table - loaded.address + loaded.offset, *size)?;
         for (_, at) in entries.iter().filter(|entry| entry.0 == DT_NEEDED) {
             let at = usize::try_from(*at)?;
-            self.needed
-                .push(text(names.get(at..).context("a name is cut off")?));
+            self.needed.push(text(names.get(at..).context("a name is cut off")?));
         }
         // The versions that it calls functions by stand among the names.
         self.glibc = (names.split(|byte| *byte == 0))
@@ -137,9 +128,7 @@ impl<'a> Head<'a> {
         let count = u64::from(self.u16(56)?);
         (0..count)
             .map(|number| {
-                let at = table
-                    .checked_add(number * size)
-                    .context("the program is cut off")?;
+                let at = table.checked_add(number * size).context("the program is cut off")?;
                 self.bytes(at, 56)?;
                 Ok(Segment {
                     kind: self.u32(at)?,
@@ -190,11 +179,7 @@ pub(crate) mod tests {
         assert_eq!(elf.machine.name(), std::env::consts::ARCH);
         if cfg!(target_env = "gnu") {
             assert!(elf.interpreter.unwrap().contains("ld-linux"));
-            assert!(
-                elf.needed.contains(&"libc.so.6".to_owned()),
-                "{:?}",
-                elf.needed
-            );
+            assert!(elf.needed.contains(&"libc.so.6".to_owned()), "{:?}", elf.needed);
             assert!(elf.glibc > Some((2, 2)), "{:?}", elf.glibc);
         }
     }

@@ -33,13 +33,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which they are made.
-    pub const ALL: [Kind; 5] = [
-        Kind::Archive,
-        Kind::Wheel,
-        Kind::Deb,
-        Kind::Npm,
-        Kind::Image,
-    ];
+    pub const ALL: [Kind; 5] = [Kind::Archive, Kind::Wheel, Kind::Deb, Kind::Npm, Kind::Image];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {

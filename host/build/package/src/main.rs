@@ -1,9 +1,5 @@
 //! The command behind `cargo xtask package`: reads its arguments, and has the library make packages.
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -164,10 +160,7 @@ fn read_arguments(arguments: &[OsString]) -> Result<Option<Arguments>> {
             }
         }
     }
-    ensure!(
-        asked.formula || !asked.kinds.is_empty(),
-        "no kind of package; --help lists them"
-    );
+    ensure!(asked.formula || !asked.kinds.is_empty(), "no kind of package; --help lists them");
     Ok(Some(asked))
 }
 

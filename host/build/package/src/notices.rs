@@ -37,10 +37,7 @@ pub fn notices(root: &Path, target: &str, sbom: &[u8]) -> Result<Vec<u8>> {
     for component in components {
         let name = named(component).context("a component has no name or no version")?;
         let source = sources.get(&name).with_context(|| {
-            format!(
-                "cargo does not know {} {} of the bill of materials",
-                name.0, name.1
-            )
+            format!("cargo does not know {} {} of the bill of materials", name.0, name.1)
         })?;
         // The project's own licence stands beside this file.
         if source.is_own {
@@ -63,22 +60,14 @@ pub fn notices(root: &Path, target: &str, sbom: &[u8]) -> Result<Vec<u8>> {
 fn document(texts: BTreeMap<String, BTreeSet<Crate>>, without: &BTreeMap<Crate, String>) -> String {
     let mut document =
         "This program contains code of the crates below, under these licences.\n".to_owned();
-    let mut texts: Vec<(BTreeSet<Crate>, String)> = texts
-        .into_iter()
-        .map(|(text, crates)| (crates, text))
-        .collect();
+    let mut texts: Vec<(BTreeSet<Crate>, String)> =
+        texts.into_iter().map(|(text, crates)| (crates, text)).collect();
     texts.sort();
     for (crates, text) in texts {
-        let names: Vec<String> = crates
-            .iter()
-            .map(|(name, version)| format!("{name} {version}"))
-            .collect();
+        let names: Vec<String> =
+            crates.iter().map(|(name, version)| format!("{name} {version}")).collect();
         let line = "=".repeat(80);
-        let _ = write!(
-            document,
-            "\n{line}\n{}\n{line}\n\n{text}\n",
-            names.join(", ")
-        );
+        let _ = write!(document, "\n{line}\n{}\n{line}\n\n{text}\n", names.join(", "));
     }
     for ((name, version), license) in without {
         let _ = write!(
@@ -105,10 +94,7 @@ fn sources(root: &Path, target: &str) -> Result<BTreeMap<Crate, Source>> {
         let manifest = Path::new(package["manifest_path"].as_str()?);
         let source = Source {
             folder: manifest.parent()?.to_owned(),
-            license: package["license"]
-                .as_str()
-                .unwrap_or("no licence")
-                .to_owned(),
+            license: package["license"].as_str().unwrap_or("no licence").to_owned(),
             is_own: package["source"].is_null(),
         };
         Some((named(package)?, source))
@@ -150,11 +136,7 @@ mod tests {
     const TARGET: &str = "x86_64-unknown-linux-musl";
 
     fn root() -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .nth(3)
-            .unwrap()
-            .to_owned()
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap().to_owned()
     }
 
     /// A bill of materials of these crates, by the versions that `Cargo.lock` has.
@@ -178,14 +160,8 @@ mod tests {
         assert_eq!(bytes, notices(&root(), TARGET, &bill).unwrap());
         let text = String::from_utf8(bytes).unwrap();
         // Those of the same author have the same text.
-        assert_eq!(
-            text.matches("\nPermission is hereby granted").count(),
-            1,
-            "{text}"
-        );
-        let together = text
-            .lines()
-            .any(|line| line.contains("anyhow") && line.contains("serde"));
+        assert_eq!(text.matches("\nPermission is hereby granted").count(), 1, "{text}");
+        let together = text.lines().any(|line| line.contains("anyhow") && line.contains("serde"));
         assert!(together, "{text}");
         // The library in C has its own, below the crate that binds it.
         assert!(text.contains("Copyright (c) Meta Platforms"), "{text}");

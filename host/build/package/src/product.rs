@@ -87,11 +87,7 @@ impl Product {
     /// # Errors
     /// If a notice cannot be read.
     pub fn with_sbom(mut self, sbom: Vec<u8>) -> Result<Self> {
-        self.notices = Some(notices(
-            &self.project.root,
-            &self.target.to_string(),
-            &sbom,
-        )?);
+        self.notices = Some(notices(&self.project.root, &self.target.to_string(), &sbom)?);
         self.sbom = Some(sbom);
         Ok(self)
     }
@@ -99,9 +95,7 @@ impl Product {
     /// The documents on what is inside, by file name.
     pub(crate) fn contents(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let documents = [(SBOM, &self.sbom), (NOTICES, &self.notices)];
-        documents
-            .into_iter()
-            .filter_map(|(name, bytes)| Some((name, bytes.as_deref()?)))
+        documents.into_iter().filter_map(|(name, bytes)| Some((name, bytes.as_deref()?)))
     }
 
     /// The name of the archive without its ending, and of the folder in it.

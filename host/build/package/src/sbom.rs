@@ -44,16 +44,11 @@ pub fn sbom(root: &Path, target: &str) -> Result<Vec<u8>> {
             let package = &graph.packages[&id];
             components.insert(reference(package), component(package, &checksums));
             let needs = graph.references(&graph.needs[&id]);
-            dependencies
-                .entry(reference(package))
-                .or_insert_with(BTreeSet::new)
-                .extend(needs);
+            dependencies.entry(reference(package)).or_insert_with(BTreeSet::new).extend(needs);
         }
     }
     let itself = reference(&program.packages[&main]);
-    let mut subject = components
-        .remove(&itself)
-        .context("the program is a part of itself")?;
+    let mut subject = components.remove(&itself).context("the program is a part of itself")?;
     subject["type"] = json!("application");
     subject["name"] = json!(PACKAGE_NAME);
     let version = subject["version"].as_str().unwrap_or_default();
@@ -119,16 +114,10 @@ impl Graph {
             let is_component = list(&package["targets"])
                 .iter()
                 .any(|target| list(&target["crate_types"]).contains(&json!("cdylib")));
-            is_component
-                && PLUGINS
-                    .iter()
-                    .any(|folder| manifest.starts_with(root.join(folder)))
+            is_component && PLUGINS.iter().any(|folder| manifest.starts_with(root.join(folder)))
         };
         let packages = self.packages.iter();
-        packages
-            .filter(|(_, package)| is_plugin(package))
-            .map(|(id, _)| id.clone())
-            .collect()
+        packages.filter(|(_, package)| is_plugin(package)).map(|(id, _)| id.clone()).collect()
     }
 
     /// The packages that these are linked with, and they themselves.
@@ -143,9 +132,7 @@ impl Graph {
     }
 
     fn references(&self, ids: &[String]) -> BTreeSet<String> {
-        (ids.iter())
-            .map(|id| reference(&self.packages[id]))
-            .collect()
+        (ids.iter()).map(|id| reference(&self.packages[id])).collect()
     }
 }
 
@@ -216,8 +203,6 @@ fn list(value: &Value) -> &[Value] {
 }
 
 fn text(value: &Value) -> Result<String> {
-    let text = value
-        .as_str()
-        .context("`cargo metadata` has another form")?;
+    let text = value.as_str().context("`cargo metadata` has another form")?;
     Ok(text.to_owned())
 }

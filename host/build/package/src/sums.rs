@@ -40,10 +40,7 @@ pub fn write(folder: &Path) -> Result<()> {
         }
     }
     lines.sort();
-    let text: String = lines
-        .iter()
-        .map(|(name, digest)| format!("{digest}  {name}\n"))
-        .collect();
+    let text: String = lines.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
     let path = folder.join(FILE);
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }

@@ -59,16 +59,10 @@ impl Target {
     /// # Errors
     /// If a target was named, and the binary is for another.
     pub fn of(binary: &Elf, named: Option<&str>) -> Result<Self> {
-        let target = Target {
-            machine: binary.machine,
-            is_static: binary.interpreter.is_none(),
-        };
+        let target = Target { machine: binary.machine, is_static: binary.interpreter.is_none() };
         if let Some(named) = named {
             let found = target.to_string();
-            ensure!(
-                named == found,
-                "--target {named}: the binary is for {found}"
-            );
+            ensure!(named == found, "--target {named}: the binary is for {found}");
         }
         Ok(target)
     }
@@ -97,10 +91,7 @@ mod tests {
         assert_eq!(of(183, None, None).unwrap(), musl);
         assert_eq!(of(183, None, Some(musl)).unwrap(), musl);
         let gnu = "x86_64-unknown-linux-gnu";
-        assert_eq!(
-            of(62, Some("/lib64/ld-linux-x86-64.so.2"), None).unwrap(),
-            gnu
-        );
+        assert_eq!(of(62, Some("/lib64/ld-linux-x86-64.so.2"), None).unwrap(), gnu);
         let wrong = of(62, None, Some(gnu)).unwrap_err().to_string();
         assert_eq!(
             wrong,

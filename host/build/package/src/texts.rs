@@ -59,11 +59,7 @@ impl Texts {
             let script = said(Command::new(program).args(["completions", shell]))?;
             completions.insert(shell, script);
         }
-        Ok(Texts {
-            version: version.to_owned(),
-            man,
-            completions,
-        })
+        Ok(Texts { version: version.to_owned(), man, completions })
     }
 
     /// Completions, by the file name that they have where shells do not decide it.

@@ -82,11 +82,7 @@ impl<'a> Tree<'a> {
         for path in paths {
             for (at, _) in path.match_indices('/') {
                 let folder = self.entries.entry(path[..at].to_owned());
-                folder.or_insert(Entry {
-                    mode: 0o755,
-                    owner: 0,
-                    bytes: None,
-                });
+                folder.or_insert(Entry { mode: 0o755, owner: 0, bytes: None });
             }
         }
         self

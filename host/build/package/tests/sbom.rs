@@ -1,8 +1,5 @@
 //! The bill of materials of this workspace, against cargo's own tree.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a test of a program that has no part in a run"
-)]
+#![allow(clippy::disallowed_methods, reason = "a test of a program that has no part in a run")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,17 +51,13 @@ fn it_has_what_cargo_links() {
     assert!(missing.is_empty(), "{missing:?}");
     // What only compiles, or only tests, is in no program.
     for absent in ["clap_derive", "proptest", "insta", "xtask", "cc"] {
-        let is_listed = listed
-            .iter()
-            .any(|it| it.starts_with(&format!("{absent}@")));
+        let is_listed = listed.iter().any(|it| it.starts_with(&format!("{absent}@")));
         assert!(!is_listed, "{absent}");
     }
     let references: BTreeSet<&str> = (document["components"].as_array().unwrap().iter())
         .map(|component| component["bom-ref"].as_str().unwrap())
         .collect();
-    let own = document["metadata"]["component"]["bom-ref"]
-        .as_str()
-        .unwrap();
+    let own = document["metadata"]["component"]["bom-ref"].as_str().unwrap();
     for dependency in document["dependencies"].as_array().unwrap() {
         let from = dependency["ref"].as_str().unwrap();
         assert!(from == own || references.contains(from), "{from}");

@@ -149,18 +149,11 @@ fn pruned(lock: &str, wanted: BTreeSet<String>) -> Result<String, Box<dyn Error>
         _ => return Err("Cargo.lock has no packages".into()),
     };
     let text = |package: &Value, key: &str| -> String {
-        package
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
+        package.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let mut by_name: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for package in all {
-        by_name
-            .entry(text(&package, "name"))
-            .or_default()
-            .push(package);
+        by_name.entry(text(&package, "name")).or_default().push(package);
     }
     let mut kept: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut open: Vec<String> = wanted.into_iter().collect();
@@ -174,23 +167,14 @@ fn pruned(lock: &str, wanted: BTreeSet<String>) -> Result<String, Box<dyn Error>
             if version.is_some_and(|version| version != own) {
                 continue;
             }
-            if kept
-                .insert((name.to_owned(), own), package.clone())
-                .is_none()
-            {
+            if kept.insert((name.to_owned(), own), package.clone()).is_none() {
                 let needs = package.get("dependencies").and_then(Value::as_array);
                 open.extend(
-                    needs
-                        .into_iter()
-                        .flatten()
-                        .filter_map(|need| need.as_str().map(str::to_owned)),
+                    needs.into_iter().flatten().filter_map(|need| need.as_str().map(str::to_owned)),
                 );
             }
         }
     }
-    lock.insert(
-        "package".to_owned(),
-        Value::Array(kept.into_values().collect()),
-    );
+    lock.insert("package".to_owned(), Value::Array(kept.into_values().collect()));
     Ok(toml::to_string(&lock)?)
 }

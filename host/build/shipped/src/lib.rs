@@ -67,9 +67,7 @@ pub fn plugins() -> impl Iterator<Item = &'static str> {
 
 /// The scenario of that name, such as `scenarios/quickstart.toml`.
 pub fn scenario(name: &str) -> Option<&'static str> {
-    SCENARIOS
-        .iter()
-        .find_map(|(known, text)| (*known == name).then_some(*text))
+    SCENARIOS.iter().find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
 /// The names of all shipped scenarios.
@@ -79,8 +77,7 @@ pub fn scenarios() -> impl Iterator<Item = &'static str> {
 
 /// The lab file of that name, such as `scenarios/labs/gpustack.toml`.
 pub fn lab(name: &str) -> Option<&'static str> {
-    LABS.iter()
-        .find_map(|(known, text)| (*known == name).then_some(*text))
+    LABS.iter().find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
 /// The names of all shipped lab files.

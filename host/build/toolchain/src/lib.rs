@@ -170,10 +170,9 @@ impl Toolchain {
             Wanted::Any if has_target(root, target) => {
                 chosen(Toolchain::Active, "it has the target")
             }
-            Wanted::Any if target == Target::Unknown && distribution().is_ok() => chosen(
-                Toolchain::Distribution,
-                "the active toolchain lacks the target",
-            ),
+            Wanted::Any if target == Target::Unknown && distribution().is_ok() => {
+                chosen(Toolchain::Distribution, "the active toolchain lacks the target")
+            }
             Wanted::Active | Wanted::Any => {
                 let packages = match target {
                     Target::Unknown => PACKAGES,
@@ -281,10 +280,7 @@ fn distribution() -> Result<(), ToolchainError> {
     let needed = [
         ("/usr/bin/cargo", "cargo"),
         ("/usr/bin/rustc", "rustc"),
-        (
-            "/usr/lib/rustlib/src/rust/library",
-            "copy of the standard library's sources",
-        ),
+        ("/usr/lib/rustlib/src/rust/library", "copy of the standard library's sources"),
         (LINKER, "wasm-ld"),
     ];
     for (path, what) in needed {

@@ -24,10 +24,8 @@ pub enum Which {
 /// Builds guests to `target/components`, and removes components whose guest is gone.
 pub fn build(root: &Path, which: Which) -> Result<()> {
     let all = guest::find(root)?;
-    let guests: Vec<&Guest> = all
-        .iter()
-        .filter(|guest| guest.ships || which == Which::All)
-        .collect();
+    let guests: Vec<&Guest> =
+        all.iter().filter(|guest| guest.ships || which == Which::All).collect();
     let modules = compile(root, &guests)?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
@@ -41,11 +39,7 @@ pub fn build(root: &Path, which: Which) -> Result<()> {
             "{:<28} {:>5} KiB  {}{}",
             guest.component.display(),
             component.len().div_ceil(1024),
-            if imports.is_empty() {
-                "imports nothing".to_owned()
-            } else {
-                short(&imports)
-            },
+            if imports.is_empty() { "imports nothing".to_owned() } else { short(&imports) },
             if changed { "" } else { "  (unchanged)" },
         );
     }
@@ -105,10 +99,7 @@ fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
     for guest in guests {
         cargo.args(["--package", &guest.package]);
     }
-    let status = cargo
-        .arg("--lib")
-        .status()
-        .context("cargo does not start")?;
+    let status = cargo.arg("--lib").status().context("cargo does not start")?;
     if !status.success() {
         bail!("the plugins do not compile; see cargo's output above");
     }
@@ -117,10 +108,7 @@ fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
 
 /// A shipped plugin may import only plugin interfaces, so that it needs no WASI to run.
 fn check_imports(guest: &Guest, imports: &BTreeSet<String>) -> Result<()> {
-    match imports
-        .iter()
-        .find(|name| !name.starts_with("runner:plugin/"))
-    {
+    match imports.iter().find(|name| !name.starts_with("runner:plugin/")) {
         None => Ok(()),
         Some(name) => bail!(
             "{} imports `{name}`; a shipped plugin may import only runner:plugin interfaces: \
@@ -158,11 +146,7 @@ fn remove_orphans(components: &Path, guests: &[Guest]) -> Result<()> {
         for entry in entries {
             let path = entry?.path();
             let known = guests.iter().any(|guest| path.ends_with(&guest.component));
-            if !known
-                && path
-                    .extension()
-                    .is_some_and(|extension| extension == "wasm")
-            {
+            if !known && path.extension().is_some_and(|extension| extension == "wasm") {
                 fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
             }
         }

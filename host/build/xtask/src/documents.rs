@@ -75,9 +75,7 @@ fn run_blocks(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
 /// Runs blocks one after the other in a folder, with the runner that was built.
 pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
     let mut search: Vec<PathBuf> = vec![steps::built(root)];
-    search.extend(std::env::split_paths(
-        &std::env::var_os("PATH").unwrap_or_default(),
-    ));
+    search.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let search = std::env::join_paths(search)?;
     for block in blocks {
         eprintln!("{}", block.trim_end());

@@ -103,9 +103,8 @@ fn holds(runner: &Path, example: &Path, build: Command) -> Result<bool> {
     let mut cases = Command::new(runner);
     cases.args(["plugin", "test"]).arg(example);
     for mut step in [build, cases] {
-        let status = step
-            .status()
-            .with_context(|| format!("{} does not start", runner.display()))?;
+        let status =
+            step.status().with_context(|| format!("{} does not start", runner.display()))?;
         if !status.success() {
             eprintln!("{}: failed", example.display());
             return Ok(false);
@@ -123,10 +122,8 @@ fn wasip2() -> std::result::Result<(), String> {
 /// be embedded.
 fn folders(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
-    for (all, wanted) in [
-        ("plugins/examples", "cases"),
-        ("plugins/scorers", "runner-plugin.toml"),
-    ] {
+    for (all, wanted) in [("plugins/examples", "cases"), ("plugins/scorers", "runner-plugin.toml")]
+    {
         let all = root.join(all);
         let mut found = Vec::new();
         for entry in fs::read_dir(&all).with_context(|| format!("reading {}", all.display()))? {
@@ -150,9 +147,7 @@ fn language(folder: &Path) -> Result<String> {
     let text = fs::read_to_string(&manifest)?;
     let manifest: toml::Table = text.parse().context("runner-plugin.toml")?;
     let language = manifest.get("language").and_then(toml::Value::as_str);
-    Ok(language
-        .context("runner-plugin.toml has no `language`")?
-        .to_owned())
+    Ok(language.context("runner-plugin.toml has no `language`")?.to_owned())
 }
 
 /// componentize-py in an environment of its own, at the version that the example asks for.
@@ -161,19 +156,10 @@ fn python(tools: &Path, example: &Path) -> Tool {
     let requirements = example.join("requirements.txt");
     let tool = environment.join("bin/componentize-py");
     prepared(&environment, &requirements, &tool, || {
-        output(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(&environment),
-        )?;
+        output(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         output(
             Command::new(environment.join("bin/pip"))
-                .args([
-                    "install",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "--requirement",
-                ])
+                .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
                 .arg(&requirements),
         )
     })
@@ -219,20 +205,13 @@ fn prepared(
 fn clang() -> Tool {
     let own = std::env::var_os("CLANG").map(PathBuf::from);
     let sdk = std::env::var_os("WASI_SDK_PATH").map(|sdk| PathBuf::from(sdk).join("bin/clang"));
-    let numbered = (14..=22)
-        .rev()
-        .map(|version| PathBuf::from(format!("clang-{version}")));
+    let numbered = (14..=22).rev().map(|version| PathBuf::from(format!("clang-{version}")));
     let named = [own, sdk, Some(PathBuf::from("clang"))];
-    named
-        .into_iter()
-        .flatten()
-        .chain(numbered)
-        .find(|clang| links(clang))
-        .ok_or_else(|| {
-            "no clang links WebAssembly modules; on Debian: apt-get install clang-19 lld-19 wasi-libc \
+    named.into_iter().flatten().chain(numbered).find(|clang| links(clang)).ok_or_else(|| {
+        "no clang links WebAssembly modules; on Debian: apt-get install clang-19 lld-19 wasi-libc \
              libclang-rt-19-dev-wasm32"
-                .to_owned()
-        })
+            .to_owned()
+    })
 }
 
 fn links(clang: &Path) -> bool {
@@ -247,21 +226,13 @@ fn links(clang: &Path) -> bool {
 /// Runs a command; returns its output if it fails.
 fn output(command: &mut Command) -> std::result::Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command
-        .output()
-        .map_err(|cause| format!("{name} does not start: {cause}"))?;
+    let Output { status, stdout, stderr } =
+        command.output().map_err(|cause| format!("{name} does not start: {cause}"))?;
     if status.success() {
         return Ok(());
     }
     let said = [stderr, stdout].concat();
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    Err(format!(
-        "{name} failed: {}",
-        last.unwrap_or("it printed nothing").trim()
-    ))
+    Err(format!("{name} failed: {}", last.unwrap_or("it printed nothing").trim()))
 }

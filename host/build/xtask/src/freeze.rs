@@ -24,9 +24,8 @@ const KEPT: [(&str, &str); 3] = [
 pub fn keep(root: &Path) -> Result<()> {
     let version = version(root)?;
     let folder = root.join("tests/versions").join(&version);
-    if let Some((kind, _)) = KEPT
-        .iter()
-        .find(|(kind, _)| folder.join(format!("{kind}.wasm")).exists())
+    if let Some((kind, _)) =
+        KEPT.iter().find(|(kind, _)| folder.join(format!("{kind}.wasm")).exists())
     {
         bail!(
             "tests/versions/{version}/{kind}.wasm exists already; a frozen component is never rebuilt"
@@ -54,10 +53,9 @@ pub fn keep(root: &Path) -> Result<()> {
 /// The version of the contract in `wit/`.
 fn version(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join("wit/worlds.wit")).context("reading wit/worlds.wit")?;
-    let version = text.lines().find_map(|line| {
-        line.strip_prefix("package runner:plugin@")?
-            .strip_suffix(';')
-    });
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("package runner:plugin@")?.strip_suffix(';'));
     Ok(version
         .context("wit/worlds.wit does not begin with `package runner:plugin@VERSION;`")?
         .to_owned())

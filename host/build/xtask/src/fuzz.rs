@@ -104,21 +104,14 @@ pub fn fuzz(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 }
 
 fn read_arguments(arguments: &[OsString]) -> Result<Option<Arguments>> {
-    let mut asked = Arguments {
-        minutes: None,
-        address: false,
-        targets: Vec::new(),
-    };
+    let mut asked = Arguments { minutes: None, address: false, targets: Vec::new() };
     let mut arguments = arguments.iter().map(|argument| argument.to_str());
     while let Some(argument) = arguments.next() {
         match argument {
             Some("--help" | "-h") => return Ok(None),
             Some("--address") => asked.address = true,
             Some("--minutes") => {
-                let minutes = arguments
-                    .next()
-                    .flatten()
-                    .and_then(|text| text.parse().ok());
+                let minutes = arguments.next().flatten().and_then(|text| text.parse().ok());
                 asked.minutes = minutes.filter(|minutes: &f64| *minutes > 0.0 && *minutes <= 1e6);
                 if asked.minutes.is_none() {
                     bail!("--minutes takes a number of minutes, such as 30 or 0.5");
@@ -154,10 +147,7 @@ fn chosen(all: Vec<Target>, asked: &[String]) -> Result<Vec<Target>> {
     let known = |name: &String| all.iter().any(|target| target.name == *name);
     if let Some(unknown) = asked.iter().find(|name| !known(name)) {
         let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
-        bail!(
-            "there is no target `{unknown}`; there are {}",
-            names.join(", ")
-        );
+        bail!("there is no target `{unknown}`; there are {}", names.join(", "));
     }
     let wanted = |target: &Target| asked.is_empty() || asked.contains(&target.name);
     Ok(all.into_iter().filter(wanted).collect())
@@ -165,11 +155,7 @@ fn chosen(all: Vec<Target>, asked: &[String]) -> Result<Vec<Target>> {
 
 /// Builds the targets' binaries; the folder they are in.
 fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
-    let folder = root.join(if address {
-        "target/fuzz/address"
-    } else {
-        "target/fuzz/build"
-    });
+    let folder = root.join(if address { "target/fuzz/address" } else { "target/fuzz/build" });
     let mut flags = INSTRUMENTATION.to_vec();
     let mut cargo = Command::new("cargo");
     if address {
@@ -179,12 +165,7 @@ fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     }
     cargo
         .current_dir(root)
-        .args([
-            "build",
-            "--release",
-            "--manifest-path",
-            "tests/fuzz/Cargo.toml",
-        ])
+        .args(["build", "--release", "--manifest-path", "tests/fuzz/Cargo.toml"])
         .args(["--target", PLATFORM, "--target-dir"])
         .arg(&folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
@@ -246,10 +227,7 @@ fn read_log(log: &str) -> Outcome {
         } else if let Some(per_second) = statistic("stat::average_exec_per_sec:") {
             outcome.per_second = per_second;
         } else if let Some((_, rest)) = line.split_once(" cov: ") {
-            let reached = rest
-                .split(' ')
-                .next()
-                .and_then(|number| number.parse().ok());
+            let reached = rest.split(' ').next().and_then(|number| number.parse().ok());
             outcome.coverage = reached.unwrap_or(outcome.coverage);
         } else if let Some((_, path)) = line.split_once("Test unit written to ") {
             input = Some(PathBuf::from(path));
@@ -286,10 +264,8 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
 
 /// Every target with what came of it, and the totals.
 fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
-    let mut text = format!(
-        "{:<12} {:>13} {:>9} {:>9}  result\n",
-        "target", "executions", "per s", "coverage"
-    );
+    let mut text =
+        format!("{:<12} {:>13} {:>9} {:>9}  result\n", "target", "executions", "per s", "coverage");
     let (mut executions, mut findings) = (0, 0);
     for (name, outcome) in rows {
         let result = match &outcome.finding {
@@ -303,10 +279,7 @@ fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
         executions += outcome.executions;
         findings += u64::from(outcome.finding.is_some());
     }
-    text + &format!(
-        "{:<12} {executions:>13} {:>20} findings: {findings}\n",
-        "total", ""
-    )
+    text + &format!("{:<12} {executions:>13} {:>20} findings: {findings}\n", "total", "")
 }
 
 #[cfg(test)]
@@ -323,12 +296,8 @@ mod tests {
             stat::number_of_executed_units: 2500000\n\
             stat::average_exec_per_sec:     208333\n";
         let outcome = read_log(log);
-        let expected = Outcome {
-            executions: 2_500_000,
-            per_second: 208_333,
-            coverage: 371,
-            finding: None,
-        };
+        let expected =
+            Outcome { executions: 2_500_000, per_second: 208_333, coverage: 371, finding: None };
         assert_eq!(outcome, expected);
     }
 
@@ -361,14 +330,9 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             read_arguments(&words)
         };
-        let asked = read(&["--minutes", "0.5", "framer", "--address"])
-            .unwrap()
-            .unwrap();
-        let expected = Arguments {
-            minutes: Some(0.5),
-            address: true,
-            targets: vec!["framer".to_owned()],
-        };
+        let asked = read(&["--minutes", "0.5", "framer", "--address"]).unwrap().unwrap();
+        let expected =
+            Arguments { minutes: Some(0.5), address: true, targets: vec!["framer".to_owned()] };
         assert_eq!(asked, expected);
         assert!(read(&["--help"]).unwrap().is_none());
         for wrong in [&["--minutes"][..], &["--minutes", "-1"], &["--jobs"]] {

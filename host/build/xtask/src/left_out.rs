@@ -35,10 +35,7 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
     let Lack { what, remedy, .. } = lack;
     eprintln!("{who} is left out, because this machine lacks {what}: {remedy}");
     if let Some(list) = list {
-        let list = std::fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(list);
+        let list = std::fs::OpenOptions::new().append(true).create(true).open(list);
         // One write, so that lines of several processes do not mix.
         let line = format!("{what}\t{remedy}\t{who}\n");
         list.and_then(|mut list| list.write_all(line.as_bytes()))
@@ -53,9 +50,7 @@ fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), St
     let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);
     match allowed.is_none_or(is_allowed) {
         true => Ok(()),
-        false => Err(format!(
-            "{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"
-        )),
+        false => Err(format!("{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT")),
     }
 }
 
@@ -96,11 +91,7 @@ mod tests {
 
     #[test]
     fn where_names_are_given_nothing_else_is_left_out() {
-        let lack = Lack {
-            key: "slurm",
-            what: "Slurm",
-            remedy: "apt-get install slurm-wlm",
-        };
+        let lack = Lack { key: "slurm", what: "Slurm", remedy: "apt-get install slurm-wlm" };
         let told = |allowed| may_leave_out(allowed, &lack, "fleets::starters");
         assert_eq!(told(None), Ok(()));
         assert_eq!(told(Some("browser, slurm")), Ok(()));

@@ -43,10 +43,7 @@ impl Page {
                         heading.push_str(&text);
                     }
                 }
-                Event::Start(Tag::Link {
-                    link_type: LinkType::Email,
-                    ..
-                }) => {}
+                Event::Start(Tag::Link { link_type: LinkType::Email, .. }) => {}
                 Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
                     page.links.push(dest_url.into_string());
                 }
@@ -218,16 +215,9 @@ mod tests {
         let pages: BTreeMap<PathBuf, Page> = all
             .iter()
             .map(|(path, page)| {
-                let Page {
-                    anchors,
-                    links,
-                    from_top,
-                } = page;
-                let page = Page {
-                    anchors: anchors.clone(),
-                    links: links.clone(),
-                    from_top: *from_top,
-                };
+                let Page { anchors, links, from_top } = page;
+                let page =
+                    Page { anchors: anchors.clone(), links: links.clone(), from_top: *from_top };
                 (PathBuf::from(path), page)
             })
             .collect();
@@ -267,9 +257,6 @@ mod tests {
             ("sub/good.html", Page::of_html(good)),
             ("404.html", Page::of_html(lost)),
         ];
-        assert_eq!(
-            pages(&all),
-            ["404.html links to `gone.svg`: no file `gone.svg`"]
-        );
+        assert_eq!(pages(&all), ["404.html links to `gone.svg`: no file `gone.svg`"]);
     }
 }

@@ -1,10 +1,6 @@
 //! Tasks that cargo alone cannot do: building the plugins as components, and the few commands that
 //! need them. `cargo xtask help` lists them; the work is in the modules.
-#![allow(
-    clippy::disallowed_macros,
-    clippy::disallowed_methods,
-    reason = "a program of its own"
-)]
+#![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #![forbid(unsafe_code)]
 
 mod component;

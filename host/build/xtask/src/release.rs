@@ -149,18 +149,13 @@ struct Arguments {
 impl Arguments {
     /// Splits arguments, where those of these names are flags with a value.
     fn split(arguments: &[OsString], flags: &[&str]) -> Result<Self> {
-        let mut split = Self {
-            words: Vec::new(),
-            flags: BTreeMap::new(),
-        };
+        let mut split = Self { words: Vec::new(), flags: BTreeMap::new() };
         let mut rest = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(word) = rest.next() {
             match word.strip_prefix("--").filter(|name| flags.contains(name)) {
                 None => split.words.push(word.into_owned()),
                 Some(name) => {
-                    let value = rest
-                        .next()
-                        .with_context(|| format!("{word} needs a value"))?;
+                    let value = rest.next().with_context(|| format!("{word} needs a value"))?;
                     split.flags.insert(name.to_owned(), value.into_owned());
                 }
             }
@@ -180,10 +175,7 @@ fn asked(root: &Path, arguments: &[OsString]) -> Result<(Task, Options)> {
     let mut arguments = Arguments::split(arguments, &flags)?;
     let root = arguments.root(root);
     let output = arguments.flags.remove("output").map(PathBuf::from);
-    let options = Options {
-        output: output.unwrap_or_else(|| root.join("target/gathered")),
-        root,
-    };
+    let options = Options { output: output.unwrap_or_else(|| root.join("target/gathered")), root };
     let Arguments { words, flags } = arguments;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let flags: Vec<(&str, &str)> = (flags.iter().map(|(k, v)| (k.as_str(), v.as_str()))).collect();
@@ -215,9 +207,9 @@ fn raise(root: &Path, wanted: &str, date: Option<&str>) -> Result<Outcome> {
     let changelog = Changelog::read(&text);
     let version = parsed(wanted).map_err(|mistake| mistakes.push(mistake));
     let date = match date {
-        Some(date) => date
-            .parse()
-            .map_err(|_| mistakes.push(format!("--date {date}: expected YYYY-MM-DD"))),
+        Some(date) => {
+            date.parse().map_err(|_| mistakes.push(format!("--date {date}: expected YYYY-MM-DD")))
+        }
         None => Ok(today()),
     };
     mistakes.extend(changelog.mistakes());
@@ -226,9 +218,7 @@ fn raise(root: &Path, wanted: &str, date: Option<&str>) -> Result<Outcome> {
         // The first release has the number that the tree was begun with.
         let is_released = changelog.is_released(&current.to_string());
         if version < current || (version == current && is_released) {
-            mistakes.push(format!(
-                "{version} is not above {current}, the version in Cargo.toml"
-            ));
+            mistakes.push(format!("{version} is not above {current}, the version in Cargo.toml"));
         }
         if changelog.is_released(wanted) && version != current {
             mistakes.push(format!("{CHANGELOG} has a section of {version} already"));
@@ -242,10 +232,7 @@ fn raise(root: &Path, wanted: &str, date: Option<&str>) -> Result<Outcome> {
         return Ok(Err(mistakes));
     }
     let mut written = versions.raised(&version);
-    written.push((
-        PathBuf::from(CHANGELOG),
-        new.context("the changelog has no open section")?,
-    ));
+    written.push((PathBuf::from(CHANGELOG), new.context("the changelog has no open section")?));
     write_all(root, &written)?;
     let mut words = String::new();
     for (path, _) in &written {
@@ -267,9 +254,8 @@ fn check(root: &Path, tag: &str) -> Result<Outcome> {
     let mut mistakes = versions.mistakes();
     let current = &versions.current;
     if tag != format!("v{current}") {
-        mistakes.push(format!(
-            "tag `{tag}`: expected `v{current}`, from the version in Cargo.toml"
-        ));
+        mistakes
+            .push(format!("tag `{tag}`: expected `v{current}`, from the version in Cargo.toml"));
     }
     if let Err(mistake) = parsed(&current.to_string()) {
         mistakes.push(mistake);
@@ -321,9 +307,8 @@ fn changes(root: &Path) -> Result<Option<String>> {
 /// Reads a version that may be released.
 fn parsed(text: &str) -> Result<Version, String> {
     let form = "expected MAJOR.MINOR.PATCH, such as 0.2.0";
-    let version: Version = text
-        .parse()
-        .map_err(|cause| format!("version `{text}`: {form}: {cause}"))?;
+    let version: Version =
+        text.parse().map_err(|cause| format!("version `{text}`: {form}: {cause}"))?;
     if !version.pre.is_empty() || !version.build.is_empty() {
         // A wheel, a Debian package, an npm package and an image each write these in another way,
         // and an image's tag can hold no `+`.
@@ -382,15 +367,7 @@ mod tests {
     #[test]
     fn a_released_version_has_three_numbers() {
         assert_eq!(parsed("0.2.0").unwrap().to_string(), "0.2.0");
-        for wrong in [
-            "0.2",
-            "v0.2.0",
-            "0.2.0-rc.1",
-            "0.2.0+5",
-            "01.2.0",
-            "",
-            "0.2.0 ",
-        ] {
+        for wrong in ["0.2", "v0.2.0", "0.2.0-rc.1", "0.2.0+5", "01.2.0", "", "0.2.0 "] {
             let why = parsed(wrong).unwrap_err();
             assert!(
                 why.starts_with(&format!(

@@ -38,11 +38,7 @@ const MDBOOK: Lack = Lack {
 /// Builds the program and the site, and checks its links; the exit code.
 pub fn guide(root: &Path) -> Result<i32> {
     if !is_mdbook_there() {
-        bail!(
-            "{} makes the site and is missing: {}",
-            MDBOOK.what,
-            MDBOOK.remedy
-        );
+        bail!("{} makes the site and is missing: {}", MDBOOK.what, MDBOOK.remedy);
     }
     // Without plugins: reports are drawn of records.
     let code = steps::build_binary(root, "runner")?;
@@ -222,10 +218,7 @@ fn render(root: &Path, book: &Path) -> Result<()> {
     let words = String::from_utf8_lossy(&mdbook.stderr);
     eprint!("{words}");
     if !mdbook.status.success() || words.contains("WARN") {
-        bail!(
-            "mdBook does not make the site of {} without a warning",
-            book.display()
-        );
+        bail!("mdBook does not make the site of {} without a warning", book.display());
     }
     let pages = book.join("src");
     for page in documents::files(&pages, "md")? {
@@ -235,27 +228,20 @@ fn render(root: &Path, book: &Path) -> Result<()> {
             continue;
         }
         let described = describe(&fs::read_to_string(&html)?, &fs::read_to_string(&page)?);
-        fs::write(
-            &html,
-            described.with_context(|| format!("{}", page.display()))?,
-        )?;
+        fs::write(&html, described.with_context(|| format!("{}", page.display()))?)?;
     }
     Ok(())
 }
 
 /// A page with its first paragraph as its description.
 fn describe(html: &str, markdown: &str) -> Result<String> {
-    let words = first_paragraph(markdown)
-        .replace('&', "&amp;")
-        .replace('"', "&quot;")
-        .replace('<', "&lt;");
+    let words =
+        first_paragraph(markdown).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
     if words.is_empty() {
         bail!("the page has no paragraph that could describe it");
     }
     let begin = "<meta name=\"description\" content=\"";
-    let (before, rest) = html
-        .split_once(begin)
-        .context("no description to replace")?;
+    let (before, rest) = html.split_once(begin).context("no description to replace")?;
     let (_, after) = rest.split_once('"').context("no end of the description")?;
     Ok(format!("{before}{begin}{words}\"{after}"))
 }

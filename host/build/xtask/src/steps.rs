@@ -43,11 +43,8 @@ pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-const CARGO_DENY: Lack = Lack {
-    key: "cargo-deny",
-    what: "cargo-deny",
-    remedy: "cargo install cargo-deny --locked",
-};
+const CARGO_DENY: Lack =
+    Lack { key: "cargo-deny", what: "cargo-deny", remedy: "cargo install cargo-deny --locked" };
 const ADVISORIES: Lack = Lack {
     key: "advisories",
     what: "a way to the database of advisories",
@@ -68,12 +65,8 @@ pub fn test(root: &Path) -> Result<ExitCode> {
     let steps: [Step; 10] = [
         ("tools", |root| tools(root).map(Done::Exit)),
         // Before what compiles the host, because the host embeds them.
-        ("plugins", |root| {
-            component::build(root, Which::All).map(|()| Done::Exit(0))
-        }),
-        ("format", |root| {
-            cargo(root, &["fmt", "--all", "--check"]).map(Done::Exit)
-        }),
+        ("plugins", |root| component::build(root, Which::All).map(|()| Done::Exit(0))),
+        ("format", |root| cargo(root, &["fmt", "--all", "--check"]).map(Done::Exit)),
         ("features", |root| features(root).map(Done::Exit)),
         ("deny", deny),
         ("clippy", |root| clippy(root).map(Done::Exit)),
@@ -111,10 +104,7 @@ pub fn test(root: &Path) -> Result<ExitCode> {
             Done::Exit(code) => ("FAILED", code),
             Done::LeftOut => ("left out", 0),
         };
-        summary += &format!(
-            "  {name:<9} {word:<8} {:>6.1} s\n",
-            started.elapsed().as_secs_f64()
-        );
+        summary += &format!("  {name:<9} {word:<8} {:>6.1} s\n", started.elapsed().as_secs_f64());
         failed = (code != 0).then_some(code);
     }
     eprint!("==> summary\n{summary}");
@@ -200,9 +190,7 @@ fn features(root: &Path) -> Result<i32> {
     // own.
     let of = |selection: &str| -> Result<BTreeMap<String, BTreeSet<String>>> {
         let output = cargo_command(root)
-            .args([
-                "tree", "--locked", "--prefix", "none", "--format", "{p}|{f}",
-            ])
+            .args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"])
             .args(["--edges", "normal,build,dev"])
             .args(selection.split(' '))
             .output()?;
@@ -256,9 +244,7 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<i32> {
 fn cargo_command(root: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     // Where the rest of this program looks for what was built.
-    cargo
-        .current_dir(root)
-        .env("CARGO_TARGET_DIR", root.join("target"));
+    cargo.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
     cargo
 }
 

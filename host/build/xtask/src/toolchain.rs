@@ -21,11 +21,7 @@ pub fn choose(root: &Path) -> Result<Toolchain> {
         add_target(target);
     }
     let chosen = Toolchain::find(root, target, wanted)?;
-    eprintln!(
-        "xtask: compiling plugins with {} ({})",
-        chosen.toolchain.name(),
-        chosen.why
-    );
+    eprintln!("xtask: compiling plugins with {} ({})", chosen.toolchain.name(), chosen.why);
     Ok(chosen.toolchain)
 }
 

@@ -50,20 +50,12 @@ const DOCUMENTS: [&str; 32] = [
 
 /// The targets of links: the text between `[text](` and `)`.
 fn links(markdown: &str) -> Vec<&str> {
-    markdown
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
-        .collect()
+    markdown.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect()
 }
 
 /// Words in backticks, outside of fenced blocks.
 fn code_spans(markdown: &str) -> Vec<&str> {
-    markdown
-        .split("```")
-        .step_by(2)
-        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
-        .collect()
+    markdown.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2)).collect()
 }
 
 /// Files with that extension below a folder, as paths below the root.
@@ -97,19 +89,13 @@ fn paths_in_prose_exist() {
             if !is_path {
                 continue;
             }
-            assert!(
-                root().join(path).exists(),
-                "{document} names `{path}`, which is not there"
-            );
+            assert!(root().join(path).exists(), "{document} names `{path}`, which is not there");
             if !item.is_empty() {
                 let source = read(path);
                 let known = ["fn ", "const ", "struct ", "enum "]
                     .iter()
                     .any(|word| source.contains(&format!("{word}{item}")));
-                assert!(
-                    known,
-                    "{document} names `{span}`, but {path} has no `{item}`"
-                );
+                assert!(known, "{document} names `{span}`, but {path} has no `{item}`");
             }
         }
     }
@@ -121,10 +107,7 @@ fn whatever_ships_is_named() {
     for kind in ["backends", "datasets", "scorers"] {
         for manifest in files(&format!("plugins/{kind}"), "/Cargo.toml") {
             let is_plugin = read(&manifest).contains("cdylib");
-            let name = manifest
-                .split('/')
-                .nth(2)
-                .expect("plugins/KIND/NAME/Cargo.toml");
+            let name = manifest.split('/').nth(2).expect("plugins/KIND/NAME/Cargo.toml");
             let plugin = format!("{kind}/{name}.wasm");
             assert!(
                 !is_plugin || text.contains(&plugin),
@@ -135,20 +118,14 @@ fn whatever_ships_is_named() {
     let scenarios = files("scenarios", ".toml").into_iter();
     // Cases and clients to verify are listed by `runner verify --list`.
     for scenario in scenarios.filter(|name| !name.starts_with("scenarios/conformance/")) {
-        assert!(
-            text.contains(&scenario),
-            "host/guide/src/start.md does not name `{scenario}`"
-        );
+        assert!(text.contains(&scenario), "host/guide/src/start.md does not name `{scenario}`");
     }
 }
 
 #[test]
 fn the_two_commands_stand_first() {
     let text = read("README.md");
-    let commands: Vec<&str> = text
-        .lines()
-        .filter(|line| line.starts_with("cargo "))
-        .collect();
+    let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("cargo ")).collect();
     assert_eq!(commands[..2], ["cargo xtask demo", "cargo xtask test"]);
 }
 
@@ -166,14 +143,9 @@ fn pages(text: &str, folder: &str) -> Vec<String> {
 #[test]
 fn the_table_of_the_guide_is_its_summary() {
     let readme = read("README.md");
-    let (_, guide) = readme
-        .split_once("## The guide")
-        .expect("a chapter on the guide");
+    let (_, guide) = readme.split_once("## The guide").expect("a chapter on the guide");
     let guide = guide.split("\n## ").next().unwrap_or_default();
-    assert_eq!(
-        pages(guide, "host/guide/src/"),
-        pages(&read("host/guide/src/SUMMARY.md"), "")
-    );
+    assert_eq!(pages(guide, "host/guide/src/"), pages(&read("host/guide/src/SUMMARY.md"), ""));
 }
 
 /// The README says how many plugins of each kind ship.

@@ -12,27 +12,20 @@ fn transcript(input: &Path) -> String {
     let name = input.file_name().unwrap().to_str().unwrap();
     match claim::read(name, &content) {
         Ok(document) => text::text(&documents(&[document])),
-        Err(errors) => errors
-            .iter()
-            .map(|error| format!("error: {error}\n"))
-            .collect(),
+        Err(errors) => errors.iter().map(|error| format!("error: {error}\n")).collect(),
     }
 }
 
 fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/audit");
-    let entries = std::fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
 }
 
 fn input(folder: &Path) -> PathBuf {
-    let entries = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_input = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == "input");
     entries.into_iter().find(is_input).unwrap()
 }
@@ -49,10 +42,7 @@ fn every_case_is_told_as_it_is_kept() {
             std::fs::write(&kept, &told).unwrap();
         }
         if std::fs::read_to_string(&kept).unwrap_or_default() != told {
-            wrong += &format!(
-                "{} differs; BLESS=1 writes it anew. Now:\n{told}\n",
-                kept.display()
-            );
+            wrong += &format!("{} differs; BLESS=1 writes it anew. Now:\n{told}\n", kept.display());
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -91,18 +81,13 @@ fn real_files_of_sound_runs_are_not_called_invalid() {
         "lmdeploy-csv",
         "lmdeploy-page",
     ] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../../tests/audit")
-            .join(name);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/audit").join(name);
         let content = std::fs::read(input(&folder)).unwrap();
         let report = documents(&[claim::read(name, &content).unwrap()]);
         for result in &report.results {
             for finding in &result.findings {
                 let known = finding.id == Id::RetokenizedDiffers;
-                assert!(
-                    known || finding.severity == Severity::Note,
-                    "{name}: {finding:?}"
-                );
+                assert!(known || finding.severity == Severity::Note, "{name}: {finding:?}");
             }
         }
     }
@@ -117,10 +102,8 @@ fn the_json_is_as_its_schema_says() {
         let content = std::fs::read(input(&folder)).unwrap();
         if let Ok(document) = claim::read("input", &content) {
             let shown = serde_json::to_value(documents(&[document])).unwrap();
-            let errors: Vec<String> = validator
-                .iter_errors(&shown)
-                .map(|error| error.to_string())
-                .collect();
+            let errors: Vec<String> =
+                validator.iter_errors(&shown).map(|error| error.to_string()).collect();
             assert_eq!(errors, Vec::<String>::new(), "{}", folder.display());
         }
     }

@@ -313,9 +313,7 @@ impl Claim {
             "ttft" => answered.filter_map(|sample| sample.ttft_ms).collect(),
             "e2e" => answered.filter_map(|sample| sample.e2e_ms).collect(),
             "tpot" => answered.filter_map(Sample::tpot).collect(),
-            "itl" => answered
-                .flat_map(|sample| sample.gaps_ms.iter().copied())
-                .collect(),
+            "itl" => answered.flat_map(|sample| sample.gaps_ms.iter().copied()).collect(),
             _ => Vec::new(),
         }
     }
@@ -391,11 +389,7 @@ fn in_order(
             return Err(errors);
         }
     }
-    if errors.is_empty() {
-        Ok(read)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(read) } else { Err(errors) }
 }
 
 /// The error of a file with more than [`MOST_RESULTS`].

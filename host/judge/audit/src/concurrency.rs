@@ -39,10 +39,9 @@ pub(super) fn cap(figures: &Figures<'_>) -> Vec<Finding> {
     );
     // evalscope states the number where its open loop ignores it, and does not say which loop it was.
     let (severity, formula) = match figures.claim.tool {
-        Tool::Evalscope => (
-            Severity::Note,
-            Some("an open loop, which states the cap and has none".to_owned()),
-        ),
+        Tool::Evalscope => {
+            (Severity::Note, Some("an open loop, which states the cap and has none".to_owned()))
+        }
         _ => (Severity::Invalid, None),
     };
     vec![Finding::new(Id::OverCap, severity, seen).by(formula)]
@@ -62,11 +61,7 @@ pub(super) fn little(figures: &Figures<'_>) -> Vec<Finding> {
         shown(stated.mid()),
         percent(apart),
     );
-    vec![Finding::new(
-        Id::ConcurrencyDisagrees,
-        Severity::Suspect,
-        seen,
-    )]
+    vec![Finding::new(Id::ConcurrencyDisagrees, Severity::Suspect, seen)]
 }
 
 pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
@@ -82,11 +77,7 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
             shown(mean.mid()),
             shown(peak.mid())
         );
-        findings.push(Finding::new(
-            Id::ConcurrencyDisagrees,
-            Severity::Invalid,
-            seen,
-        ));
+        findings.push(Finding::new(Id::ConcurrencyDisagrees, Severity::Invalid, seen));
     }
     let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);
     if let Some(cap) = cap.filter(|cap| peak.low > *cap) {

@@ -47,12 +47,7 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     } else {
         "are missing, and the result does not mention them"
     };
-    let seen = format!(
-        "{} of {} requests {how} ({})",
-        shown(missing),
-        shown(of),
-        percent(share)
-    );
+    let seen = format!("{} of {} requests {how} ({})", shown(missing), shown(of), percent(share));
     vec![Finding::new(Id::Failures, severity, seen)]
 }
 
@@ -64,9 +59,7 @@ pub(super) fn short_answers(figures: &Figures<'_>) -> Vec<Finding> {
     if each >= asked as f64 * SHORT {
         return Vec::new();
     }
-    let seen = format!(
-        "answers have {} tokens on average, but {asked} were requested",
-        shown(each)
-    );
+    let seen =
+        format!("answers have {} tokens on average, but {asked} were requested", shown(each));
     vec![Finding::new(Id::ShortAnswers, Severity::Suspect, seen)]
 }

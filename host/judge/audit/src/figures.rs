@@ -27,11 +27,7 @@ pub fn shown(value: f64) -> String {
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent.abs() >= 10.0 {
-        format!("{percent:.0} %")
-    } else {
-        format!("{percent:.1} %")
-    }
+    if percent.abs() >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.1} %") }
 }
 
 impl<'a> Figures<'a> {
@@ -47,15 +43,12 @@ impl<'a> Figures<'a> {
 
     /// A figure above zero: a zero may stand for a missing measurement.
     pub(super) fn positive(&self, name: &str) -> Option<Range> {
-        self.get(name)
-            .filter(|range| range.high > 0.0 && range.mid() > 0.0)
+        self.get(name).filter(|range| range.high > 0.0 && range.mid() > 0.0)
     }
 
     /// Requests that were answered.
     pub(super) fn answered(&self) -> Option<f64> {
-        self.claim
-            .value("requests.successful")
-            .filter(|count| *count > 0.0)
+        self.claim.value("requests.successful").filter(|count| *count > 0.0)
     }
 
     /// The duration in seconds.

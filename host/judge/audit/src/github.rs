@@ -17,14 +17,7 @@ pub fn github(report: &Report) -> String {
             }
             let message = format!("{seen}\n{}\n{}", finding.why, finding.advice);
             let level = level(finding.severity);
-            line(
-                &mut out,
-                level,
-                &source.file,
-                source.line,
-                finding.id.name(),
-                &message,
-            );
+            line(&mut out, level, &source.file, source.line, finding.id.name(), &message);
         }
     }
     for headline in &report.headlines {
@@ -36,20 +29,9 @@ pub fn github(report: &Report) -> String {
         let ids: Vec<&str> = headline.findings.iter().map(|id| id.name()).collect();
         let rests =
             (!ids.is_empty()).then(|| format!("rests on a doubtful result: {}", ids.join(", ")));
-        let seen = rests
-            .into_iter()
-            .chain(headline.seen.clone())
-            .collect::<Vec<_>>()
-            .join("; ");
+        let seen = rests.into_iter().chain(headline.seen.clone()).collect::<Vec<_>>().join("; ");
         let message = format!("`{}` {seen}", headline.quote.words);
-        line(
-            &mut out,
-            level,
-            &headline.file,
-            Some(headline.quote.line),
-            "headline",
-            &message,
-        );
+        line(&mut out, level, &headline.file, Some(headline.quote.line), "headline", &message);
     }
     let totals = &report.totals;
     let _ = writeln!(
@@ -82,18 +64,14 @@ fn line(out: &mut String, level: &str, file: &str, at: Option<usize>, title: &st
 
 /// An annotation: a line of that level, such as `warning`, with properties in that order.
 pub fn annotation(level: &str, about: &[(&str, &str)], message: &str) -> String {
-    let about = about
-        .iter()
-        .map(|(name, value)| format!("{name}={}", property(value)));
+    let about = about.iter().map(|(name, value)| format!("{name}={}", property(value)));
     let about = about.collect::<Vec<_>>().join(",");
     format!("::{level} {about}::{}\n", data(message))
 }
 
 /// A message as a command's data.
 fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// A text as a command's property, which commas and colons would end.

@@ -53,11 +53,7 @@ pub(super) fn of(document: &Document, results: &[Audited]) -> Vec<Headline> {
     let bases = bases(&tied);
     tied.iter()
         .filter_map(|tied| {
-            let Tied {
-                quote,
-                rests_on,
-                best,
-            } = tied;
+            let Tied { quote, rests_on, best } = tied;
             let verdict = best.map_or(Verdict::Invalid, |best| results[best].verdict);
             let seen = match best {
                 None => Some("no result has these figures".to_owned()),
@@ -100,9 +96,8 @@ struct Sorted {
 impl<'a> Index<'a> {
     fn of(document: &'a Document, results: &[Audited]) -> Self {
         let quoted = document.quotes.iter().flat_map(|quote| &quote.figures);
-        let mut index: BTreeMap<&str, Sorted> = quoted
-            .map(|(name, _)| (name.as_str(), Sorted::default()))
-            .collect();
+        let mut index: BTreeMap<&str, Sorted> =
+            quoted.map(|(name, _)| (name.as_str(), Sorted::default())).collect();
         for (place, result) in results.iter().enumerate() {
             if result.claim.source.file != document.file {
                 continue;
@@ -117,9 +112,7 @@ impl<'a> Index<'a> {
             }
         }
         for sorted in index.values_mut() {
-            sorted
-                .stated
-                .sort_by(|one, other| one.0.total_cmp(&other.0));
+            sorted.stated.sort_by(|one, other| one.0.total_cmp(&other.0));
         }
         Index(index)
     }
@@ -130,9 +123,7 @@ impl<'a> Index<'a> {
         if let Some((name, value)) = quote.figures.first()
             && let Some(sorted) = self.0.get(name.as_str())
         {
-            let first = sorted
-                .stated
-                .partition_point(|(low, ..)| *low < value - sorted.widest);
+            let first = sorted.stated.partition_point(|(low, ..)| *low < value - sorted.widest);
             let near = sorted.stated[first..].iter();
             let near = near.take_while(|(low, ..)| low <= value);
             let has = near.filter(|(_, high, _)| high >= value);
@@ -142,21 +133,14 @@ impl<'a> Index<'a> {
                 .collect();
             rests_on.sort_unstable();
         }
-        let best = rests_on
-            .iter()
-            .min_by_key(|index| results[**index].verdict)
-            .copied();
+        let best = rests_on.iter().min_by_key(|index| results[**index].verdict).copied();
         rests_on.truncate(NAMED);
         rests_on.shrink_to_fit();
         // Of many, the best is named in any case.
         if let (Some(best), Some(last)) = (best, rests_on.last_mut()) {
             *last = best.max(*last);
         }
-        Tied {
-            quote,
-            rests_on,
-            best,
-        }
+        Tied { quote, rests_on, best }
     }
 }
 
@@ -171,10 +155,7 @@ fn has_all(claim: &Claim, quote: &Quote) -> bool {
 /// line.
 fn bases<'a>(tied: &[Tied<'a>]) -> BTreeMap<&'a str, Vec<(usize, usize)>> {
     let mut bases: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
-    for Tied {
-        quote, rests_on, ..
-    } in tied
-    {
+    for Tied { quote, rests_on, .. } in tied {
         if let (Some(row), None, Some(first)) = (&quote.row, quote.change, rests_on.first()) {
             bases.entry(row).or_default().push((quote.line, *first));
         }
@@ -192,25 +173,17 @@ fn change(
     let told = quote.change?;
     let bases = bases.get(quote.row.as_deref()?)?;
     let near = bases.partition_point(|(line, _)| line + 1 < quote.line);
-    let (_, base) = *bases
-        .get(near)
-        .filter(|(line, _)| *line <= quote.line + 1)?;
+    let (_, base) = *bases.get(near).filter(|(line, _)| *line <= quote.line + 1)?;
     let rate = |index: usize| {
         let claim = &results[index].claim;
         let tokens = claim.value("tokens.input")? + claim.value("tokens.output")?;
-        let duration = claim
-            .value("throughput.duration-s")
-            .filter(|duration| *duration > 0.0)?;
+        let duration = claim.value("throughput.duration-s").filter(|duration| *duration > 0.0)?;
         Some(tokens / duration)
     };
     let by_counts = (rate(own)? / rate(base)? - 1.0) * 100.0;
     ((by_counts - told).abs() > POINTS).then(|| {
         // A zero has no sign.
-        let by_counts = if by_counts.abs() < 0.05 {
-            0.0
-        } else {
-            by_counts
-        };
+        let by_counts = if by_counts.abs() < 0.05 { 0.0 } else { by_counts };
         let sign = if by_counts > 0.0 { "+" } else { "" };
         format!(
             "computed as tokens over duration, the change is {sign}{}, not {told:+} %",

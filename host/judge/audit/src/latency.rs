@@ -56,11 +56,7 @@ pub(super) fn whole(figures: &Figures<'_>) -> Vec<Finding> {
             varying(figures, &parts)
         };
     }
-    if figures.first_and_last() {
-        first_and_last(figures, &parts)
-    } else {
-        Vec::new()
-    }
+    if figures.first_and_last() { first_and_last(figures, &parts) } else { Vec::new() }
 }
 
 /// The parts of latencies that the rules here compare, in milliseconds and tokens.
@@ -88,11 +84,7 @@ fn fixed(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     if apart <= NOTHING {
         return Vec::new();
     }
-    let severity = if apart > MUCH {
-        Severity::Invalid
-    } else {
-        Severity::Suspect
-    };
+    let severity = if apart > MUCH { Severity::Invalid } else { Severity::Suspect };
     let seen = format!(
         "TTFT + TPOT * (n - 1) is {} + {} * {} = {} ms, but E2E is {} ms, although all answers have {} tokens",
         shown(parts.ttft.mid()),
@@ -178,10 +170,8 @@ fn of_one_length(
     if unsure || !(far || wrong) {
         return None;
     }
-    let words = format!(
-        ", and the totals are those of {} tokens for each request",
-        shown(parts.tokens)
-    );
+    let words =
+        format!(", and the totals are those of {} tokens for each request", shown(parts.tokens));
     let finding = Finding::new(Id::LatencyDisagrees, Severity::Suspect, of(words));
     Some(finding.by(formula))
 }
@@ -215,11 +205,7 @@ fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     };
     let by_gaps = parts.ttft + itl * parts.further();
     let severity = |last: Range| {
-        if last.high < parts.e2e.low * HALF_COVERED {
-            Severity::Invalid
-        } else {
-            Severity::Suspect
-        }
+        if last.high < parts.e2e.low * HALF_COVERED { Severity::Invalid } else { Severity::Suspect }
     };
     // A request without tokens is in one mean and not in the other.
     if !last.wider(0.005).meets(by_gaps) {
@@ -300,32 +286,14 @@ fn with_first(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
 fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     let tokens = Range::exact(parts.tokens);
     let decode = parts.decode();
-    let asked = figures
-        .claim
-        .asked
-        .output_tokens
-        .filter(|asked| *asked > 1)
-        .map(|asked| asked as f64);
-    let again = figures
-        .claim
-        .value("tokens.output-retokenized")
-        .zip(figures.answered());
-    let again = again
-        .map(|(again, answered)| again / answered)
-        .filter(|again| *again > 1.0);
+    let asked =
+        figures.claim.asked.output_tokens.filter(|asked| *asked > 1).map(|asked| asked as f64);
+    let again = figures.claim.value("tokens.output-retokenized").zip(figures.answered());
+    let again = again.map(|(again, answered)| again / answered).filter(|again| *again > 1.0);
     let candidates = [
-        (
-            "TTFT / n: the tool counted one chunk of each reply",
-            Some(parts.ttft / tokens),
-        ),
-        (
-            "E2E / n: it includes the time to the first token",
-            Some(parts.e2e / tokens),
-        ),
-        (
-            "(E2E - TTFT) / n: it counts the first token but not its time",
-            Some(decode / tokens),
-        ),
+        ("TTFT / n: the tool counted one chunk of each reply", Some(parts.ttft / tokens)),
+        ("E2E / n: it includes the time to the first token", Some(parts.e2e / tokens)),
+        ("(E2E - TTFT) / n: it counts the first token but not its time", Some(decode / tokens)),
         (
             "E2E / (n - 1): it includes the time to the first token",
             Some(parts.e2e / parts.further()),
@@ -351,11 +319,9 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
 /// The gaps of a request span its first to last chunk, and there are at most as many as tokens
 /// after the first, except for chunks without tokens.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
-    let (Some(decode), Some(itl), Some(tokens)) = (
-        figures.decode(),
-        figures.positive("itl.mean"),
-        figures.tokens_each(),
-    ) else {
+    let (Some(decode), Some(itl), Some(tokens)) =
+        (figures.decode(), figures.positive("itl.mean"), figures.tokens_each())
+    else {
         return Vec::new();
     };
     if !figures.itl_is_gaps() || tokens <= 1.0 {
@@ -414,11 +380,7 @@ pub(super) fn first_over_last(figures: &Figures<'_>) -> Vec<Finding> {
     if over.is_empty() {
         Vec::new()
     } else {
-        vec![Finding::new(
-            Id::TtftOverE2e,
-            Severity::Invalid,
-            over.join(", "),
-        )]
+        vec![Finding::new(Id::TtftOverE2e, Severity::Invalid, over.join(", "))]
     }
 }
 
@@ -447,14 +409,6 @@ pub(super) fn over_duration(figures: &Figures<'_>) -> Vec<Finding> {
     if over.is_empty() {
         return Vec::new();
     }
-    let seen = format!(
-        "{}, but the run took {} ms",
-        over.join(", "),
-        shown(whole.mid())
-    );
-    vec![Finding::new(
-        Id::LatencyOverDuration,
-        Severity::Invalid,
-        seen,
-    )]
+    let seen = format!("{}, but the run took {} ms", over.join(", "), shown(whole.mid()));
+    vec![Finding::new(Id::LatencyOverDuration, Severity::Invalid, seen)]
 }

@@ -68,10 +68,7 @@ impl Figures<'_> {
         if different || answered < MANY || each.fract() != 0.0 {
             return None;
         }
-        let input = self
-            .claim
-            .value("tokens.input")
-            .filter(|input| *input > 0.0);
+        let input = self.claim.value("tokens.input").filter(|input| *input > 0.0);
         let divides = input.is_some_and(|input| (input / answered).fract() == 0.0);
         (round(each) || divides).then_some(One::Inferred)
     }
@@ -124,17 +121,13 @@ impl Figures<'_> {
     /// Tokens of the shortest answer, if the source states it.
     pub(super) fn shortest(&self) -> Option<f64> {
         let stated = self.claim.output_lengths.map(|lengths| lengths.least);
-        stated
-            .or_else(|| self.of_samples()?.min())
-            .map(|least| least as f64)
+        stated.or_else(|| self.of_samples()?.min()).map(|least| least as f64)
     }
 
     /// Tokens of the longest answer, if the source states it.
     fn longest(&self) -> Option<f64> {
         let stated = self.claim.output_lengths.map(|lengths| lengths.most);
-        stated
-            .or_else(|| self.of_samples()?.max())
-            .map(|most| most as f64)
+        stated.or_else(|| self.of_samples()?.max()).map(|most| most as f64)
     }
 
     /// The most tokens that an answer can have, and how findings say so: those of the longest, or

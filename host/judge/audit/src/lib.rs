@@ -18,13 +18,7 @@
 //! tool takes a reader in `claim` and a row in `claim/definition.rs`; a new rule a function in
 //! `RULES` and an `Id`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 pub mod claim;
 mod concurrency;
@@ -86,12 +80,8 @@ impl Report {
 
 impl Totals {
     fn of(results: &[Audited]) -> Self {
-        let count = |verdict: Verdict| {
-            results
-                .iter()
-                .filter(|result| result.verdict == verdict)
-                .count()
-        };
+        let count =
+            |verdict: Verdict| results.iter().filter(|result| result.verdict == verdict).count();
         Totals {
             valid: count(Verdict::Valid),
             suspect: count(Verdict::Suspect),
@@ -154,11 +144,7 @@ pub fn claims(claims: &[Claim]) -> Vec<Audited> {
         .zip(found)
         .map(|(claim, mut findings)| {
             findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-            Audited {
-                claim: claim.clone(),
-                verdict: verdict(&findings),
-                findings,
-            }
+            Audited { claim: claim.clone(), verdict: verdict(&findings), findings }
         })
         .collect()
 }
@@ -183,18 +169,9 @@ fn verdict(findings: &[Finding]) -> Verdict {
 
 /// Audits files together.
 pub fn documents(documents: &[Document]) -> Report {
-    let all: Vec<Claim> = documents
-        .iter()
-        .flat_map(|document| document.claims.clone())
-        .collect();
+    let all: Vec<Claim> = documents.iter().flat_map(|document| document.claims.clone()).collect();
     let results = claims(&all);
-    let headlines = documents
-        .iter()
-        .flat_map(|document| headline::of(document, &results))
-        .collect();
-    Report {
-        totals: Totals::of(&results),
-        results,
-        headlines,
-    }
+    let headlines =
+        documents.iter().flat_map(|document| headline::of(document, &results)).collect();
+    Report { totals: Totals::of(&results), results, headlines }
 }

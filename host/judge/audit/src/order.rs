@@ -13,12 +13,8 @@ use super::range::Range;
 use result::figure::Statistic;
 use result::finding::Severity;
 
-const NAMES: [(&str, &str); 4] = [
-    ("e2e", "E2E"),
-    ("ttft", "TTFT"),
-    ("tpot", "TPOT"),
-    ("itl", "ITL"),
-];
+const NAMES: [(&str, &str); 4] =
+    [("e2e", "E2E"), ("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")];
 
 /// Percentiles in order, the least and the greatest at the ends.
 pub(super) fn points(figures: &Figures<'_>, theirs: &str) -> Vec<(f64, Range)> {
@@ -69,11 +65,7 @@ pub(super) fn percentiles(figures: &Figures<'_>) -> Vec<Finding> {
     if wrong.is_empty() {
         Vec::new()
     } else {
-        vec![Finding::new(
-            Id::Disordered,
-            Severity::Invalid,
-            wrong.join("; "),
-        )]
+        vec![Finding::new(Id::Disordered, Severity::Invalid, wrong.join("; "))]
     }
 }
 
@@ -96,17 +88,11 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
                 |words: String| Some(format!("mean {name} is {} ms, {words}", shown(mean.mid())));
             let least = least(&points, samples);
             if mean.below(Range::exact(least)) {
-                return told(format!(
-                    "but the percentiles allow no less than {}",
-                    shown(least)
-                ));
+                return told(format!("but the percentiles allow no less than {}", shown(least)));
             }
             let greatest = greatest(&points, samples, most)?;
             if Range::exact(greatest).below(mean) && mean.low > greatest * 1.001 {
-                return told(format!(
-                    "but the percentiles allow no more than {}",
-                    shown(greatest)
-                ));
+                return told(format!("but the percentiles allow no more than {}", shown(greatest)));
             }
             strays(figures, theirs, mean, &points).and_then(told)
         })
@@ -114,11 +100,7 @@ pub(super) fn means(figures: &Figures<'_>) -> Vec<Finding> {
     if wrong.is_empty() {
         Vec::new()
     } else {
-        vec![Finding::new(
-            Id::MeanImpossible,
-            Severity::Invalid,
-            wrong.join("; "),
-        )]
+        vec![Finding::new(Id::MeanImpossible, Severity::Invalid, wrong.join("; "))]
     }
 }
 
@@ -163,19 +145,14 @@ fn least(points: &[(f64, Range)], samples: f64) -> f64 {
 /// The greatest mean: each sample as large as the percentile above it allows, and the rest as the
 /// largest, or the run's duration.
 fn greatest(points: &[(f64, Range)], samples: f64, most: Option<f64>) -> Option<f64> {
-    let max = points
-        .iter()
-        .find(|(percent, _)| *percent == 100.0)
-        .map(|(_, max)| max.high);
+    let max = points.iter().find(|(percent, _)| *percent == 100.0).map(|(_, max)| max.high);
     let most = max.or(most)?;
     if samples < 10.0 {
         return Some(most);
     }
     let mut sum = 0.0;
     let mut below = 0.0;
-    for (percent, value) in points
-        .iter()
-        .filter(|(percent, _)| *percent > 0.0 && *percent < 100.0)
+    for (percent, value) in points.iter().filter(|(percent, _)| *percent > 0.0 && *percent < 100.0)
     {
         let at_most = (percent / 100.0 * (samples - 1.0)).floor();
         sum += (at_most - below).max(0.0) * value.high;

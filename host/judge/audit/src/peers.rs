@@ -33,9 +33,8 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
             // Counts are of the requests; a zero says nothing.
             !name.starts_with("tokens.") && !name.starts_with("requests.") && stated.value != 0.0
         });
-        let words: Vec<String> = measured
-            .map(|(name, stated)| format!("{name}={}", stated.value))
-            .collect();
+        let words: Vec<String> =
+            measured.map(|(name, stated)| format!("{name}={}", stated.value)).collect();
         if words.len() > FEW {
             alike.entry(words.join(" ")).or_default().push(index);
         }
@@ -45,9 +44,7 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
         .flat_map(|group| {
             let command = |index: usize| &claims[index].about.launch_command;
             // One measurement cannot have been of two set-ups.
-            let one = group
-                .iter()
-                .all(|index| command(*index) == command(group[0]));
+            let one = group.iter().all(|index| command(*index) == command(group[0]));
             let (severity, of) = if one {
                 (Severity::Note, "")
             } else {
@@ -90,12 +87,7 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
             continue;
         };
         let model = claim.model.as_deref().unwrap_or_default();
-        let key = (
-            claim.tool.name(),
-            model,
-            scenario.as_str(),
-            claim.asked.requests,
-        );
+        let key = (claim.tool.name(), model, scenario.as_str(), claim.asked.requests);
         beside.entry(key).or_default().push(index);
     }
     let mut found = Vec::new();
@@ -113,15 +105,11 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
             continue;
         }
         let each = |index: usize| {
-            let answered = claims[index]
-                .value("requests.successful")
-                .filter(|answered| *answered > 0.0)?;
+            let answered =
+                claims[index].value("requests.successful").filter(|answered| *answered > 0.0)?;
             Some(claims[index].value("tokens.input")? / answered)
         };
-        let one = group
-            .iter()
-            .copied()
-            .find(|index| tokens(index) == Some(usual as f64));
+        let one = group.iter().copied().find(|index| tokens(index) == Some(usual as f64));
         let Some(theirs) = one.and_then(each) else {
             continue;
         };
@@ -135,10 +123,7 @@ fn prompts(claims: &[Claim]) -> Vec<(usize, Finding)> {
                 shown(theirs),
                 percent(own / theirs - 1.0),
             );
-            found.push((
-                index,
-                Finding::new(Id::OtherPrompts, Severity::Invalid, seen),
-            ));
+            found.push((index, Finding::new(Id::OtherPrompts, Severity::Invalid, seen)));
         }
     }
     found

@@ -75,9 +75,8 @@ struct Entry {
 pub fn all() -> Vec<Claim> {
     static ALL: OnceLock<Vec<Claim>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let pages = PAGES
-            .iter()
-            .map(|page| serde_json::from_str(page).expect("a test has read it"));
+        let pages =
+            PAGES.iter().map(|page| serde_json::from_str(page).expect("a test has read it"));
         pages.flat_map(claims).collect()
     })
     .clone()
@@ -94,22 +93,15 @@ pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
     if let Some(one) = all.iter().find(|claim| name(claim) == pattern) {
         return Ok(vec![one.clone()]);
     }
-    let found: Vec<Claim> = all
-        .iter()
-        .filter(|claim| fits(&name(claim), pattern))
-        .cloned()
-        .collect();
+    let found: Vec<Claim> =
+        all.iter().filter(|claim| fits(&name(claim), pattern)).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let names: Vec<String> = all.iter().map(name).collect();
     let near = nearest(pattern, names.iter().map(String::as_str));
-    let near = near
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
-    Err(format!(
-        "no published result is called `{pattern}`{near} (`runner published` lists them)"
-    ))
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Err(format!("no published result is called `{pattern}`{near} (`runner published` lists them)"))
 }
 
 /// True if a name matches a pattern, ignoring case.
@@ -134,10 +126,7 @@ fn claims(page: Page) -> Vec<Claim> {
             ..Source::default()
         };
         let mut claim = Claim::of(tool, source);
-        let notes = [(
-            "tensor-parallel".to_owned(),
-            result.tensor_parallel.to_string(),
-        )];
+        let notes = [("tensor-parallel".to_owned(), result.tensor_parallel.to_string())];
         claim.about = About {
             engine: Some(result.engine),
             engine_version: Some(result.engine_version),
@@ -161,9 +150,8 @@ fn claims(page: Page) -> Vec<Claim> {
             let Some(mut figure) = stated(&digits) else {
                 continue;
             };
-            let counted = ["requests.", "tokens.", "concurrency."]
-                .iter()
-                .any(|kind| name.starts_with(kind));
+            let counted =
+                ["requests.", "tokens.", "concurrency."].iter().any(|kind| name.starts_with(kind));
             if counted {
                 figure.rounding = 0.0;
             }
@@ -218,19 +206,12 @@ mod tests {
     fn their_audit_says_what_is_true_of_each() {
         let audited = audit::claims(&all());
         let count = |from: usize, to: usize, verdict: Verdict| {
-            audited[from..to]
-                .iter()
-                .filter(|result| result.verdict == verdict)
-                .count()
+            audited[from..to].iter().filter(|result| result.verdict == verdict).count()
         };
         let found: Vec<(&str, Vec<&str>)> = audited
             .iter()
             .map(|result| {
-                let names = result
-                    .findings
-                    .iter()
-                    .map(|finding| finding.id.name())
-                    .collect();
+                let names = result.findings.iter().map(|finding| finding.id.name()).collect();
                 (result.claim.source.file.as_str(), names)
             })
             .collect();
@@ -239,8 +220,7 @@ mod tests {
             let retokenized = ids.contains(&"retokenized-differs");
             assert_eq!(retokenized, name.contains("gpt-oss"), "{name}: {ids:?}");
             assert!(
-                ids.iter()
-                    .all(|id| matches!(*id, "retokenized-differs" | "tokens-per-gap")),
+                ids.iter().all(|id| matches!(*id, "retokenized-differs" | "tokens-per-gap")),
                 "{name}: {ids:?}"
             );
         }

@@ -24,10 +24,7 @@ const FLOAT: f64 = 1e-9;
 
 impl Range {
     pub fn exact(value: f64) -> Self {
-        Range {
-            low: value,
-            high: value,
-        }
+        Range { low: value, high: value }
     }
 
     /// The middle.
@@ -37,10 +34,7 @@ impl Range {
 
     /// Widened by a share of itself on both sides.
     pub fn wider(self, share: f64) -> Self {
-        Range {
-            low: self.low - self.low.abs() * share,
-            high: self.high + self.high.abs() * share,
-        }
+        Range { low: self.low - self.low.abs() * share, high: self.high + self.high.abs() * share }
     }
 
     /// True if both can be the same number.
@@ -69,30 +63,21 @@ impl Range {
 
 impl From<Stated> for Range {
     fn from(stated: Stated) -> Self {
-        Range {
-            low: stated.value - stated.rounding,
-            high: stated.value + stated.rounding,
-        }
+        Range { low: stated.value - stated.rounding, high: stated.value + stated.rounding }
     }
 }
 
 impl Add for Range {
     type Output = Range;
     fn add(self, other: Range) -> Range {
-        Range {
-            low: self.low + other.low,
-            high: self.high + other.high,
-        }
+        Range { low: self.low + other.low, high: self.high + other.high }
     }
 }
 
 impl Sub for Range {
     type Output = Range;
     fn sub(self, other: Range) -> Range {
-        Range {
-            low: self.low - other.high,
-            high: self.high - other.low,
-        }
+        Range { low: self.low - other.high, high: self.high - other.low }
     }
 }
 
@@ -117,14 +102,8 @@ impl Div for Range {
     /// The quotient is unbounded if the divisor may be zero.
     fn div(self, other: Range) -> Range {
         if other.low <= 0.0 {
-            return Range {
-                low: f64::NEG_INFINITY,
-                high: f64::INFINITY,
-            };
+            return Range { low: f64::NEG_INFINITY, high: f64::INFINITY };
         }
-        self * Range {
-            low: 1.0 / other.high,
-            high: 1.0 / other.low,
-        }
+        self * Range { low: 1.0 / other.high, high: 1.0 / other.low }
     }
 }

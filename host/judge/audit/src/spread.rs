@@ -54,10 +54,9 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let how = match one {
         One::Stated => format!("all answers have {} tokens", shown(tokens)),
-        One::Confirmed => format!(
-            "the totals are those of {} tokens for each request",
-            shown(tokens)
-        ),
+        One::Confirmed => {
+            format!("the totals are those of {} tokens for each request", shown(tokens))
+        }
         One::Inferred => format!(
             "the totals are those of {} tokens for each request; a mix of lengths with these totals would explain it",
             shown(tokens)
@@ -80,15 +79,10 @@ type Point = (f64, Range);
 /// ends are sharp: TTFT is nowhere below its least, or below 0, so E2E at p is at least D at p, and
 /// more by the least TTFT.
 fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f64, String)> {
-    let ranks = Ranks {
-        last: answered - 1.0,
-    };
+    let ranks = Ranks { last: answered - 1.0 };
     // Of TTFT it is also known that none is below 0.
-    let firsts: Vec<Option<Point>> = few(points(figures, "ttft"))
-        .into_iter()
-        .map(Some)
-        .chain([None])
-        .collect();
+    let firsts: Vec<Option<Point>> =
+        few(points(figures, "ttft")).into_iter().map(Some).chain([None]).collect();
     let tpots = few(points(figures, "tpot"));
     let mut worst: Option<(f64, String)> = None;
     for (percent, e2e) in few(points(figures, "e2e")) {
@@ -208,11 +202,7 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
     if off <= cancelled || apart <= SLACK {
         return None;
     }
-    let (way, bound) = if short > over {
-        ("less", least)
-    } else {
-        ("more", most)
-    };
+    let (way, bound) = if short > over { ("less", least) } else { ("more", most) };
     let words = format!(
         "E2E has a deviation of {} ms, but those of TTFT and of TPOT * (n - 1), {} ms and {} * {} = {} ms, allow no {way} than {}",
         shown(e2e.mid()),
@@ -293,10 +283,7 @@ fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
         return None;
     }
     let by = deviation * ((most - further) * (further - least)).sqrt() / further;
-    Some(Range {
-        low: mean.low - by,
-        high: mean.high + by,
-    })
+    Some(Range { low: mean.low - by, high: mean.high + by })
 }
 
 /// Every gap lies between the first and the last token of one request.

@@ -42,15 +42,9 @@ fn mean(values: &[f64]) -> f64 {
 fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Timing> {
     let mut free = vec![0.0; cap];
     let play = |&(ttft, tpot, tokens): &(f64, f64, u32)| {
-        let slot = (0..cap)
-            .min_by(|one, other| f64::total_cmp(&free[*one], &free[*other]))
-            .unwrap();
-        let seen = Timing {
-            start: free[slot],
-            ttft,
-            tpot,
-            tokens,
-        };
+        let slot =
+            (0..cap).min_by(|one, other| f64::total_cmp(&free[*one], &free[*other])).unwrap();
+        let seen = Timing { start: free[slot], ttft, tpot, tokens };
         free[slot] += seen.e2e();
         seen
     };
@@ -59,32 +53,14 @@ fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Timing> {
 
 /// The block of LMDeploy, or that of vLLM, of what was seen.
 fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String {
-    let duration = seen
-        .iter()
-        .map(|seen| seen.start + seen.e2e())
-        .fold(0.0, f64::max)
-        / 1e3;
+    let duration = seen.iter().map(|seen| seen.start + seen.e2e()).fold(0.0, f64::max) / 1e3;
     let output: u32 = seen.iter().map(|seen| seen.tokens).sum();
     let input = seen.len() * 100;
     let mut latencies: Vec<(&str, Vec<f64>)> = vec![
-        (
-            if vllm { "E2EL" } else { "E2E Latency" },
-            seen.iter().map(|seen| seen.e2e()).collect(),
-        ),
+        (if vllm { "E2EL" } else { "E2E Latency" }, seen.iter().map(|seen| seen.e2e()).collect()),
         ("TTFT", seen.iter().map(|seen| seen.ttft).collect()),
-        (
-            "TPOT",
-            seen.iter()
-                .filter(|seen| seen.tokens > 1)
-                .map(|seen| seen.tpot)
-                .collect(),
-        ),
-        (
-            "ITL",
-            seen.iter()
-                .flat_map(|seen| vec![seen.tpot; seen.tokens as usize - 1])
-                .collect(),
-        ),
+        ("TPOT", seen.iter().filter(|seen| seen.tokens > 1).map(|seen| seen.tpot).collect()),
+        ("ITL", seen.iter().flat_map(|seen| vec![seen.tpot; seen.tokens as usize - 1]).collect()),
     ];
     let mut out = String::new();
     if let Some(asked) = asked {
@@ -104,36 +80,17 @@ fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String 
     let rate = |count: f64| count / duration;
     let _ = writeln!(out, "Successful requests: {}", seen.len());
     let _ = writeln!(out, "Benchmark duration (s): {duration:.2}");
-    let _ = writeln!(
-        out,
-        "Total input tokens: {input}\nTotal generated tokens: {output}"
-    );
-    let _ = writeln!(
-        out,
-        "Request throughput (req/s): {:.2}",
-        rate(seen.len() as f64)
-    );
-    let _ = writeln!(
-        out,
-        "Output token throughput (tok/s): {:.2}",
-        rate(f64::from(output))
-    );
+    let _ = writeln!(out, "Total input tokens: {input}\nTotal generated tokens: {output}");
+    let _ = writeln!(out, "Request throughput (req/s): {:.2}", rate(seen.len() as f64));
+    let _ = writeln!(out, "Output token throughput (tok/s): {:.2}", rate(f64::from(output)));
     if vllm {
         let total = input as f64 + f64::from(output);
-        let _ = writeln!(
-            out,
-            "Peak output token throughput (tok/s): {:.2}",
-            peak(seen)
-        );
+        let _ = writeln!(out, "Peak output token throughput (tok/s): {:.2}", peak(seen));
         let _ = writeln!(out, "Peak concurrent requests: {cap}.00");
         let _ = writeln!(out, "Total token throughput (tok/s): {:.2}", rate(total));
     } else {
         let _ = writeln!(out, "Total generated tokens (retokenized): {output}");
-        let _ = writeln!(
-            out,
-            "Input token throughput (tok/s): {:.2}",
-            rate(input as f64)
-        );
+        let _ = writeln!(out, "Input token throughput (tok/s): {:.2}", rate(input as f64));
     }
     for (name, values) in &mut latencies {
         if values.is_empty() {
@@ -142,11 +99,7 @@ fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String 
         values.sort_by(f64::total_cmp);
         let _ = writeln!(out, "Mean {name} (ms): {:.2}", mean(values));
         for (label, percent) in [("Median", 50.0), ("P90", 90.0), ("P99", 99.0)] {
-            let _ = writeln!(
-                out,
-                "{label} {name} (ms): {:.2}",
-                percentile(values, percent)
-            );
+            let _ = writeln!(out, "{label} {name} (ms): {:.2}", percentile(values, percent));
         }
     }
     out.push_str("==================================================\n");
@@ -171,13 +124,8 @@ fn audited(text: &str) -> Audited {
 }
 
 fn grave(result: &Audited) -> Vec<String> {
-    let grave = result
-        .findings
-        .iter()
-        .filter(|finding| finding.severity != Severity::Note);
-    grave
-        .map(|finding| format!("{}: {}", finding.id.name(), finding.seen))
-        .collect()
+    let grave = result.findings.iter().filter(|finding| finding.severity != Severity::Note);
+    grave.map(|finding| format!("{}: {}", finding.id.name(), finding.seen)).collect()
 }
 
 /// Most of the tokens within one second of a run of a few long answers: the peak is ten times the
@@ -189,13 +137,7 @@ fn a_burst_among_slow_answers_is_not_doubted() {
     let text = block(&played(&requests, 1), 1, true, Some(49));
     let result = audited(&text);
     assert_eq!(grave(&result), Vec::<String>::new(), "{text}");
-    assert!(
-        result
-            .findings
-            .iter()
-            .any(|finding| finding.id == Id::PeakImplausible),
-        "{text}"
-    );
+    assert!(result.findings.iter().any(|finding| finding.id == Id::PeakImplausible), "{text}");
 }
 
 /// Returns the usual number of cases, or that of `PROPTEST_CASES`.
@@ -205,10 +147,7 @@ fn usual_or_asked(usual: u32) -> u32 {
 }
 
 fn cases(usual: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases: usual_or_asked(usual),
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: usual_or_asked(usual), ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -285,16 +224,8 @@ fn guidellm(seen: &[Timing], cap: usize) -> Claim {
     let tokens: f64 = seen.iter().map(|seen| f64::from(seen.tokens)).sum();
     let e2e: f64 = seen.iter().map(|seen| seen.e2e()).sum();
     let ttft: f64 = seen.iter().map(|seen| seen.ttft).sum();
-    let duration = seen
-        .iter()
-        .map(|seen| seen.start + seen.e2e())
-        .fold(0.0, f64::max)
-        / 1e3;
-    let first = seen
-        .iter()
-        .map(|seen| seen.start + seen.ttft)
-        .fold(f64::INFINITY, f64::min)
-        / 1e3;
+    let duration = seen.iter().map(|seen| seen.start + seen.e2e()).fold(0.0, f64::max) / 1e3;
+    let first = seen.iter().map(|seen| seen.start + seen.ttft).fold(f64::INFINITY, f64::min) / 1e3;
     claim.asked.max_concurrency = Some(cap as u64);
     for (name, value) in [
         ("requests.successful", count),
@@ -314,11 +245,7 @@ fn guidellm(seen: &[Timing], cap: usize) -> Claim {
     // Its rates begin with the first token; where that is much later than the run, it is said to be
     // so.
     if first < duration * 0.04 {
-        claim.state(
-            "throughput.output-tokens-per-s",
-            tokens / (duration - first),
-            0.0,
-        );
+        claim.state("throughput.output-tokens-per-s", tokens / (duration - first), 0.0);
     }
     claim
 }

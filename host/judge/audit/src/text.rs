@@ -18,10 +18,8 @@ pub fn text(report: &Report) -> String {
         of_result(&mut out, result);
     }
     if !report.headlines.is_empty() {
-        let _ = writeln!(
-            out,
-            "Figures stated elsewhere in the files that rest on doubtful results:"
-        );
+        let _ =
+            writeln!(out, "Figures stated elsewhere in the files that rest on doubtful results:");
         for headline in &report.headlines {
             of_headline(&mut out, headline, &report.results);
         }
@@ -65,13 +63,8 @@ fn of_result(out: &mut String, result: &Audited) {
 pub fn described(claim: &Claim) -> String {
     let mut parts = vec![claim.tool.label().to_owned()];
     let skip = claim.source.headings.len().saturating_sub(2);
-    let headings = claim
-        .source
-        .headings
-        .iter()
-        .skip(skip)
-        .cloned()
-        .chain(claim.source.caption.clone());
+    let headings =
+        claim.source.headings.iter().skip(skip).cloned().chain(claim.source.caption.clone());
     let headings: Vec<String> = headings.collect();
     if !headings.is_empty() {
         parts.push(headings.join(" > "));
@@ -95,19 +88,12 @@ pub fn described(claim: &Claim) -> String {
 fn of_headline(out: &mut String, headline: &Headline, results: &[Audited]) {
     let first = format!("  {}:{}: ", headline.file, headline.quote.line);
     wrapped(out, &first, "    ", &headline.quote.words);
-    let places: Vec<String> = headline
-        .rests_on
-        .iter()
-        .map(|index| results[*index].claim.source.place())
-        .collect();
+    let places: Vec<String> =
+        headline.rests_on.iter().map(|index| results[*index].claim.source.place()).collect();
     let ids: Vec<&str> = headline.findings.iter().map(|id| id.name()).collect();
     if !places.is_empty() {
         let verdict = headline.verdict.name();
-        let rests = format!(
-            "rests on {}, {verdict}: {}",
-            places.join(" and "),
-            ids.join(", ")
-        );
+        let rests = format!("rests on {}, {verdict}: {}", places.join(" and "), ids.join(", "));
         wrapped(out, "    ", "      ", &rests);
     }
     if let Some(seen) = &headline.seen {

@@ -19,11 +19,7 @@ const FASTEST: f64 = 10_000.0;
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {
-    if apart > MUCH {
-        Severity::Invalid
-    } else {
-        Severity::Suspect
-    }
+    if apart > MUCH { Severity::Invalid } else { Severity::Suspect }
 }
 
 pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
@@ -46,13 +42,7 @@ pub(super) fn requests(figures: &Figures<'_>) -> Vec<Finding> {
         shown(rate.mid()),
     );
     let (severity, formula) = if figures.longer_span() && over > duration.mid() {
-        (
-            Severity::Note,
-            Some(format!(
-                "requests over the {} s of the whole phase",
-                shown(over)
-            )),
-        )
+        (Severity::Note, Some(format!("requests over the {} s of the whole phase", shown(over))))
     } else {
         (graded(apart), None)
     };
@@ -77,9 +67,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         (apart > NOTHING).then_some((label, rate, tokens, apart))
     });
     // Of a span that requests are counted over as well, the rule on those speaks.
-    let span = figures
-        .answered()
-        .zip(figures.positive("throughput.requests-per-s"));
+    let span = figures.answered().zip(figures.positive("throughput.requests-per-s"));
     let span = span
         .filter(|_| figures.longer_span())
         .map(|(answered, rate)| Range::exact(answered) / rate);
@@ -112,15 +100,9 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
     // guidellm's rate is a mean over the events of its tokens, from the first to the last.
     let by_events = figures.by_events() && (more || apart <= MUCH);
     let (severity, formula) = if by_events {
-        let severity = if apart > MUCH {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        };
-        let formula = format!(
-            "tokens over the {} s from the first timed token to the last",
-            shown(over)
-        );
+        let severity = if apart > MUCH { Severity::Suspect } else { Severity::Note };
+        let formula =
+            format!("tokens over the {} s from the first timed token to the last", shown(over));
         (severity, Some(formula))
     } else {
         (graded(apart), None)
@@ -134,20 +116,12 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(total), Some(output)) = (total, output) else {
         return Vec::new();
     };
-    let sum = figures
-        .get("throughput.input-tokens-per-s")
-        .map(|input| input + output);
-    let tokens = figures
-        .claim
-        .value("tokens.input")
-        .zip(figures.claim.value("tokens.output"));
+    let sum = figures.get("throughput.input-tokens-per-s").map(|input| input + output);
+    let tokens = figures.claim.value("tokens.input").zip(figures.claim.value("tokens.output"));
     let by_tokens = tokens
         .filter(|(_, output)| *output > 0.0)
         .map(|(input, of_it)| output * Range::exact((input + of_it) / of_it));
-    let apart = [sum, by_tokens]
-        .into_iter()
-        .flatten()
-        .map(|expected| total.apart(expected));
+    let apart = [sum, by_tokens].into_iter().flatten().map(|expected| total.apart(expected));
     // guidellm takes the rate of prompts over another time than that of answers; the counts still
     // agree.
     let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
@@ -159,11 +133,8 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         shown(expected),
         shown(total.mid()),
     );
-    let severity = if figures.by_events() && apart <= MUCH {
-        Severity::Note
-    } else {
-        graded(apart)
-    };
+    let severity =
+        if figures.by_events() && apart <= MUCH { Severity::Note } else { graded(apart) };
     vec![Finding::new(Id::TotalDisagrees, severity, seen)]
 }
 
@@ -171,13 +142,8 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
     let Some(peak) = figures.positive("throughput.peak-output-tokens-per-s") else {
         return Vec::new();
     };
-    let output = figures
-        .claim
-        .value("tokens.output")
-        .filter(|output| *output > 0.0);
-    let long = figures
-        .duration()
-        .is_some_and(|duration| duration.low >= 1.0);
+    let output = figures.claim.value("tokens.output").filter(|output| *output > 0.0);
+    let long = figures.duration().is_some_and(|duration| duration.low >= 1.0);
     let in_flight = figures.positive("concurrency.peak").map(|peak| peak.high);
     let in_flight = in_flight
         .or(figures.claim.asked.max_concurrency.map(|cap| cap as f64))
@@ -242,14 +208,8 @@ fn below(figures: &Figures<'_>, peak: Range) -> Vec<Finding> {
     if peak.high >= least || duration.low < 2.0 {
         return Vec::new();
     }
-    let mean = figures
-        .get("throughput.output-tokens-per-s")
-        .map_or(least, Range::mid);
-    let seen = format!(
-        "the peak is {} tok/s, but the mean is {}",
-        shown(peak.mid()),
-        shown(mean)
-    );
+    let mean = figures.get("throughput.output-tokens-per-s").map_or(least, Range::mid);
+    let seen = format!("the peak is {} tok/s, but the mean is {}", shown(peak.mid()), shown(mean));
     let formula = format!(
         "events per second instead of tokens, with about {} tokens each",
         shown((mean / peak.mid() * 10.0).round() / 10.0)
@@ -277,31 +237,21 @@ fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
 /// The requested rate against the one that was reached. Requests arrive at random, and the last one
 /// still has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
-    let rate = figures
-        .claim
-        .asked
-        .request_rate
-        .filter(|rate| rate.is_finite() && *rate > 0.0);
+    let rate = figures.claim.asked.request_rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {
         return sent_at(figures, rate, sent);
     }
     let (Some(rate), Some(duration)) = (rate, figures.duration()) else {
         return Vec::new();
     };
-    let requests = figures
-        .claim
-        .asked
-        .requests
-        .map(|requests| requests as f64)
-        .or(figures.answered());
+    let requests =
+        figures.claim.asked.requests.map(|requests| requests as f64).or(figures.answered());
     let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {
         return Vec::new();
     };
     let planned = requests / rate;
     let stray = stray(figures, requests);
-    let longest = ["e2e.max", "e2e.p99", "e2e.mean"]
-        .iter()
-        .find_map(|name| figures.positive(name));
+    let longest = ["e2e.max", "e2e.p99", "e2e.mean"].iter().find_map(|name| figures.positive(name));
     let longest_s = longest.map_or(0.0, |longest| longest.high * 1.2e-3);
     let reached = figures.answered().unwrap_or(requests) / duration.mid();
     let cap = figures.claim.asked.max_concurrency.map(|cap| cap as f64);

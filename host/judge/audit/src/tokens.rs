@@ -19,12 +19,8 @@ const MUCH: f64 = 0.02;
 
 pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
-    let counted = claim
-        .value("tokens.output")
-        .filter(|counted| *counted > 0.0);
-    let again = claim
-        .value("tokens.output-retokenized")
-        .filter(|again| *again > 0.0);
+    let counted = claim.value("tokens.output").filter(|counted| *counted > 0.0);
+    let again = claim.value("tokens.output-retokenized").filter(|again| *again > 0.0);
     let (Some(counted), Some(again), Some(answered)) = (counted, again, figures.answered()) else {
         return Vec::new();
     };
@@ -33,11 +29,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = off / counted;
-    let severity = if share > MUCH {
-        Severity::Suspect
-    } else {
-        Severity::Note
-    };
+    let severity = if share > MUCH { Severity::Suspect } else { Severity::Note };
     let way = if again < counted { "fewer" } else { "more" };
     let seen = format!(
         "the text of the answers has {} tokens, {} {way} than the {} in the result",
@@ -66,11 +58,9 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
 /// Compares the tokens that the figures count, of the text, with those that the server counted.
 pub(super) fn served(figures: &Figures<'_>) -> Vec<Finding> {
     let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
-    let (Some(counted), Some(served), Some(answered)) = (
-        count("tokens.output"),
-        count("tokens.output-served"),
-        figures.answered(),
-    ) else {
+    let (Some(counted), Some(served), Some(answered)) =
+        (count("tokens.output"), count("tokens.output-served"), figures.answered())
+    else {
         return Vec::new();
     };
     let off = (counted - served).abs();
@@ -78,11 +68,7 @@ pub(super) fn served(figures: &Figures<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let share = off / served;
-    let severity = if share > MUCH {
-        Severity::Suspect
-    } else {
-        Severity::Note
-    };
+    let severity = if share > MUCH { Severity::Suspect } else { Severity::Note };
     let way = if counted < served { "fewer" } else { "more" };
     let seen = format!(
         "throughput and the times per token count {} tokens of the text, {} {way} than the {} that the server counted",
@@ -112,9 +98,7 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     if let (Some(sum), Some(told)) = (tokens, claim.value("tokens.output"))
         && sum as f64 != told
     {
-        wrong.push(format!(
-            "the total states {told} output tokens, but the requests sum to {sum}"
-        ));
+        wrong.push(format!("the total states {told} output tokens, but the requests sum to {sum}"));
     }
     for (theirs, label) in [("ttft", "TTFT"), ("itl", "ITL")] {
         let values = claim.values(theirs);
@@ -136,9 +120,5 @@ pub(super) fn samples(figures: &Figures<'_>) -> Vec<Finding> {
     if wrong.is_empty() {
         return Vec::new();
     }
-    vec![Finding::new(
-        Id::SamplesDisagree,
-        Severity::Invalid,
-        wrong.join("; "),
-    )]
+    vec![Finding::new(Id::SamplesDisagree, Severity::Invalid, wrong.join("; "))]
 }

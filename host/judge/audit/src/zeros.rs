@@ -7,12 +7,8 @@ use super::id::Id;
 use result::figure::Statistic;
 use result::finding::Severity;
 
-const NAMES: [(&str, &str); 4] = [
-    ("e2e", "E2E"),
-    ("ttft", "TTFT"),
-    ("tpot", "TPOT"),
-    ("itl", "ITL"),
-];
+const NAMES: [(&str, &str); 4] =
+    [("e2e", "E2E"), ("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL")];
 
 /// A latency whose mean or median is zero.
 pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
@@ -48,14 +44,7 @@ pub(super) fn absent(figures: &Figures<'_>) -> Vec<Finding> {
         (
             Severity::Note,
             note,
-            Some(
-                if figures.whole_replies() {
-                    whole
-                } else {
-                    single
-                }
-                .to_owned(),
-            ),
+            Some(if figures.whole_replies() { whole } else { single }.to_owned()),
         ),
     ]
     .into_iter()
@@ -83,19 +72,14 @@ fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
         } else {
             "so the last token is also the first"
         };
-        return Some(format!(
-            "ITL is 0 if the tool counted one chunk per request: {last}"
-        ));
+        return Some(format!("ITL is 0 if the tool counted one chunk per request: {last}"));
     }
     zero("ttft.median").then(|| "TTFT is 0 if the tool saw no first token".to_owned())
 }
 
 /// Gaps of which at least half are zero, while others are not.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
-    if !figures
-        .positive("itl.mean")
-        .is_some_and(|mean| mean.low > 0.0)
-    {
+    if !figures.positive("itl.mean").is_some_and(|mean| mean.low > 0.0) {
         return Vec::new();
     }
     let zeros: Vec<String> = figures

@@ -47,10 +47,7 @@ pub struct Agreeing<'t> {
 impl<'t> Agreeing<'t> {
     /// Runs whose answers are compared by their tokens too.
     pub fn tokenized(first_token: FirstToken<'t>) -> Self {
-        Agreeing {
-            answers: Answers::tokenized(first_token),
-            ..Self::default()
-        }
+        Agreeing { answers: Answers::tokenized(first_token), ..Self::default() }
     }
 
     /// Adds the baseline.

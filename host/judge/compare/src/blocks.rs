@@ -173,9 +173,7 @@ impl<'a> Cutting<'a> {
         let Some(ended) = reading.exchange.ended else {
             return;
         };
-        let tokens = reading
-            .output_tokens
-            .map_or(0, |count| u64::from(count.tokens));
+        let tokens = reading.output_tokens.map_or(0, |count| u64::from(count.tokens));
         let mut told = 0;
         let flow = &mut self.flow;
         reading.each_token_arrival(|at, tokens| {
@@ -185,9 +183,7 @@ impl<'a> Cutting<'a> {
         let last = &mut flow[slice(ended)];
         last.output_tokens += tokens.saturating_sub(told);
         last.answered += 1;
-        last.input_tokens += reading
-            .input_tokens
-            .map_or(0, |count| u64::from(count.tokens));
+        last.input_tokens += reading.input_tokens.map_or(0, |count| u64::from(count.tokens));
         if good {
             last.good += 1;
             last.good_tokens += tokens;
@@ -353,9 +349,7 @@ fn load(run: &Run, requests: f64) -> Option<f64> {
 /// The metrics that figures are of, each once; but for those of sessions, which lie in several
 /// blocks.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
-    let of_requests = metric::CATALOGUE
-        .iter()
-        .filter(|metric| metric.of != Of::Session);
+    let of_requests = metric::CATALOGUE.iter().filter(|metric| metric.of != Of::Session);
     of_requests.filter(|metric| {
         let mut figures = figures.iter();
         figures.any(|figure| matches!(figure, Figure::Of(name, _) if *name == metric.name))

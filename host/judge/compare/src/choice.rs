@@ -10,11 +10,8 @@ use result::summary::Summary;
 use result::summary::first_token::Part;
 
 /// Statistics of the headline's latencies.
-const STATISTICS: [Statistic; 3] = [
-    Statistic::Mean,
-    Statistic::Percentile(50.0),
-    Statistic::Percentile(99.0),
-];
+const STATISTICS: [Statistic; 3] =
+    [Statistic::Mean, Statistic::Percentile(50.0), Statistic::Percentile(99.0)];
 
 /// Headline figures of the run as a whole.
 const WHOLES: [&str; 6] = [
@@ -43,9 +40,8 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
     match choice {
         Choice::These(figures) => figures.clone(),
         Choice::Headline => {
-            let latencies = LATENCIES
-                .into_iter()
-                .filter_map(|latency| metric::by_name(meant(latency, claims)));
+            let latencies =
+                LATENCIES.into_iter().filter_map(|latency| metric::by_name(meant(latency, claims)));
             let latencies = latencies
                 .flat_map(|metric| STATISTICS.map(|statistic| Figure::Of(metric.name, statistic)));
             latencies
@@ -62,9 +58,7 @@ pub fn figures(choice: &Choice, summaries: &[&Summary], claims: &[&Claim]) -> Ve
                 .collect();
             let metrics = metric::CATALOGUE.iter().filter(|metric| {
                 let claimed = claims.iter().any(|claim| {
-                    LATENCIES
-                        .iter()
-                        .any(|theirs| metric_of(claim, theirs) == Some(metric.name))
+                    LATENCIES.iter().any(|theirs| metric_of(claim, theirs) == Some(metric.name))
                 });
                 measured.contains(metric.name) || claimed
             });
@@ -103,10 +97,7 @@ fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
 /// Our metric that the claims mean by a latency's name; the one of the same name if no claim
 /// defines it.
 fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
-    claims
-        .iter()
-        .find_map(|claim| metric_of(claim, latency))
-        .unwrap_or(latency)
+    claims.iter().find_map(|claim| metric_of(claim, latency)).unwrap_or(latency)
 }
 
 /// Mean, median, the percentiles that runs report, deviation and extremes.
@@ -135,18 +126,13 @@ fn scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
 
 /// The scores of runs as a whole.
 fn run_scores(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
-    let names = summaries
-        .iter()
-        .flat_map(|summary| summary.run_scores.keys());
+    let names = summaries.iter().flat_map(|summary| summary.run_scores.keys());
     let names: BTreeSet<String> = names.cloned().collect();
     names.into_iter().map(Figure::Score)
 }
 
 fn wholes(keep: impl Fn(&str) -> bool) -> impl Iterator<Item = Figure> {
-    let kept = WHOLE
-        .iter()
-        .enumerate()
-        .filter(move |(_, whole)| keep(whole.name));
+    let kept = WHOLE.iter().enumerate().filter(move |(_, whole)| keep(whole.name));
     kept.map(|(place, _)| Figure::Whole(place))
 }
 

@@ -48,12 +48,7 @@ impl Difference {
     /// Both values in a few words.
     pub fn values(&self, baseline: &str) -> String {
         let said = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".into());
-        format!(
-            "{} in {baseline}, {} in {}",
-            said(&self.baseline),
-            said(&self.value),
-            self.side
-        )
+        format!("{} in {baseline}, {} in {}", said(&self.baseline), said(&self.value), self.side)
     }
 }
 
@@ -82,9 +77,7 @@ pub(crate) fn compatibility(
             // Repeats are compared with the first of them, so that nothing hides in the middle.
             for runs in [a, b] {
                 if let [first, others @ ..] = runs.as_slice() {
-                    others
-                        .iter()
-                        .for_each(|other| runs::obstacles(first, other, &mut found));
+                    others.iter().for_each(|other| runs::obstacles(first, other, &mut found));
                 }
             }
             if let (Some(a), Some(b)) = (a.first(), b.first()) {
@@ -113,20 +106,11 @@ struct Found<'n> {
 
 impl<'n> Found<'n> {
     fn new(names: [&'n str; 2], must_agree: &'n [Kind]) -> Self {
-        Found {
-            names,
-            must_agree,
-            found: Compatibility::default(),
-        }
+        Found { names, must_agree, found: Compatibility::default() }
     }
 
     fn difference(&self, what: &str, a: Option<String>, b: Option<String>) -> Difference {
-        Difference {
-            what: what.to_owned(),
-            side: self.names[1].to_owned(),
-            baseline: a,
-            value: b,
-        }
+        Difference { what: what.to_owned(), side: self.names[1].to_owned(), baseline: a, value: b }
     }
 
     /// Something that must agree but does not.
@@ -157,12 +141,7 @@ impl<'n> Found<'n> {
     fn about(&mut self, a: &About, b: &About) {
         for (kind, what, a, b) in [
             (Kind::Engine, "engine", &a.engine, &b.engine),
-            (
-                Kind::Engine,
-                "engine version",
-                &a.engine_version,
-                &b.engine_version,
-            ),
+            (Kind::Engine, "engine version", &a.engine_version, &b.engine_version),
             (Kind::Hardware, "hardware", &a.hardware, &b.hardware),
         ] {
             self.on_purpose(kind, what, a.clone(), b.clone());
@@ -187,11 +166,7 @@ impl<'n> Found<'n> {
     /// Notes runs with the verdict invalid.
     fn verdicts(&mut self, baseline: &Side, side: &Side) {
         let [a, b] = [baseline, side].map(worst);
-        if [&a, &b]
-            .into_iter()
-            .flatten()
-            .any(|(verdict, _)| *verdict == Verdict::Invalid)
-        {
+        if [&a, &b].into_iter().flatten().any(|(verdict, _)| *verdict == Verdict::Invalid) {
             let said = |worst: Option<(Verdict, String)>| worst.map(|(_, words)| words);
             self.obstacle(Kind::Verdict, "verdict", said(a), said(b));
         }
@@ -211,10 +186,7 @@ fn worst(side: &Side) -> Option<(Verdict, String)> {
             [] => String::new(),
             reasons => format!(" ({})", reasons.join(", ")),
         };
-        (
-            summary.verdict,
-            format!("{}{reasons}", summary.verdict.name()),
-        )
+        (summary.verdict, format!("{}{reasons}", summary.verdict.name()))
     });
     verdicts.max_by_key(|(verdict, _)| *verdict)
 }

@@ -111,24 +111,17 @@ pub(super) fn outcomes(
     }
     // A difference that is small enough to count as the same is judged by the condition's own
     // limit.
-    let means = Means {
-        same_within: None,
-        ..means
-    };
+    let means = Means { same_within: None, ..means };
     let Some(baseline) = sides.first() else {
         return Vec::new();
     };
     let rows = |side| (figures.iter()).map(move |figure| row(figure, [baseline, side], means));
-    let mut rows: Vec<Vec<Row>> = (sides.iter().skip(1))
-        .map(|side| rows(side).collect())
-        .collect();
+    let mut rows: Vec<Vec<Row>> = (sides.iter().skip(1)).map(|side| rows(side).collect()).collect();
     judge(rows.iter_mut().flatten().collect(), &figures);
     let sides = sides.iter().zip(names).skip(1).zip(&rows);
     let found = sides.flat_map(|((side, name), rows)| {
         conditions.iter().filter_map(|condition| {
-            let place = figures
-                .iter()
-                .position(|figure| *figure == condition.figure)?;
+            let place = figures.iter().position(|figure| *figure == condition.figure)?;
             let spoiled = [baseline, side].map(|of| of.spoiled(&condition.figure));
             Some(condition.outcome(&rows[place], name, spoiled))
         })
@@ -158,20 +151,13 @@ impl Condition {
             let words = "no sample was judged in both runs, so nothing is paired".to_owned();
             return outcome(false, true, words);
         }
-        let unit = if row.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", row.unit)
-        };
+        let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
         let percent = row.percent.map(|percent| format!(" ({percent:+.1} %)"));
         let decimals = match self.figure {
             Figure::Score(_) => 4,
             Figure::Of(..) | Figure::Whole(_) => 2,
         };
-        let seen = format!(
-            "{difference:+.decimals$}{unit}{}",
-            percent.unwrap_or_default()
-        );
+        let seen = format!("{difference:+.decimals$}{unit}{}", percent.unwrap_or_default());
         let reached = match self.limit {
             // Of nothing, any change for the worse is more than any share.
             Difference::Percent(limit) => match row.percent {
@@ -227,25 +213,13 @@ mod tests {
             ("ttft.p99 +5%", Difference::Percent(5.0)),
             ("  e2el.mean   +20ms ", Difference::Absolute(20.0)),
             ("e2e.mean +1.5s", Difference::Absolute(1500.0)),
-            (
-                "throughput.output-tokens-per-s -3%",
-                Difference::Percent(-3.0),
-            ),
-            (
-                "throughput.output-tokens-per-s -30",
-                Difference::Absolute(-30.0),
-            ),
-            (
-                "throughput.requests-per-s -0.5req/s",
-                Difference::Absolute(-0.5),
-            ),
+            ("throughput.output-tokens-per-s -3%", Difference::Percent(-3.0)),
+            ("throughput.output-tokens-per-s -30", Difference::Absolute(-30.0)),
+            ("throughput.requests-per-s -0.5req/s", Difference::Absolute(-0.5)),
             ("requests.success-share -0.01", Difference::Absolute(-0.01)),
             ("requests.failed +0", Difference::Absolute(0.0)),
             ("score.final-number -1%", Difference::Percent(-1.0)),
-            (
-                "score.final-number-unparsed +0.01",
-                Difference::Absolute(0.01),
-            ),
+            ("score.final-number-unparsed +0.01", Difference::Absolute(0.01)),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.limit, limit, "{text}");

@@ -17,10 +17,7 @@ pub struct Ends {
 
 impl From<Interval> for Ends {
     fn from(interval: Interval) -> Self {
-        Ends {
-            low: interval.low,
-            high: interval.high,
-        }
+        Ends { low: interval.low, high: interval.high }
     }
 }
 

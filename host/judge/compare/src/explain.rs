@@ -155,52 +155,31 @@ pub struct Range {
 impl Range {
     /// A number that is known.
     pub(crate) fn exact(value: f64) -> Self {
-        Range {
-            low: value,
-            high: value,
-        }
+        Range { low: value, high: value }
     }
 
     /// Between two numbers, in whatever order; `None` if one is not finite.
     pub(crate) fn between(one: f64, other: f64) -> Option<Self> {
-        (one.is_finite() && other.is_finite()).then(|| Range {
-            low: one.min(other),
-            high: one.max(other),
-        })
+        (one.is_finite() && other.is_finite())
+            .then(|| Range { low: one.min(other), high: one.max(other) })
     }
 
     fn minus(self, other: Range) -> Self {
-        Range {
-            low: self.low - other.high,
-            high: self.high - other.low,
-        }
+        Range { low: self.low - other.high, high: self.high - other.low }
     }
 
     fn wider(self, by: f64) -> Self {
-        Range {
-            low: self.low - by,
-            high: self.high + by,
-        }
+        Range { low: self.low - by, high: self.high + by }
     }
 }
 
 impl Part {
     fn of(kind: Kind, how: How, value: Range, words: impl Into<String>) -> Self {
-        Part {
-            kind,
-            how,
-            value: Some(value),
-            words: words.into(),
-        }
+        Part { kind, how, value: Some(value), words: words.into() }
     }
 
     fn unknown(kind: Kind, words: impl Into<String>) -> Self {
-        Part {
-            kind,
-            how: How::NotSeparated,
-            value: None,
-            words: words.into(),
-        }
+        Part { kind, how: How::NotSeparated, value: None, words: words.into() }
     }
 }
 
@@ -208,11 +187,8 @@ impl Part {
 const LATENCIES: [&str; 4] = ["ttft", "tpot", "itl", "e2e"];
 
 /// The statistics that most tools state.
-const STATISTICS: [Statistic; 3] = [
-    Statistic::Mean,
-    Statistic::Percentile(50.0),
-    Statistic::Percentile(99.0),
-];
+const STATISTICS: [Statistic; 3] =
+    [Statistic::Mean, Statistic::Percentile(50.0), Statistic::Percentile(99.0)];
 
 /// The figures of a run as a whole, with their units.
 const WHOLES: [(&str, &str); 3] = [
@@ -242,12 +218,7 @@ pub fn explain(a: &Account, b: &Account) -> Explained {
         described: account.described.clone(),
         doubts: account.doubts.clone(),
     };
-    Explained {
-        sides: [facts("A", a), facts("B", b)],
-        differences,
-        unknown,
-        figures,
-    }
+    Explained { sides: [facts("A", a), facts("B", b)], differences, unknown, figures }
 }
 
 /// The row of a figure that both sides state.
@@ -261,10 +232,7 @@ fn row(
     let difference = b.value - a.value;
     let parts = parts(sides);
     let whole = Range::exact(difference).wider(a.rounding + b.rounding);
-    let remainder = parts
-        .iter()
-        .filter_map(|part| part.value)
-        .fold(whole, Range::minus);
+    let remainder = parts.iter().filter_map(|part| part.value).fold(whole, Range::minus);
     Some(Row {
         figure: figure.to_owned(),
         unit: unit.to_owned(),

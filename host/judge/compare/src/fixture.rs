@@ -63,13 +63,7 @@ pub(crate) struct Engine {
     pub seed: u64,
 }
 
-pub(crate) const USUAL: Engine = Engine {
-    ttft: 1.0,
-    gap: 1.0,
-    spread: 0.3,
-    places: 8,
-    seed: 1,
-};
+pub(crate) const USUAL: Engine = Engine { ttft: 1.0, gap: 1.0, spread: 0.3, places: 8, seed: 1 };
 
 /// So many requests a second that come by chance to such an engine. What is asked depends on the
 /// number of the request alone, so that it is the same for every engine.
@@ -82,9 +76,7 @@ pub(crate) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchang
         // Long prompts take longer, and long answers too.
         let prompt = (0.8 * normal(&mut asked)).exp();
         let tokens = 4 + (asked.next_u64() % 9) as u32;
-        let place = (0..free.len())
-            .min_by(|a, b| free[*a].total_cmp(&free[*b]))
-            .unwrap();
+        let place = (0..free.len()).min_by(|a, b| free[*a].total_cmp(&free[*b])).unwrap();
         let start = free[place].max(due);
         let mut vary = || (engine.spread * normal(&mut own)).exp();
         let mut at = start + 0.060 * engine.ttft * (0.7 + 0.3 * prompt) * vary();
@@ -144,13 +136,8 @@ pub(crate) fn scored(
     let figures = figures(&Choice::Headline, &[&summary], &[]);
     assert_eq!(percentiles(&Choice::Headline), [50.0, 99.0]);
     let blocks = blocks(summary.requests.total);
-    let reported = Reported {
-        folder: folder.to_owned(),
-        plan,
-        environment: None,
-        status: None,
-        summary,
-    };
+    let reported =
+        Reported { folder: folder.to_owned(), plan, environment: None, status: None, summary };
     let read = exchanges.iter().cloned().map(Ok::<_, Infallible>);
     let Ok(measured) = Measured::read(reported, &facts, &figures, blocks, None, read);
     measured
@@ -191,30 +178,18 @@ pub(crate) const FIGURES: [&str; 6] = [
 
 /// Two engines, of which the second takes half as long again to begin, and writes faster.
 pub(crate) fn pair() -> [Vec<Exchange>; 2] {
-    let other = Engine {
-        ttft: 1.5,
-        gap: 0.8,
-        seed: 2,
-        ..USUAL
-    };
+    let other = Engine { ttft: 1.5, gap: 0.8, seed: 2, ..USUAL };
     [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))
 }
 
 /// Makes the claim of LMDeploy's benchmark about the same requests.
 pub(crate) fn claim() -> Claim {
-    let source = Source {
-        file: "page.md".into(),
-        line: Some(12),
-        ..Source::default()
-    };
+    let source = Source { file: "page.md".into(), line: Some(12), ..Source::default() };
     let mut claim = Claim::of(Tool::Lmdeploy, source);
     claim.model = Some("qwen".into());
     claim.about.engine = Some("lmdeploy".into());
-    for (figure, value) in [
-        ("ttft.mean", 80.0),
-        ("itl.mean", 18.0),
-        ("requests.successful", 600.0),
-    ] {
+    for (figure, value) in [("ttft.mean", 80.0), ("itl.mean", 18.0), ("requests.successful", 600.0)]
+    {
         claim.state(figure, value, 0.005);
     }
     claim

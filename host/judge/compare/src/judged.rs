@@ -52,10 +52,7 @@ fn requests_without_a_partner_keep_their_own_places() {
         exchange.sample.request_digest = format!("{:016x}", exchange.index % 40);
     }
     let each = |run: &[Exchange], baseline: &Places| -> Vec<f64> {
-        cut(run, Some(baseline))
-            .iter()
-            .map(|[_, count]| *count)
-            .collect()
+        cut(run, Some(baseline)).iter().map(|[_, count]| *count).collect()
     };
     assert_eq!(each(&repeated, &places(&repeated)), [10.0; 20]);
     assert_eq!(each(&run[..100], &places(&run)), [5.0; 20]);
@@ -68,41 +65,22 @@ fn judged(sides: &[Side], asked: &Options, figure: &str) -> Judgement {
 
 #[test]
 fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
-    let steady = super::fixture::Engine {
-        spread: 0.01,
-        places: 1000,
-        ..USUAL
-    };
+    let steady = super::fixture::Engine { spread: 0.01, places: 1000, ..USUAL };
     let other = super::fixture::Engine { seed: 2, ..steady };
     let sides = [steady, other].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
     let asked = |share, within| Options {
         variation: Variation::Assumed { share },
         same_within: Some(within),
-        ..Options::of(
-            named(&["itl.mean", "requests.success-share"]),
-            blocks(REQUESTS),
-        )
+        ..Options::of(named(&["itl.mean", "requests.success-share"]), blocks(REQUESTS))
     };
-    assert_eq!(
-        judged(&sides, &asked(0.0, 0.02), "itl.mean"),
-        Judgement::Same
-    );
+    assert_eq!(judged(&sides, &asked(0.0, 0.02), "itl.mean"), Judgement::Same);
     // 1.645 √2 of the assumed 2 % is more than 2 %.
-    assert_eq!(
-        judged(&sides, &asked(0.02, 0.02), "itl.mean"),
-        Judgement::NoDifference
-    );
-    assert_eq!(
-        judged(&sides, &asked(0.02, 0.1), "itl.mean"),
-        Judgement::Same
-    );
+    assert_eq!(judged(&sides, &asked(0.02, 0.02), "itl.mean"), Judgement::NoDifference);
+    assert_eq!(judged(&sides, &asked(0.02, 0.1), "itl.mean"), Judgement::Same);
     // That all of two hundred were answered on both sides bounds nothing.
     let found = compare(&sides, &asked(0.0, 0.02)).unwrap();
     let row = found.row("B", "requests.success-share").unwrap();
-    assert_eq!(
-        (row.judgement, row.detectable),
-        (Some(Judgement::NoDifference), None)
-    );
+    assert_eq!((row.judgement, row.detectable), (Some(Judgement::NoDifference), None));
 }
 
 /// A run of which so many in a hundred failed.
@@ -130,21 +108,10 @@ fn failures_that_hide_a_percentile_make_a_condition_hold() {
     let (fails, seen) = outcome(0, 10);
     assert!(fails && seen.contains("it is the worst there is"), "{seen}");
     let (fails, seen) = outcome(10, 20);
-    assert!(
-        !fails && seen.contains("too many requests failed on both sides"),
-        "{seen}"
-    );
+    assert!(!fails && seen.contains("too many requests failed on both sides"), "{seen}");
     // Of nothing, any share for the worse is too much.
-    let asked = Options {
-        conditions: vec!["requests.failed +5%".parse().unwrap()],
-        ..asked
-    };
-    assert!(
-        compare(&[failing(0), failing(50)], &asked)
-            .unwrap()
-            .conditions[0]
-            .fails
-    );
+    let asked = Options { conditions: vec!["requests.failed +5%".parse().unwrap()], ..asked };
+    assert!(compare(&[failing(0), failing(50)], &asked).unwrap().conditions[0].fails);
 }
 
 #[test]
@@ -156,8 +123,7 @@ fn conditions_are_of_every_further_side() {
     let slower = super::fixture::Engine { ttft: 1.5, ..USUAL };
     let sides = [USUAL, USUAL, slower].map(|engine| side(&exchanges(engine, REQUESTS, 10.0)));
     let found = compare(&sides, &asked).unwrap();
-    let told: Vec<(&str, bool)> = (found.conditions.iter())
-        .map(|outcome| (outcome.side.as_str(), outcome.fails))
-        .collect();
+    let told: Vec<(&str, bool)> =
+        (found.conditions.iter()).map(|outcome| (outcome.side.as_str(), outcome.fails)).collect();
     assert_eq!(told, [("B", false), ("C", true)]);
 }

@@ -236,13 +236,7 @@ pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle
     let mut pairs: Vec<Pair> = pairs.collect();
     // All figures of all sides are one family: five sides that equal the baseline are not five
     // chances to err.
-    judge(
-        pairs
-            .iter_mut()
-            .flat_map(|pair| pair.figures.iter_mut())
-            .collect(),
-        &asked.figures,
-    );
+    judge(pairs.iter_mut().flat_map(|pair| pair.figures.iter_mut()).collect(), &asked.figures);
     Ok(Compared {
         pairs,
         conditions: condition::outcomes(&asked.conditions, sides, &names, means),
@@ -298,10 +292,9 @@ fn method([a, b]: [&Side; 2], asked: &Options) -> Method {
     };
     let several = a.runs() > 1 || b.runs() > 1;
     match (several, asked.blocks, count(a).zip(count(b))) {
-        (true, ..) if a.claim().is_none() && b.claim().is_none() => Method::Runs {
-            baseline: a.runs(),
-            side: b.runs(),
-        },
+        (true, ..) if a.claim().is_none() && b.claim().is_none() => {
+            Method::Runs { baseline: a.runs(), side: b.runs() }
+        }
         (false, Some(blocks), Some((a, b))) => Method::Blocks {
             blocks,
             requests: a.min(b) / blocks as u64,
@@ -321,13 +314,7 @@ impl Compared {
     /// True if how much runs vary was assumed, because there is one run per side.
     pub fn is_assumed(&self) -> bool {
         let assumed = |pair: &Pair| {
-            matches!(
-                &pair.method,
-                Method::Blocks {
-                    variation: Variation::Assumed { .. },
-                    ..
-                }
-            )
+            matches!(&pair.method, Method::Blocks { variation: Variation::Assumed { .. }, .. })
         };
         self.pairs.iter().any(assumed)
     }

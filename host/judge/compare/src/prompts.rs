@@ -66,15 +66,9 @@ impl Places {
         let mut places = HashMap::new();
         for (index, digest) in prompts.requests.iter() {
             let place = index / u64::from(slices.max(1));
-            places
-                .entry(digest)
-                .and_modify(|place| *place = None)
-                .or_insert(Some(place));
+            places.entry(digest).and_modify(|place| *place = None).or_insert(Some(place));
         }
-        Places {
-            places,
-            requests: prompts.count() as u64,
-        }
+        Places { places, requests: prompts.count() as u64 }
     }
 
     /// The place of a request and the number of places; `None` if the run has no such request, or
@@ -109,11 +103,7 @@ impl Same {
 }
 
 fn same(a: &Column<u64>, b: &Column<u64>) -> Same {
-    let mut found = Same {
-        common: 0,
-        different: 0,
-        first: None,
-    };
+    let mut found = Same { common: 0, different: 0, first: None };
     for (index, ours) in a.iter() {
         let Some(theirs) = b.get(index) else { continue };
         found.common += 1;

@@ -74,9 +74,7 @@ pub fn repeats(
         Some(_) => anytime::mean,
         None => |values| student::interval(values, 1.0 - LEVEL / 100.0),
     };
-    let figures = figures
-        .iter()
-        .filter_map(|figure| repeated(figure, summaries, interval));
+    let figures = figures.iter().filter_map(|figure| repeated(figure, summaries, interval));
     Repeats {
         scenario: scenario.to_owned(),
         runs: summaries.len(),
@@ -121,11 +119,7 @@ mod tests {
     fn the_spread_of_three_repeats() {
         let summary = |first: u64| {
             let at = 1000 + first;
-            let events = [
-                (at, Text, None, 1),
-                (at + 50, Text, None, 1),
-                (at + 50, End, None, 0),
-            ];
+            let events = [(at, Text, None, 1), (at + 50, Text, None, 1), (at + 50, End, None, 0)];
             Summary::of(&facts(), &[reply(0, 1000, &events)])
         };
         let found = repeats("chat", &[100, 110, 120].map(summary), None);
@@ -140,10 +134,7 @@ mod tests {
             "{ends:?}"
         );
         let one = repeats("chat", &[summary(100)], None);
-        assert_eq!(
-            (one.figures[0].variation_percent, one.figures[0].interval),
-            (None, None)
-        );
+        assert_eq!((one.figures[0].variation_percent, one.figures[0].interval), (None, None));
         assert_eq!(repeats("chat", &[], None).figures, []);
     }
 }

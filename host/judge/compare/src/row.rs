@@ -203,13 +203,10 @@ fn estimate(
     let follows: Vec<f64> = (sides.iter().zip([&a, &b]))
         .filter_map(|(side, taken)| sensitivity(draws, taken, side.load()?))
         .collect();
-    let varies = by
-        .variation
-        .of(figure)?
-        .map(|varies| match follows.is_empty() {
-            true => varies,
-            false => varies.times(mean(&follows)),
-        });
+    let varies = by.variation.of(figure)?.map(|varies| match follows.is_empty() {
+        true => varies,
+        false => varies.times(mean(&follows)),
+    });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
 }
@@ -217,16 +214,12 @@ fn estimate(
 /// Judges rows together: the more there are, the stronger the evidence each one needs.
 pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
     let better = |row: &Row| {
-        let named = figures
-            .iter()
-            .find(|figure| figure.to_string() == row.figure);
+        let named = figures.iter().find(|figure| figure.to_string() == row.figure);
         named.map_or(Better::Neither, Figure::better)
     };
     let could_err = |row: &Row| better(row) != Better::Neither && !row.is_constant();
-    let probabilities: Vec<f64> = (rows.iter())
-        .filter(|row| could_err(row))
-        .filter_map(|row| row.probability)
-        .collect();
+    let probabilities: Vec<f64> =
+        (rows.iter()).filter(|row| could_err(row)).filter_map(|row| row.probability).collect();
     let mut shown = benjamini_hochberg(&probabilities, 1.0 - LEVEL / 100.0).into_iter();
     for row in rows {
         let better = better(row);
@@ -243,9 +236,7 @@ pub(super) fn judge(rows: Vec<&mut Row>, figures: &[Figure]) {
 
 fn judged(row: &Row, better: Better, is_shown: bool) -> Judgement {
     let difference = row.difference.unwrap_or_default();
-    let clear = row
-        .interval
-        .is_none_or(|ends| ends.low > 0.0 || ends.high < 0.0);
+    let clear = row.interval.is_none_or(|ends| ends.low > 0.0 || ends.high < 0.0);
     if row.is_same == Some(true) {
         return Judgement::Same;
     }

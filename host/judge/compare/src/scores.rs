@@ -97,11 +97,7 @@ pub struct Flipped {
 pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
     let names = baseline.scores.keys();
     let found = names.filter_map(|name| {
-        let Pairing {
-            paired,
-            means: [before, after],
-            estimate,
-        } = pair(name, baseline, run)?;
+        let Pairing { paired, means: [before, after], estimate } = pair(name, baseline, run)?;
         let flipped = Flipped {
             paired,
             baseline: before,
@@ -128,10 +124,7 @@ pub(super) struct Pairing {
 impl Answers {
     /// Those of a run with these scores.
     pub fn of(scores: &BTreeMap<String, Column<f64>>) -> Self {
-        Answers {
-            scores: scores.clone(),
-            samples: HashMap::new(),
-        }
+        Answers { scores: scores.clone(), samples: HashMap::new() }
     }
 
     /// Looks at an exchange.
@@ -141,10 +134,9 @@ impl Answers {
         }
         let sample = &exchange.sample;
         let conversation = conversation_digest(sample);
-        self.samples.entry(sample_digest(sample)).or_insert(Place {
-            index: exchange.index,
-            conversation,
-        });
+        self.samples
+            .entry(sample_digest(sample))
+            .or_insert(Place { index: exchange.index, conversation });
     }
 }
 
@@ -184,9 +176,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
     }
     let judged = |answers: &Answers, column: &Column<f64>| {
         let places = answers.samples.values();
-        places
-            .filter(|place| column.get(place.index).is_some())
-            .count() as u64
+        places.filter(|place| column.get(place.index).is_some()).count() as u64
     };
     let mut paired = Paired {
         samples,
@@ -218,15 +208,10 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
     }
     let mean =
         |side: usize| both.iter().map(|(_, values)| values[side]).sum::<f64>() / samples as f64;
-    let is_share = both
-        .iter()
-        .all(|(_, values)| values.iter().all(|value| [0.0, 1.0].contains(value)));
+    let is_share =
+        both.iter().all(|(_, values)| values.iter().all(|value| [0.0, 1.0].contains(value)));
     let is_clustered = apart.len() < both.len();
-    let flips = Flips {
-        samples,
-        gained: paired.higher,
-        lost: paired.lower,
-    };
+    let flips = Flips { samples, gained: paired.higher, lost: paired.lower };
     let found = match is_share && !is_clustered {
         true => by_flips(&flips),
         false => by_student(&apart),
@@ -242,10 +227,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
 fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
     let estimate = Estimate {
         interval: flips.interval()?,
-        sure: Sure {
-            error: flips.error(),
-            freedom: f64::INFINITY,
-        },
+        sure: Sure { error: flips.error(), freedom: f64::INFINITY },
         probability: flips.probability(),
         run_variation: None,
         walks: false,
@@ -265,14 +247,8 @@ fn by_student(apart: &[Cluster]) -> Option<(Estimate, PairedBy)> {
     let error = Mean::of(apart)?.error?;
     let mean = Mean::of(apart)?.mean;
     let estimate = Estimate {
-        interval: found.interval.unwrap_or(Interval {
-            low: mean,
-            high: mean,
-        }),
-        sure: Sure {
-            error,
-            freedom: apart.len() as f64 - 1.0,
-        },
+        interval: found.interval.unwrap_or(Interval { low: mean, high: mean }),
+        sure: Sure { error, freedom: apart.len() as f64 - 1.0 },
         probability: found.probability,
         run_variation: None,
         walks: false,
@@ -290,13 +266,7 @@ impl Flipped {
 
 impl Paired {
     fn flips(&self, chance: &str) -> String {
-        let Paired {
-            samples,
-            equal,
-            higher,
-            lower,
-            ..
-        } = self;
+        let Paired { samples, equal, higher, lower, .. } = self;
         let by = match self.by {
             Some(PairedBy::McnemarExact) => "McNemar's test, exact",
             Some(PairedBy::Mcnemar) => "McNemar's test",
@@ -341,10 +311,7 @@ mod tests {
 
     fn asked(conditions: &[&str]) -> Options {
         Options {
-            conditions: conditions
-                .iter()
-                .map(|text| text.parse().unwrap())
-                .collect(),
+            conditions: conditions.iter().map(|text| text.parse().unwrap()).collect(),
             ..Options::of(named(&["score.exact-match"]), blocks(REQUESTS))
         }
     }
@@ -366,10 +333,7 @@ mod tests {
         let lost = |index| usual(index).filter(|_| index % 20 != 1).or(Some(0.0));
         let found = row([side(&run, usual), side(&run, lost)]);
         let paired = found.paired.unwrap();
-        assert_eq!(
-            (paired.samples, paired.equal, paired.lower, paired.higher),
-            (200, 190, 10, 0)
-        );
+        assert_eq!((paired.samples, paired.equal, paired.lower, paired.higher), (200, 190, 10, 0));
         assert_eq!(paired.by, Some(PairedBy::McnemarExact));
         assert!((found.probability.unwrap() - 2.0 / 1024.0).abs() < 1e-9);
         assert!((found.difference.unwrap() + 0.05).abs() < 1e-9);
@@ -378,10 +342,7 @@ mod tests {
         let moved = |index| Some(f64::from(index % 5 != 1));
         let found = row([side(&run, usual), side(&run, moved)]);
         let paired = found.paired.unwrap();
-        assert_eq!(
-            (paired.higher, paired.lower, paired.by),
-            (40, 40, Some(PairedBy::Mcnemar))
-        );
+        assert_eq!((paired.higher, paired.lower, paired.by), (40, 40, Some(PairedBy::Mcnemar)));
         assert_eq!(
             (found.judgement, found.probability),
             (Some(Judgement::NoDifference), Some(1.0))
@@ -427,16 +388,9 @@ mod tests {
         let last = |index| usual(index).filter(|_| index >= 50);
         let found = row([side(&run, first), side(&run, last)]);
         let paired = found.paired.unwrap();
-        assert_eq!(
-            (paired.samples, paired.baseline_only, paired.side_only),
-            (100, 50, 50)
-        );
+        assert_eq!((paired.samples, paired.baseline_only, paired.side_only), (100, 50, 50));
         assert_eq!((found.baseline, found.value), (Some(0.8), Some(0.8)));
-        assert!(
-            paired
-                .words("B")
-                .contains("50 of A and 50 of B have no partner")
-        );
+        assert!(paired.words("B").contains("50 of A and 50 of B have no partner"));
     }
 
     #[test]

@@ -76,12 +76,7 @@ impl Measured {
                 cutting.add(&exchange);
             }
         }
-        Ok(Measured {
-            blocked: cutting.map(Cutting::finish),
-            reported,
-            prompts,
-            answers,
-        })
+        Ok(Measured { blocked: cutting.map(Cutting::finish), reported, prompts, answers })
     }
 }
 
@@ -138,9 +133,9 @@ impl Side {
     /// The figure of each run that has it; none for a claim.
     pub fn values(&self, figure: &Figure) -> Vec<f64> {
         match self {
-            Side::Runs(runs) => (runs.iter())
-                .filter_map(|run| figure.read(&run.reported.summary))
-                .collect(),
+            Side::Runs(runs) => {
+                (runs.iter()).filter_map(|run| figure.read(&run.reported.summary)).collect()
+            }
             Side::Claim(_) => Vec::new(),
         }
     }
@@ -154,9 +149,7 @@ impl Side {
         let is_spoiled = |run: &&Measured| {
             let summary = &run.reported.summary;
             let own = figure.read(summary);
-            let with = figure
-                .read_with_failures(summary)
-                .filter(|_| own != Some(0.0));
+            let with = figure.read_with_failures(summary).filter(|_| own != Some(0.0));
             with.is_some_and(|with| with.is_infinite() || with == 0.0)
         };
         let runs = self.measured();
@@ -210,8 +203,6 @@ impl Side {
     /// True if it states or measured the metric at all.
     pub fn has(&self, metric: &'static str) -> bool {
         self.value(&Figure::Of(metric, Statistic::Mean)).is_some()
-            || self
-                .value(&Figure::Of(metric, Statistic::Percentile(50.0)))
-                .is_some()
+            || self.value(&Figure::Of(metric, Statistic::Percentile(50.0))).is_some()
     }
 }

@@ -26,11 +26,7 @@ fn better_is_better_and_worse_is_worse() {
     assert_eq!(longest.no_interval, Some(NoInterval::OneRun));
     assert_eq!(
         found.pairs[0].method,
-        Method::Blocks {
-            blocks: 20,
-            requests: 30,
-            variation: Variation::default(),
-        }
+        Method::Blocks { blocks: 20, requests: 30, variation: Variation::default() }
     );
     // The same, looked at from the other side.
     let [a, b] = sides;
@@ -46,19 +42,15 @@ fn a_run_does_not_differ_from_itself() {
     let found = compare(&sides, &asked(named(&FIGURES), 600)).unwrap();
     for row in &found.pairs[0].figures {
         assert_eq!(row.difference, Some(0.0), "{}", row.figure);
-        assert!(!matches!(
-            row.judgement,
-            Some(Judgement::Better | Judgement::Worse)
-        ));
+        assert!(!matches!(row.judgement, Some(Judgement::Better | Judgement::Worse)));
     }
 }
 
 #[test]
 fn short_runs_and_thin_tails_have_no_interval() {
-    for (requests, figure, why) in [
-        (9, "ttft.mean", NoInterval::FewRequests),
-        (100, "ttft.p99", NoInterval::FewSamples),
-    ] {
+    for (requests, figure, why) in
+        [(9, "ttft.mean", NoInterval::FewRequests), (100, "ttft.p99", NoInterval::FewSamples)]
+    {
         let exchanges = exchanges(USUAL, requests, 10.0);
         let sides = [side(&exchanges), side(&exchanges)];
         let found = compare(&sides, &asked(named(&[figure]), requests)).unwrap();
@@ -71,11 +63,7 @@ fn short_runs_and_thin_tails_have_no_interval() {
 /// Runs of 20 requests with so much more time to the first token.
 fn repeats(factors: &[f64]) -> Side {
     let runs = factors.iter().map(|ttft| {
-        let engine = Engine {
-            ttft: *ttft,
-            spread: 0.0,
-            ..USUAL
-        };
+        let engine = Engine { ttft: *ttft, spread: 0.0, ..USUAL };
         measured("run", plan(&[]), &exchanges(engine, 20, 10.0))
     });
     Side::Runs(runs.collect())
@@ -87,21 +75,12 @@ fn of_repeats_it_counts_how_far_they_are_apart() {
     let judged = |a: &[f64], b: &[f64]| {
         let sides = [repeats(a), repeats(b)];
         let found = compare(&sides, &asked(figures.clone(), 20)).unwrap();
-        (
-            judgement(&found, "ttft.mean").unwrap(),
-            found.pairs[0].method.clone(),
-        )
+        (judgement(&found, "ttft.mean").unwrap(), found.pairs[0].method.clone())
     };
     // A tenth is more than repeats differ by, or it is not.
     let (verdict, method) = judged(&[1.0, 1.01, 0.99], &[1.1, 1.11, 1.09]);
     assert_eq!(verdict, Judgement::Worse);
-    assert_eq!(
-        method,
-        Method::Runs {
-            baseline: 3,
-            side: 3
-        }
-    );
+    assert_eq!(method, Method::Runs { baseline: 3, side: 3 });
     let (verdict, _) = judged(&[0.9, 1.0, 1.1], &[1.0, 1.1, 1.2]);
     assert_eq!(verdict, Judgement::NoDifference);
     // One run is taken to vary as the other side's do.
@@ -112,14 +91,8 @@ fn of_repeats_it_counts_how_far_they_are_apart() {
 #[test]
 fn what_is_not_comparable_is_refused_unless_allowed() {
     let [a, b] = pair();
-    let sides = [
-        side(&a),
-        Side::Runs(vec![measured(
-            "other",
-            plan(&[("load.seed", json!(2))]),
-            &b,
-        )]),
-    ];
+    let sides =
+        [side(&a), Side::Runs(vec![measured("other", plan(&[("load.seed", json!(2))]), &b)])];
     let mut asked = asked(named(&FIGURES), 600);
     let refused = compare(&sides, &asked).unwrap_err();
     assert_eq!((refused.len(), refused[0].kind), (1, Kind::Prompts));
@@ -144,12 +117,7 @@ fn conditions_fail_on_what_is_shown() {
     asked.conditions = conditions.map(|(text, ..)| text.parse().unwrap()).into();
     let found = compare(&sides, &asked).unwrap();
     for (outcome, (text, fails, seen)) in found.conditions.iter().zip(conditions) {
-        assert_eq!(
-            (outcome.condition.as_str(), outcome.fails),
-            (text, fails),
-            "{}",
-            outcome.seen
-        );
+        assert_eq!((outcome.condition.as_str(), outcome.fails), (text, fails), "{}", outcome.seen);
         assert!(outcome.seen.contains(seen), "{text}: {}", outcome.seen);
     }
     assert!(found.is_failed());
@@ -157,10 +125,7 @@ fn conditions_fail_on_what_is_shown() {
     // Chance fails nothing, however tight the limit.
     let other = Engine { seed: 3, ..USUAL };
     let sides = [USUAL, other].map(|engine| side(&exchanges(engine, 600, 10.0)));
-    asked.conditions = vec![
-        "ttft.mean +0%".parse().unwrap(),
-        "e2e.mean +0ms".parse().unwrap(),
-    ];
+    asked.conditions = vec!["ttft.mean +0%".parse().unwrap(), "e2e.mean +0ms".parse().unwrap()];
     assert!(!compare(&sides, &asked).unwrap().is_failed());
 }
 
@@ -172,10 +137,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
     let sides = [side(&a), stated];
     let found = compare(&sides, &asked(named(&["ttft.mean", "tpot.mean"]), 600)).unwrap();
     let row = found.row("B", "ttft.mean").unwrap();
-    assert_eq!(
-        (row.value, row.no_interval),
-        (Some(80.0), Some(NoInterval::Published))
-    );
+    assert_eq!((row.value, row.no_interval), (Some(80.0), Some(NoInterval::Published)));
     assert_eq!(row.judgement, Some(Judgement::NotJudged));
     assert_eq!(found.row("B", "tpot.mean").unwrap().value, None);
 
@@ -186,10 +148,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
             ..Default::default()
         })
         .collect();
-    let sides = [
-        side(&a),
-        Side::Claim(Box::new(Stated::new(sampled, Vec::new(), blocks(600)))),
-    ];
+    let sides = [side(&a), Side::Claim(Box::new(Stated::new(sampled, Vec::new(), blocks(600))))];
     let found = compare(&sides, &asked(named(&["ttft.mean"]), 600)).unwrap();
     assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
 }
@@ -222,10 +181,7 @@ fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
     assert_eq!(row("ttft-queue.mean").judgement, Some(Judgement::Worse));
     assert!((row("ttft-queue.mean").difference.unwrap() - 20.0).abs() < 1e-6);
     assert_eq!(row("ttft-prefill.mean").difference, Some(0.0));
-    assert!(
-        found.row("B", "ttft-network.mean").is_none(),
-        "nobody tells it"
-    );
+    assert!(found.row("B", "ttft-network.mean").is_none(), "nobody tells it");
     let found = compared(None);
     assert_eq!(found.row("B", "ttft-queue.mean").unwrap().value, None);
 }
@@ -236,9 +192,6 @@ fn the_metric_is_the_one_that_the_tool_means() {
     let names = |figures: Vec<Figure>| figures.iter().map(Figure::to_string).collect::<Vec<_>>();
     let figures = names(figures(&Choice::Headline, &[], &[&vllm]));
     assert!(figures.contains(&"ttft-any.mean".to_owned()), "{figures:?}");
-    assert!(
-        figures.contains(&"e2e-last-token.p99".to_owned()),
-        "{figures:?}"
-    );
+    assert!(figures.contains(&"e2e-last-token.p99".to_owned()), "{figures:?}");
     assert!(!figures.contains(&"ttft.mean".to_owned()), "{figures:?}");
 }

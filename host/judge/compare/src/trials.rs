@@ -10,10 +10,7 @@ use model::units::Nanos;
 const TRIALS: u64 = 100;
 
 fn compared(a: Engine, b: Engine, requests: u64, rate: f64) -> Compared {
-    held(
-        &[a, b].map(|engine| side(&exchanges(engine, requests, rate))),
-        requests,
-    )
+    held(&[a, b].map(|engine| side(&exchanges(engine, requests, rate))), requests)
 }
 
 /// These engines do not vary from run to run, and that is known.
@@ -26,10 +23,7 @@ fn held(sides: &[Side; 2], requests: u64) -> Compared {
     let summary = &sides[0].measured()[0].reported.summary;
     let asked = Options {
         variation: steady(),
-        ..Options::of(
-            figures(&Choice::Headline, &[summary], &[]),
-            blocks(requests),
-        )
+        ..Options::of(figures(&Choice::Headline, &[summary], &[]), blocks(requests))
     };
     compare(sides, &asked).unwrap()
 }
@@ -39,12 +33,7 @@ fn calls(trials: u64, a: Engine, b: Engine, requests: u64, rate: f64) -> (u64, u
     let (mut any, mut ttft) = (0, 0);
     for trial in 0..trials {
         let seeded = |engine, seed| Engine { seed, ..engine };
-        let found = compared(
-            seeded(a, 2 * trial),
-            seeded(b, 2 * trial + 1),
-            requests,
-            rate,
-        );
+        let found = compared(seeded(a, 2 * trial), seeded(b, 2 * trial + 1), requests, rate);
         let called = found.pairs[0]
             .figures
             .iter()
@@ -67,17 +56,10 @@ fn equal_engines_are_not_told_apart() {
 /// rate's difference is when the last answer came.
 #[test]
 fn equal_engines_that_hardly_vary_are_not_told_apart() {
-    let quiet = Engine {
-        spread: 0.01,
-        places: 1000,
-        ..USUAL
-    };
+    let quiet = Engine { spread: 0.01, places: 1000, ..USUAL };
     for (requests, rate) in [(60, 30.0), (300, 20.0)] {
         let (any, ttft) = calls(TRIALS, quiet, quiet, requests, rate);
-        assert!(
-            any <= 5 && ttft <= 5,
-            "{requests} at {rate}/s: any figure {any}, TTFT {ttft}"
-        );
+        assert!(any <= 5 && ttft <= 5, "{requests} at {rate}/s: any figure {any}, TTFT {ttft}");
     }
 }
 
@@ -85,10 +67,7 @@ fn equal_engines_that_hardly_vary_are_not_told_apart() {
 /// the same.
 #[test]
 fn a_pause_that_all_share_is_one() {
-    let wide = Engine {
-        places: 1000,
-        ..USUAL
-    };
+    let wide = Engine { places: 1000, ..USUAL };
     let (at, by) = (Nanos(1_150_000_000), 50_000_000);
     let later = |instant: &mut Nanos| instant.0 += if *instant >= at { by } else { 0 };
     let mut paused = exchanges(wide, 200, 1e9);
@@ -119,14 +98,8 @@ fn equal_engines_that_are_overloaded_are_not_told_apart() {
 /// is taken for a walk.
 #[test]
 fn three_percent_of_ttft_are_seen() {
-    let quiet = Engine {
-        spread: 0.05,
-        ..USUAL
-    };
-    let slower = Engine {
-        ttft: 1.03,
-        ..quiet
-    };
+    let quiet = Engine { spread: 0.05, ..USUAL };
+    let slower = Engine { ttft: 1.03, ..quiet };
     let (_, ttft) = calls(TRIALS / 2, quiet, slower, 400, 10.0);
     assert!(ttft >= 43, "{ttft} of 50");
 }
@@ -135,34 +108,17 @@ fn three_percent_of_ttft_are_seen() {
 /// of engines without a queue: the factor.
 #[test]
 fn intervals_hold_the_true_difference() {
-    let wide = Engine {
-        places: 1000,
-        ..USUAL
-    };
-    let slower = Engine {
-        ttft: 1.1,
-        gap: 0.9,
-        ..wide
-    };
+    let wide = Engine { places: 1000, ..USUAL };
+    let slower = Engine { ttft: 1.1, gap: 0.9, ..wide };
     let mut held = [0_u64; 4];
     let figures = ["ttft.mean", "ttft.median", "itl.mean", "itl.p99"];
     for trial in 0..TRIALS {
         let seeded = |engine, seed| Engine { seed, ..engine };
-        let found = compared(
-            seeded(wide, 2 * trial),
-            seeded(slower, 2 * trial + 1),
-            200,
-            20.0,
-        );
+        let found = compared(seeded(wide, 2 * trial), seeded(slower, 2 * trial + 1), 200, 20.0);
         for (held, figure) in held.iter_mut().zip(figures) {
             let row = found.row("B", figure).unwrap();
             let (ends, baseline) = row.interval.zip(row.baseline).unwrap();
-            let truth = baseline
-                * if figure.starts_with("ttft") {
-                    0.1
-                } else {
-                    -0.1
-                };
+            let truth = baseline * if figure.starts_with("ttft") { 0.1 } else { -0.1 };
             *held += u64::from(ends.low <= truth && truth <= ends.high);
         }
     }

@@ -156,9 +156,7 @@ impl Until {
 
     /// Computes the certainty of the figure after these repeats.
     pub fn known(&self, summaries: &[Summary]) -> Known {
-        let valid = summaries
-            .iter()
-            .filter(|summary| summary.verdict != Verdict::Invalid);
+        let valid = summaries.iter().filter(|summary| summary.verdict != Verdict::Invalid);
         let values = valid.filter_map(|summary| self.figure.read(summary));
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         let centre = mean_if_any(&values);
@@ -170,15 +168,11 @@ impl Until {
             Difference::Percent(percent) => centre.abs() * percent / 100.0,
             Difference::Absolute(amount) => amount,
         });
-        let is_reached = half_width
-            .zip(within)
-            .is_some_and(|(half, within)| half <= within);
-        let more = variance(&values)
-            .zip(within)
-            .and_then(|(variance, within)| {
-                let needed = anytime::needed(variance.sqrt(), within, FAR)?;
-                (!is_reached).then(|| needed.saturating_sub(values.len()).max(1))
-            });
+        let is_reached = half_width.zip(within).is_some_and(|(half, within)| half <= within);
+        let more = variance(&values).zip(within).and_then(|(variance, within)| {
+            let needed = anytime::needed(variance.sqrt(), within, FAR)?;
+            (!is_reached).then(|| needed.saturating_sub(values.len()).max(1))
+        });
         Known {
             asked: self.to_string(),
             figure: self.figure.to_string(),
@@ -195,9 +189,7 @@ impl Until {
 impl Known {
     /// Writes the state, such as `ttft.p99 is 104 ms ± 7.2 % after 4 runs`.
     fn state(&self) -> String {
-        let Known {
-            figure, unit, runs, ..
-        } = self;
+        let Known { figure, unit, runs, .. } = self;
         let after = number::plural(*runs as u64, "run");
         let Some(mean) = self.mean else {
             return format!("{figure} is in no valid run yet");
@@ -269,11 +261,7 @@ mod tests {
     /// A run of one request, whose first token comes after so many milliseconds.
     fn summary(first: u64) -> Summary {
         let at = 1000 + first;
-        let events = [
-            (at, Text, None, 1),
-            (at + 50, Text, None, 1),
-            (at + 50, End, None, 0),
-        ];
+        let events = [(at, Text, None, 1), (at + 50, Text, None, 1), (at + 50, End, None, 0)];
         Summary::of(&facts(), &[reply(0, 1000, &events)])
     }
 
@@ -288,10 +276,7 @@ mod tests {
             ("ttft.p99 +-5%", Difference::Percent(5.0)),
             (" ttft.p99+/-0.5 % ", Difference::Percent(0.5)),
             ("e2e.mean \u{b1}20ms", Difference::Absolute(20.0)),
-            (
-                "throughput.requests-per-s +-0.5req/s",
-                Difference::Absolute(0.5),
-            ),
+            ("throughput.requests-per-s +-0.5req/s", Difference::Absolute(0.5)),
         ] {
             assert_eq!(until(text).within, within, "{text}");
         }
@@ -302,14 +287,8 @@ mod tests {
     #[test]
     fn three_runs_are_as_sure_as_the_confidence_sequence_says() {
         let known = until("ttft.mean +-5%").known(&[99, 100, 101].map(summary));
-        assert_eq!(
-            (known.runs, known.mean, known.is_reached),
-            (3, Some(100.0), false)
-        );
-        assert!(
-            (known.half_width.unwrap() - 7.633_67).abs() < 1e-4,
-            "{known:?}"
-        );
+        assert_eq!((known.runs, known.mean, known.is_reached), (3, Some(100.0), false));
+        assert!((known.half_width.unwrap() - 7.633_67).abs() < 1e-4, "{known:?}");
         // Four of that spread reach 6.5382 / 2 ms.
         assert_eq!(known.more, Some(1));
         assert_eq!(
@@ -325,11 +304,7 @@ mod tests {
         let until = until("ttft.mean +-5%");
         let equal = until.known(&[100, 100, 100].map(summary));
         assert_eq!((equal.half_width, equal.is_reached), (None, false));
-        assert!(
-            equal
-                .progress(|_| String::new())
-                .contains("does not show how it varies")
-        );
+        assert!(equal.progress(|_| String::new()).contains("does not show how it varies"));
         let two = until.known(&[100, 101].map(summary));
         assert_eq!((two.half_width, two.is_reached), (None, false));
         // A run that is not valid says nothing.
@@ -345,22 +320,14 @@ mod tests {
             until("ttft.p99 +-5%").forecast(20),
             "ttft.p99 \u{b1}5 %: about 5 runs if the figure varies by 2 % from run to run, about 16 runs if the figure varies by 5 % from run to run; at least 3, at most 20"
         );
-        assert!(
-            until("ttft.p99 +-5ms")
-                .forecast(20)
-                .contains("shows after the second")
-        );
+        assert!(until("ttft.p99 +-5ms").forecast(20).contains("shows after the second"));
     }
 
     #[test]
     fn the_result_says_how_they_ended() {
         let until = until("ttft.mean +-5%");
         let runs = [99, 100, 101].map(summary);
-        let stopped = Stopped {
-            because: Ended::Most,
-            most: 3,
-            known: vec![until.known(&runs)],
-        };
+        let stopped = Stopped { because: Ended::Most, most: 3, known: vec![until.known(&runs)] };
         let figures = [until.figure];
         let found = crate::repeats::repeats("chat", &runs, Some((stopped, &figures)));
         // The table's intervals hold whenever one looks, too.

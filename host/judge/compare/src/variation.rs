@@ -72,9 +72,7 @@ impl Variation {
             let values: Vec<f64> = values.collect();
             let share = variance(&values)?.sqrt() / mean(&values).abs();
             let runs = values.len();
-            share
-                .is_finite()
-                .then(|| (figure.to_string(), Shows { share, runs }))
+            share.is_finite().then(|| (figure.to_string(), Shows { share, runs }))
         });
         (summaries.len() > 1).then(|| Variation::Repeats {
             folder: folder.to_owned(),
@@ -93,20 +91,13 @@ impl Variation {
             return Ok(None);
         }
         Ok(Some(match self {
-            Variation::Assumed { share } => Varies {
-                share: *share,
-                freedom: f64::INFINITY,
-                is_whole: false,
-            },
+            Variation::Assumed { share } => {
+                Varies { share: *share, freedom: f64::INFINITY, is_whole: false }
+            }
             Variation::Repeats { figures, .. } => {
-                let Shows { share, runs } = *figures
-                    .get(&figure.to_string())
-                    .ok_or(NoInterval::Variation)?;
-                Varies {
-                    share,
-                    freedom: runs as f64 - 1.0,
-                    is_whole: true,
-                }
+                let Shows { share, runs } =
+                    *figures.get(&figure.to_string()).ok_or(NoInterval::Variation)?;
+                Varies { share, freedom: runs as f64 - 1.0, is_whole: true }
             }
         }))
     }
@@ -118,11 +109,7 @@ impl Variation {
                 "assumed to be {} of the engine's pace (standard deviation); measure yours with `runner run --repeat`, and pass it with --run-variation",
                 number::percent(*share)
             ),
-            Variation::Repeats {
-                folder,
-                scenario,
-                figures,
-            } => {
+            Variation::Repeats { folder, scenario, figures } => {
                 let shares = || figures.values().map(|shown| shown.share);
                 let least = shares().fold(f64::INFINITY, f64::min);
                 let most = shares().fold(0.0, f64::max);
@@ -145,9 +132,7 @@ mod tests {
     fn summaries(many: u64) -> Vec<Summary> {
         let of = |seed| {
             let engine = super::super::fixture::Engine { seed, ..ENGINE };
-            measured("run", plan(&[]), &exchanges(engine, 60, 10.0))
-                .reported
-                .summary
+            measured("run", plan(&[]), &exchanges(engine, 60, 10.0)).reported.summary
         };
         (0..many).map(of).collect()
     }
@@ -163,20 +148,12 @@ mod tests {
         assert_eq!(shown.of(&figures[1]), Ok(None));
         assert_eq!(shown.of(&figures[2]), Err(NoInterval::Variation));
         assert!(
-            shown
-                .words()
-                .starts_with("taken from 3 repeats of chat in runs"),
+            shown.words().starts_with("taken from 3 repeats of chat in runs"),
             "{}",
             shown.words()
         );
-        assert_eq!(
-            Variation::of_repeats("runs", "chat", &summaries(1), &figures),
-            None
-        );
+        assert_eq!(Variation::of_repeats("runs", "chat", &summaries(1), &figures), None);
         let usual = Variation::default().words();
-        assert!(
-            usual.starts_with("assumed to be 2 % of the engine's pace"),
-            "{usual}"
-        );
+        assert!(usual.starts_with("assumed to be 2 % of the engine's pace"), "{usual}");
     }
 }

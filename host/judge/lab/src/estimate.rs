@@ -43,9 +43,7 @@ impl Timing {
             });
             let measured = median(measured.map(|finished| finished.seconds).collect());
             runs.extend(
-                measured
-                    .or(scenario.seconds)
-                    .map(|seconds| (scenario.name.clone(), seconds)),
+                measured.or(scenario.seconds).map(|seconds| (scenario.name.clone(), seconds)),
             );
         }
         let starts = results.starts.iter();
@@ -173,12 +171,10 @@ pub fn forecast(lab: &Lab, scenarios: &[Scenario], results: &Results, better: f6
 
 /// The events of a start as a forecast supposes them.
 fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
-    let differs = lab
-        .baseline(start.trial.engine, start.trial.model)
-        .map_or(0, |baseline| {
-            let pairs = baseline.choice.iter().zip(&start.trial.choice);
-            pairs.filter(|(a, b)| a != b).count()
-        });
+    let differs = lab.baseline(start.trial.engine, start.trial.model).map_or(0, |baseline| {
+        let pairs = baseline.choice.iter().zip(&start.trial.choice);
+        pairs.filter(|(a, b)| a != b).count()
+    });
     let mut value = 1.0;
     for _ in 0..differs {
         value *= 1.0 + better;
@@ -191,17 +187,12 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
     };
     if let Some(objective) = &lab.objective {
         let met = objective.constraints.iter().filter_map(Constraint::met_by);
-        let met: BTreeMap<String, Number> = met
-            .map(|(measure, value)| (measure.to_string(), Number(value)))
-            .collect();
+        let met: BTreeMap<String, Number> =
+            met.map(|(measure, value)| (measure.to_string(), Number(value))).collect();
         // What meets the constraints, by as much more as the options help.
         let name = objective.measure.to_string();
         let base = met.get(&name).map_or(100.0, |met| met.0);
-        let value = if objective.is_maximized {
-            base * value
-        } else {
-            base / value
-        };
+        let value = if objective.is_maximized { base * value } else { base / value };
         measured.figures.extend(met);
         measured.figures.insert(name, Number(value));
     }

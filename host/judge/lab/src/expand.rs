@@ -98,21 +98,16 @@ impl Lab {
         let with = &self.models[model];
         let fill = |text: &str| template::filled(text, |name| placeholder(engine, with, name));
         let mut options: Vec<String> = Vec::new();
-        let mut env: Vec<(String, String)> = engine
-            .env
-            .iter()
-            .map(|(name, value)| (name.clone(), fill(value)))
-            .collect();
+        let mut env: Vec<(String, String)> =
+            engine.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         for (option, value) in written(engine, &choice) {
             match option.is_env {
                 true => {
                     env.extend(variable(option, value).map(|(name, value)| (name, fill(&value))))
                 }
-                false => options.extend(
-                    flag(engine.flags, option, value)
-                        .iter()
-                        .map(|word| fill(word)),
-                ),
+                false => {
+                    options.extend(flag(engine.flags, option, value).iter().map(|word| fill(word)))
+                }
             }
         }
         let launch = engine.launch.as_ref().map(|launch| {
@@ -187,11 +182,7 @@ impl Lab {
                 });
                 choices = each.collect();
             }
-            trials.extend(
-                choices
-                    .iter()
-                    .filter_map(|choice| self.trial(place, model, choice)),
-            );
+            trials.extend(choices.iter().filter_map(|choice| self.trial(place, model, choice)));
         }
         merged(trials)
     }
@@ -208,10 +199,7 @@ impl Lab {
             self.trial(from.engine, from.model, &choice)
         });
         let varied = merged(varied.collect());
-        varied
-            .into_iter()
-            .filter(|trial| trial.id != from.id)
-            .collect()
+        varied.into_iter().filter(|trial| trial.id != from.id).collect()
     }
 
     /// The engines that are tried with a model, with their positions.
@@ -268,9 +256,7 @@ fn filled_texts(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
         Value::String(text) => fill(text).into(),
         Value::Array(items) => items.iter().map(|item| filled_texts(item, fill)).collect(),
         Value::Object(map) => {
-            let filled = map
-                .iter()
-                .map(|(key, value)| (key.clone(), filled_texts(value, fill)));
+            let filled = map.iter().map(|(key, value)| (key.clone(), filled_texts(value, fill)));
             Value::Object(filled.collect())
         }
         other => other.clone(),
@@ -279,11 +265,7 @@ fn filled_texts(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
 
 /// The baseline's row of each dimension.
 fn rows(engine: &Engine) -> Vec<usize> {
-    engine
-        .dimensions
-        .iter()
-        .map(|dimension| dimension.baseline)
-        .collect()
+    engine.dimensions.iter().map(|dimension| dimension.baseline).collect()
 }
 
 /// A dimension's rows, the baseline first.
@@ -295,27 +277,16 @@ fn order(dimension: &Dimension) -> Vec<usize> {
 /// Lists the dimensions whose conditions hold, each with the row chosen.
 fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize)> {
     let value = |name: &str| {
-        let dimensions = engine
-            .dimensions
-            .iter()
-            .zip(choice)
-            .filter(|(dimension, _)| dimension.when.is_none());
+        let dimensions =
+            engine.dimensions.iter().zip(choice).filter(|(dimension, _)| dimension.when.is_none());
         dimensions.into_iter().find_map(|(dimension, row)| {
-            let place = dimension
-                .options
-                .iter()
-                .position(|option| option.name == name)?;
+            let place = dimension.options.iter().position(|option| option.name == name)?;
             Some(&dimension.rows[*row][place])
         })
     };
     let dimensions = engine.dimensions.iter().zip(choice.iter().copied());
     dimensions
-        .filter(|(dimension, _)| {
-            dimension
-                .when
-                .as_ref()
-                .is_none_or(|when| when.holds(&value))
-        })
+        .filter(|(dimension, _)| dimension.when.as_ref().is_none_or(|when| when.holds(&value)))
         .collect()
 }
 
@@ -323,36 +294,23 @@ fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize
 /// choices.
 fn normal(engine: &Engine, choice: &[usize]) -> Vec<usize> {
     let active = active(engine, choice);
-    let is_active = |dimension: &Dimension| {
-        active
-            .iter()
-            .any(|(known, _)| std::ptr::eq(*known, dimension))
-    };
+    let is_active =
+        |dimension: &Dimension| active.iter().any(|(known, _)| std::ptr::eq(*known, dimension));
     let dimensions = engine.dimensions.iter().zip(choice);
     dimensions
-        .map(|(dimension, row)| {
-            if is_active(dimension) {
-                *row
-            } else {
-                dimension.baseline
-            }
-        })
+        .map(|(dimension, row)| if is_active(dimension) { *row } else { dimension.baseline })
         .collect()
 }
 
 /// The options that are there, with their values.
 fn written<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e OptionKind, &'e Value)> {
     let active = active(engine, choice).into_iter();
-    active
-        .flat_map(|(dimension, row)| dimension.options.iter().zip(&dimension.rows[row]))
-        .collect()
+    active.flat_map(|(dimension, row)| dimension.options.iter().zip(&dimension.rows[row])).collect()
 }
 
 fn settings(engine: &Engine, choice: &[usize]) -> Vec<(String, Value)> {
     let written = written(engine, choice).into_iter();
-    written
-        .map(|(option, value)| (option.name.clone(), value.clone()))
-        .collect()
+    written.map(|(option, value)| (option.name.clone(), value.clone())).collect()
 }
 
 /// Collects the values that conditions on a trial can name.
@@ -365,11 +323,7 @@ fn names(engine: &Engine, model: &Model, settings: &[(String, Value)]) -> BTreeM
 
 /// An option as words of a command line.
 fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
-    if option
-        .omit
-        .as_ref()
-        .is_some_and(|omit| is_same(omit, value))
-    {
+    if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
         return Vec::new();
     }
     let name = match option.name.starts_with('-') {
@@ -386,11 +340,7 @@ fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
 
 /// An option as an environment variable.
 fn variable(option: &OptionKind, value: &Value) -> Option<(String, String)> {
-    if option
-        .omit
-        .as_ref()
-        .is_some_and(|omit| is_same(omit, value))
-    {
+    if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
         return None;
     }
     match value {
@@ -416,13 +366,8 @@ pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
                 problems.push(excluded(lab, engine, *model));
             }
         }
-        let many = engine
-            .dimensions
-            .iter()
-            .map(|dimension| dimension.rows.len());
-        let many = many
-            .fold(1_usize, usize::saturating_mul)
-            .saturating_mul(engine.models.len());
+        let many = engine.dimensions.iter().map(|dimension| dimension.rows.len());
+        let many = many.fold(1_usize, usize::saturating_mul).saturating_mul(engine.models.len());
         let is_full = matches!(lab.strategy, Strategy::Matrix | Strategy::Halving);
         if is_full && many > MOST_TRIALS {
             let words = format!(
@@ -431,19 +376,13 @@ pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
                 lab.strategy.name()
             );
             let help = "leave values out, or take the strategy `one-at-a-time` or `descent`";
-            problems.push(
-                Problem::new(words)
-                    .at(engine.place.clone(), "here")
-                    .help(help),
-            );
+            problems.push(Problem::new(words).at(engine.place.clone(), "here").help(help));
         }
     }
     for (place, model) in lab.models.iter().enumerate() {
         if lab.engines_with(place).next().is_none() {
-            problems.push(Problem::new(format!(
-                "no engine is tried with the model `{}`",
-                model.name
-            )));
+            problems
+                .push(Problem::new(format!("no engine is tried with the model `{}`", model.name)));
         }
     }
     problems
@@ -453,10 +392,7 @@ fn excluded(lab: &Lab, engine: &Engine, model: usize) -> Problem {
     let choice = normal(engine, &rows(engine));
     let settings = settings(engine, &choice);
     let named = names(engine, &lab.models[model], &settings);
-    let by = engine
-        .exclude
-        .iter()
-        .find(|expr| expr.value.holds(&|name| named.get(name)));
+    let by = engine.exclude.iter().find(|expr| expr.value.holds(&|name| named.get(name)));
     let model = match lab.models[model].name.as_str() {
         "" => String::new(),
         name => format!(" with the model `{name}`"),

@@ -57,10 +57,7 @@ impl Sign {
     fn holds(self, value: &Value, constant: &Value) -> bool {
         let order = match (value, constant) {
             (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-            (a, b) => a
-                .as_f64()
-                .zip(b.as_f64())
-                .and_then(|(a, b)| a.partial_cmp(&b)),
+            (a, b) => a.as_f64().zip(b.as_f64()).and_then(|(a, b)| a.partial_cmp(&b)),
         };
         match self {
             Sign::Equal => is_same(value, constant),
@@ -79,16 +76,11 @@ impl Expr {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parser = Parser {
-            rest: text,
-            deep: 0,
-        };
+        let mut parser = Parser { rest: text, deep: 0 };
         let expr = parser.any()?;
         match parser.ahead() {
             "" => Ok(expr),
-            rest => Err(format!(
-                "`{rest}` is left over; join comparisons with && or ||"
-            )),
+            rest => Err(format!("`{rest}` is left over; join comparisons with && or ||")),
         }
     }
 
@@ -237,10 +229,7 @@ mod tests {
             ("seqs==256.0", true),
             ("seqs < 256 || quant == 'fp8'", true),
             ("seqs < 256 || quant == 'fp8' && eager == false", false),
-            (
-                "(seqs < 256 || quant == \"fp8\") && !(eager == false)",
-                true,
-            ),
+            ("(seqs < 256 || quant == \"fp8\") && !(eager == false)", true),
             ("share>0.5&&share<1", true),
             ("quant > 'a'", true),
             ("quant == 8", false),

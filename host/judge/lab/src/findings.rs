@@ -312,10 +312,9 @@ pub fn of(
     let incomplete = match strategy::next(lab, scenarios, results) {
         Next::Done(Ended::Complete) => None,
         Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
-        Next::Run(starts) => Some(format!(
-            "{} starts of engines are to be made next",
-            starts.len()
-        )),
+        Next::Run(starts) => {
+            Some(format!("{} starts of engines are to be made next", starts.len()))
+        }
     };
     let timing = Timing::of(scenarios, results);
     let studies: Vec<Study> = (0..lab.models.len())
@@ -341,13 +340,7 @@ pub fn of(
             unit => format!("{} ({unit})", objective.measure),
         }),
         constraints: objective
-            .map(|objective| {
-                objective
-                    .constraints
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect()
-            })
+            .map(|objective| objective.constraints.iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
         scenarios: scenarios
             .iter()
@@ -373,10 +366,7 @@ pub fn of(
             .collect(),
         left: progress.at_least,
         release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),
-        studies: studies
-            .iter()
-            .map(|study| report(lab, scenarios, results, study))
-            .collect(),
+        studies: studies.iter().map(|study| report(lab, scenarios, results, study)).collect(),
     }
 }
 
@@ -435,10 +425,7 @@ fn trial_report(
         command: trial.recorded(&lab.engines[trial.engine]),
         facts: results.facts.get(&trial.id).cloned(),
         figures: tables::figures(&runs),
-        runs: runs
-            .iter()
-            .map(|finished| run_report(lab, finished))
-            .collect(),
+        runs: runs.iter().map(|finished| run_report(lab, finished)).collect(),
     }
 }
 
@@ -454,24 +441,15 @@ fn start_report(ready: &Ready, first_token_after_s: Option<f64>) -> Option<Start
 fn run_report(lab: &Lab, finished: &Finished) -> RunReport {
     let (verdict, figure, findings) = match &finished.outcome {
         Outcome::Measured(measured) => {
-            let figure = lab
-                .objective
-                .as_ref()
-                .and_then(|objective| measured.value(&objective.measure));
+            let figure =
+                lab.objective.as_ref().and_then(|objective| measured.value(&objective.measure));
             let broken = lab
                 .objective
                 .as_ref()
                 .map(|objective| objective.broken(measured))
                 .unwrap_or_default();
-            let findings = broken
-                .into_iter()
-                .chain(measured.findings.clone())
-                .collect();
-            (
-                Some(measured.verdict),
-                figure.filter(|figure| figure.is_finite()),
-                findings,
-            )
+            let findings = broken.into_iter().chain(measured.findings.clone()).collect();
+            (Some(measured.verdict), figure.filter(|figure| figure.is_finite()), findings)
         }
         Outcome::Failed(why) | Outcome::Stopped(why) => (None, None, vec![why.clone()]),
         Outcome::Died(end) => (None, None, vec![ended(end)]),
@@ -497,20 +475,14 @@ fn failed(study: &Study, results: &Results) -> Vec<FailedTrial> {
         if failed.iter().any(|known| known.trial == row.trial) {
             continue;
         }
-        let start = results
-            .failures
-            .get(&row.trial)
-            .and_then(|all| all.last())
-            .map(|failure| &failure.end);
+        let start =
+            results.failures.get(&row.trial).and_then(|all| all.last()).map(|failure| &failure.end);
         let death = results.deaths.get(&row.trial).and_then(|all| all.last());
         failed.push(FailedTrial {
             trial: row.trial.clone(),
             label: row.label.clone(),
             why: why.clone(),
-            log: start
-                .or(death)
-                .map(|end| last(&end.log))
-                .unwrap_or_default(),
+            log: start.or(death).map(|end| last(&end.log)).unwrap_or_default(),
         });
     }
     failed
@@ -523,9 +495,6 @@ fn last(log: &[String]) -> Vec<String> {
 
 /// A trial's settings in words, for tables.
 pub(crate) fn settings_words(trial: &TrialReport) -> String {
-    let settings = trial
-        .settings
-        .iter()
-        .map(|(name, value)| format!("{name} {}", shown(value)));
+    let settings = trial.settings.iter().map(|(name, value)| format!("{name} {}", shown(value)));
     settings.collect::<Vec<_>>().join(", ")
 }

@@ -19,16 +19,8 @@ use toml::de::{DeTable, DeValue};
 const SECRET_TABLES: [&str; 1] = ["headers"];
 /// Keys of a lab that hold words for people, names and conditions, in which only secrets that are
 /// known by then are hidden.
-const WORDS: [&str; 8] = [
-    "name",
-    "about",
-    "exclude",
-    "when",
-    "objective",
-    "scenarios",
-    "strategy",
-    "page",
-];
+const WORDS: [&str; 8] =
+    ["name", "about", "exclude", "when", "objective", "scenarios", "strategy", "page"];
 
 /// A lab file without its secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,31 +40,19 @@ pub(crate) fn hide(text: &str) -> Option<Hidden> {
     hiding.table(table.get_ref(), false);
     // Then what is known to be a secret wherever else it stands, as in a condition. One may hold
     // another.
-    hiding
-        .secrets
-        .retain(|(secret, _)| secret.len() >= SHORTEST);
+    hiding.secrets.retain(|(secret, _)| secret.len() >= SHORTEST);
     (hiding.secrets).sort_by_key(|(secret, _)| (std::cmp::Reverse(secret.len()), secret.clone()));
     for (place, text) in &hiding.texts {
         let marked = |text: String, (secret, mark): &(String, String)| text.replace(secret, mark);
         let shown = hiding.secrets.iter().fold(text.clone(), marked);
         if shown != *text && !hiding.edits.iter().any(|(edited, _)| edited == place) {
-            hiding
-                .edits
-                .push((place.clone(), toml_text::string(&shown)));
+            hiding.edits.push((place.clone(), toml_text::string(&shown)));
         }
     }
     let is_changed = !hiding.edits.is_empty();
-    let mut secrets: Vec<String> = hiding
-        .secrets
-        .into_iter()
-        .map(|(secret, _)| secret)
-        .collect();
+    let mut secrets: Vec<String> = hiding.secrets.into_iter().map(|(secret, _)| secret).collect();
     secrets.dedup();
-    Some(Hidden {
-        text: edited(text, &hiding.texts, hiding.edits),
-        is_changed,
-        secrets,
-    })
+    Some(Hidden { text: edited(text, &hiding.texts, hiding.edits), is_changed, secrets })
 }
 
 #[derive(Default)]
@@ -181,8 +161,7 @@ impl Hiding {
             };
             let left = parts(&shown);
             let gone = parts(text).into_iter().filter(|part| !left.contains(part));
-            self.secrets
-                .extend(gone.map(|part| (part, REDACTED.to_owned())));
+            self.secrets.extend(gone.map(|part| (part, REDACTED.to_owned())));
         }
         shown
     }
@@ -320,12 +299,7 @@ max-num-seqs = [1, 2]
         }
         let again = hide(&hidden.text).unwrap();
         assert_eq!(again.text, hidden.text, "what is hidden stays as it is");
-        assert!(
-            hidden
-                .secrets
-                .iter()
-                .any(|secret| secret == "word-secret-22")
-        );
+        assert!(hidden.secrets.iter().any(|secret| secret == "word-secret-22"));
     }
 
     #[test]
@@ -334,27 +308,15 @@ max-num-seqs = [1, 2]
         let kept = Lab::parse("lab.toml", lab.kept()).unwrap();
         let ids = |lab: &Lab| -> Vec<String> {
             let trials = lab.matrix(0);
-            trials
-                .iter()
-                .map(|trial| format!("{} {}", trial.id, lab.label(trial)))
-                .collect()
+            trials.iter().map(|trial| format!("{} {}", trial.id, lab.label(trial))).collect()
         };
         assert_eq!(ids(&lab), ids(&kept));
         assert_eq!(ids(&lab).len(), 2, "{:?}", ids(&lab));
-        assert!(
-            lab.matrix(0)[0]
-                .launch
-                .as_ref()
-                .unwrap()
-                .contains(&"word-secret-22".to_owned())
-        );
+        assert!(lab.matrix(0)[0].launch.as_ref().unwrap().contains(&"word-secret-22".to_owned()));
         // A key that is changed is no reason to measure again.
         let turned = Lab::parse("lab.toml", &FILE.replace("hunter2", "hunter3")).unwrap();
         assert_eq!(ids(&lab), ids(&turned));
-        let other = Lab::parse(
-            "lab.toml",
-            &FILE.replace("--max-tokens=5", "--max-tokens=6"),
-        );
+        let other = Lab::parse("lab.toml", &FILE.replace("--max-tokens=5", "--max-tokens=6"));
         assert_ne!(ids(&lab), ids(&other.unwrap()));
         for label in ids(&lab) {
             assert!(!label.contains("option-secret"), "{label}");

@@ -172,10 +172,7 @@ model::words! {
 impl Ending {
     /// True if the trial is to blame.
     pub fn is_of_trial(self) -> bool {
-        !matches!(
-            self,
-            Ending::PortTaken | Ending::Machine | Ending::Interrupted | Ending::Stopped
-        )
+        !matches!(self, Ending::PortTaken | Ending::Machine | Ending::Interrupted | Ending::Stopped)
     }
 
     /// In words.
@@ -304,10 +301,7 @@ pub fn text_of(bytes: &[u8]) -> Result<String, String> {
     let (lines, last) = bytes.split_at(last);
     let lines = std::str::from_utf8(lines).map_err(|error| {
         let before = &lines[..error.valid_up_to()];
-        format!(
-            "line {} is not text",
-            before.iter().filter(|byte| ends(byte)).count() + 1
-        )
+        format!("line {} is not text", before.iter().filter(|byte| ends(byte)).count() + 1)
     })?;
     // Bytes that are no text are cut off with their line, so nothing has to stand for them.
     let last = std::str::from_utf8(last).unwrap_or(TORN);
@@ -355,11 +349,7 @@ impl Journal {
     /// Returns the text to write before the next line is appended to a journal's: nothing, or the
     /// end of a torn line. The torn line itself must be cut off first: [`whole`].
     pub fn before_next(text: &str) -> &'static str {
-        if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        }
+        if text.is_empty() || text.ends_with('\n') { "" } else { "\n" }
     }
 }
 
@@ -420,10 +410,7 @@ impl Results {
             Event::Starting(_) => {}
             Event::Ready(ready) => {
                 self.seconds += ready.seconds.max(0.0);
-                self.starts
-                    .entry(ready.trial.clone())
-                    .or_default()
-                    .push(ready.seconds);
+                self.starts.entry(ready.trial.clone()).or_default().push(ready.seconds);
                 if ready.ready_after_s.is_some() {
                     self.ready.push(ready.clone());
                 }
@@ -432,10 +419,7 @@ impl Results {
             Event::Failed(failed) => {
                 self.seconds += failed.seconds.max(0.0);
                 if failed.end.class.is_of_trial() {
-                    self.failures
-                        .entry(failed.trial.clone())
-                        .or_default()
-                        .push(failed.clone());
+                    self.failures.entry(failed.trial.clone()).or_default().push(failed.clone());
                 }
             }
             Event::Running(running) => self.running = Some(running.clone()),
@@ -457,16 +441,11 @@ impl Results {
                     Outcome::Stopped(_) => false,
                 };
                 if let (Outcome::Died(end), true) = (&finished.outcome, counts) {
-                    self.deaths
-                        .entry(finished.run.trial.clone())
-                        .or_default()
-                        .push(end.clone());
+                    self.deaths.entry(finished.run.trial.clone()).or_default().push(end.clone());
                 }
                 if counts {
                     // The first counts: an attempt is made once.
-                    self.runs
-                        .entry(finished.run.clone())
-                        .or_insert_with(|| finished.clone());
+                    self.runs.entry(finished.run.clone()).or_insert_with(|| finished.clone());
                 }
             }
             Event::Stopped(stopped) => self.seconds += stopped.seconds.max(0.0),
@@ -477,10 +456,7 @@ impl Results {
     pub fn cell(&self, run: &RunKey, retries: u32) -> Cell<'_> {
         let mut why = String::new();
         for attempt in 1..=retries + 1 {
-            let key = RunKey {
-                attempt,
-                ..run.clone()
-            };
+            let key = RunKey { attempt, ..run.clone() };
             let Some(finished) = self.runs.get(&key) else {
                 return Cell::Missing(key);
             };
@@ -514,10 +490,7 @@ pub(crate) fn ended(end: &End) -> String {
         text.push_str(&format!(" ({exit})"));
     }
     if let Some(line) = telling(&end.log) {
-        text.push_str(&format!(
-            "; its log says: {}",
-            line.trim().trim_end_matches('.')
-        ));
+        text.push_str(&format!("; its log says: {}", line.trim().trim_end_matches('.')));
     }
     text
 }

@@ -190,17 +190,12 @@ impl Sides<'_> {
 
     /// The mean over all scenarios, by round; of those rounds in which every scenario was measured.
     pub fn starts(&self, trial: &TrialId, rounds: &[u32]) -> Vec<(u32, f64)> {
-        let each: Vec<Vec<(u32, f64)>> = self
-            .scenarios
-            .iter()
-            .map(|scenario| self.logs(trial, scenario, rounds))
-            .collect();
+        let each: Vec<Vec<(u32, f64)>> =
+            self.scenarios.iter().map(|scenario| self.logs(trial, scenario, rounds)).collect();
         let of = |round: u32| {
-            let found = each.iter().map(|logs| {
-                logs.iter()
-                    .find(|(own, _)| *own == round)
-                    .map(|(_, log)| *log)
-            });
+            let found = each
+                .iter()
+                .map(|logs| logs.iter().find(|(own, _)| *own == round).map(|(_, log)| *log));
             let found: Option<Vec<f64>> = found.collect();
             Some((round, mean_if_any(&found?)?))
         };
@@ -247,9 +242,8 @@ impl Sides<'_> {
     /// The constraints that a trial is not shown to meet by the runs of each scenario.
     pub fn held(&self, runs: &[Vec<&Measured>]) -> Vec<HeldRow> {
         let constraints = self.lab.objective.iter();
-        let constraints: Vec<_> = constraints
-            .flat_map(|objective| &objective.constraints)
-            .collect();
+        let constraints: Vec<_> =
+            constraints.flat_map(|objective| &objective.constraints).collect();
         let pairs = self.scenarios.iter().zip(runs);
         let pairs = pairs.filter(|(_, runs)| !runs.is_empty());
         let each = pairs.flat_map(|(scenario, runs)| {
@@ -262,29 +256,18 @@ impl Sides<'_> {
                     is_within: held.is_within,
                     figure: held.figure,
                     words: format!("{}: {}", scenario.name, held.words),
-                    to_show: held.rounds.map(|rounds| ToShow {
-                        rounds,
-                        seconds: None,
-                    }),
+                    to_show: held.rounds.map(|rounds| ToShow { rounds, seconds: None }),
                 }
             })
         });
-        each.filter(|held| held.standing != Standing::Meets)
-            .collect()
+        each.filter(|held| held.standing != Standing::Meets).collect()
     }
 
     /// The objective's figure of its logarithm.
     fn figure(&self, log: f64) -> f64 {
-        let is_maximized = self
-            .lab
-            .objective
-            .as_ref()
-            .is_none_or(|objective| objective.is_maximized);
-        if is_maximized {
-            log.exp()
-        } else {
-            (-log).exp()
-        }
+        let is_maximized =
+            self.lab.objective.as_ref().is_none_or(|objective| objective.is_maximized);
+        if is_maximized { log.exp() } else { (-log).exp() }
     }
 }
 
@@ -339,10 +322,7 @@ impl Errors {
             let before = self.scenarios.get(place).copied();
             before.unwrap_or_default().and(fit.residual())
         });
-        Errors {
-            starts: self.starts.and(fits.starts.residual()),
-            scenarios: own.collect(),
-        }
+        Errors { starts: self.starts.and(fits.starts.residual()), scenarios: own.collect() }
     }
 }
 
@@ -395,12 +375,7 @@ fn pair(sides: &Sides<'_>, row: &mut Row, reference: &TrialId, rounds: &[u32]) {
     let trial = row.trial.clone();
     let fits = Fits::of(sides, &[reference, &trial], rounds, |_| false);
     let errors = Errors::default().and(&fits);
-    judge(
-        std::slice::from_mut(row),
-        &[Some((&fits, 0, 1))],
-        0.0,
-        &errors,
-    );
+    judge(std::slice::from_mut(row), &[Some((&fits, 0, 1))], 0.0, &errors);
     row.judgement = Judgement::RuledOut;
 }
 
@@ -437,12 +412,7 @@ pub(crate) fn stage(
     let pairs: Vec<Option<Pair<'_>>> = (0..rows.len())
         .map(|place| compared.contains(&place).then_some((&fits, 0, place)))
         .collect();
-    let noise = judge(
-        &mut rows,
-        &pairs,
-        fits.starts.correlation(0, &compared),
-        &errors,
-    );
+    let noise = judge(&mut rows, &pairs, fits.starts.correlation(0, &compared), &errors);
     for (place, row) in rows.iter_mut().enumerate() {
         match place {
             0 => row.judgement = Judgement::Reference,
@@ -511,11 +481,7 @@ impl StageReport {
             if is_maximized { level } else { -level }
         };
         // Of equal ones the first in the order of the file.
-        self.rows
-            .iter()
-            .rev()
-            .filter(may_win)
-            .max_by(|a, b| level(a).total_cmp(&level(b)))
+        self.rows.iter().rev().filter(may_win).max_by(|a, b| level(a).total_cmp(&level(b)))
     }
 
     /// The trial that is most probably better than the first one, though that is not shown; fresh
@@ -526,10 +492,7 @@ impl StageReport {
             is_shown && row.may_win() && row.is_promising()
         };
         let p = |row: &Row| row.gain.and_then(|gain| gain.probability).unwrap_or(1.0);
-        self.rows
-            .iter()
-            .filter(likely)
-            .min_by(|a, b| p(a).total_cmp(&p(b)))
+        self.rows.iter().filter(likely).min_by(|a, b| p(a).total_cmp(&p(b)))
     }
 
     /// The trials that may be as good as that one: no difference between them is shown.

@@ -24,24 +24,13 @@ const fn key(
     otherwise: &'static str,
     about: &'static str,
 ) -> Key {
-    Key {
-        table,
-        name,
-        takes,
-        otherwise,
-        about,
-    }
+    Key { table, name, takes, otherwise, about }
 }
 
 /// Keys that an option of an engine may have in the place of a list of values, under
 /// `[engines.options]` and `[engines.env-options]`.
 pub const OPTION: [Key; 5] = [
-    key(
-        ["engines.options.NAME", "values"],
-        "a list of values",
-        "required",
-        "The values to try.",
-    ),
+    key(["engines.options.NAME", "values"], "a list of values", "required", "The values to try."),
     key(
         ["engines.options.NAME", "baseline"],
         "one of the values",
@@ -128,12 +117,7 @@ pub const KEYS: [Key; 51] = [
         "As `set`, for one scenario (its file name without `.toml`): [set-for.sharegpt.dataset.files]. It holds no \
          placeholders.",
     ),
-    key(
-        ["", "objective"],
-        "a table",
-        "nothing is chosen",
-        "The criterion of the best trial.",
-    ),
+    key(["", "objective"], "a table", "nothing is chosen", "The criterion of the best trial."),
     key(
         ["objective", "maximize"],
         "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"",
@@ -160,12 +144,7 @@ pub const KEYS: [Key; 51] = [
         "[\"throughput.output-tokens-per-s\", \"tpot.mean\"]",
         "The two figures of the Pareto front.",
     ),
-    key(
-        ["", "page"],
-        "a table",
-        "nothing",
-        "Contents of the page beside what was measured.",
-    ),
+    key(["", "page"], "a table", "nothing", "Contents of the page beside what was measured."),
     key(
         ["page", "previous"],
         "a folder, or `published:NAME`",
@@ -180,12 +159,7 @@ pub const KEYS: [Key; 51] = [
         "no figure is called the same",
         "Figures of which the interval of the difference lies within this share, on either side, are called the same.",
     ),
-    key(
-        ["", "budget"],
-        "a table",
-        "no limit",
-        "Limits at which the lab ends, done or not.",
-    ),
+    key(["", "budget"], "a table", "no limit", "Limits at which the lab ends, done or not."),
     key(
         ["budget", "time"],
         "a time such as \"8h\"",
@@ -205,12 +179,7 @@ pub const KEYS: [Key; 51] = [
         "costs are not reported",
         "Cost of an hour of the machine, in any currency.",
     ),
-    key(
-        ["", "halving"],
-        "a table",
-        "defaults",
-        "Settings of successive halving.",
-    ),
+    key(["", "halving"], "a table", "defaults", "Settings of successive halving."),
     key(
         ["halving", "eta"],
         "a whole number from 2 to 10",
@@ -254,12 +223,7 @@ pub const KEYS: [Key; 51] = [
         "nothing",
         "Further placeholders: `tp = 4` is {model.tp}.",
     ),
-    key(
-        ["", "engines"],
-        "a list of tables",
-        "required",
-        "The engines.",
-    ),
+    key(["", "engines"], "a list of tables", "required", "The engines."),
     key(
         ["engines", "name"],
         "a string",
@@ -299,18 +263,8 @@ pub const KEYS: [Key; 51] = [
         "the lab file's folder",
         "The folder that the engine is started in.",
     ),
-    key(
-        ["engines", "host"],
-        "a string",
-        "127.0.0.1",
-        "The address that the engine listens on.",
-    ),
-    key(
-        ["engines", "port"],
-        "a port, 1 to 65535",
-        "8000",
-        "The port that the engine listens on.",
-    ),
+    key(["engines", "host"], "a string", "127.0.0.1", "The address that the engine listens on."),
+    key(["engines", "port"], "a port, 1 to 65535", "8000", "The port that the engine listens on."),
     key(
         ["engines", "base-url"],
         "an http or https URL",

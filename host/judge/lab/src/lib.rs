@@ -23,13 +23,7 @@
 //! to all trials, and estimates the error from all trials together. Dunnett's distribution gives
 //! the intervals of all comparisons of a stage. What was chosen is confirmed by fresh runs, because
 //! the best of many was lucky.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 // Tests and the benchmark share the simulated labs, which name this crate from outside.

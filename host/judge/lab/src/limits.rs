@@ -52,14 +52,8 @@ enum User {
     Lab,
 }
 
-const USERS: [User; 6] = [
-    User::Threshold,
-    User::Goodput,
-    User::Slo,
-    User::Until,
-    User::Compare,
-    User::Lab,
-];
+const USERS: [User; 6] =
+    [User::Threshold, User::Goodput, User::Slo, User::Until, User::Compare, User::Lab];
 
 impl User {
     /// The meaning of a limit, or what is wrong with it, in words.
@@ -125,9 +119,7 @@ fn limits_are_read_alike_and_their_mistakes_have_the_same_words() {
         let found = user.read(text);
         *checked.entry((user, found.is_ok())).or_default() += 1;
         if found != wanted {
-            others.push(format!(
-                "{user:?} {text:?}:\n  wanted {wanted:?}\n  found  {found:?}"
-            ));
+            others.push(format!("{user:?} {text:?}:\n  wanted {wanted:?}\n  found  {found:?}"));
         }
     }
     assert!(others.is_empty(), "{}", others.join("\n"));

@@ -88,13 +88,9 @@ impl Measured {
     fn add(&mut self, figure: &Figure, summary: &Summary) {
         let name = figure.to_string();
         let own = figure.read(summary);
-        let all = figure
-            .read_with_failures(summary)
-            .filter(|all| Some(*all) != own);
-        self.figures
-            .extend(own.map(|own| (name.clone(), Number(own))));
-        self.with_failures
-            .extend(all.map(|all| (name, Number(all))));
+        let all = figure.read_with_failures(summary).filter(|all| Some(*all) != own);
+        self.figures.extend(own.map(|own| (name.clone(), Number(own))));
+        self.with_failures.extend(all.map(|all| (name, Number(all))));
     }
 
     /// A figure over the requests that were answered.
@@ -137,9 +133,7 @@ impl<'de> Deserialize<'de> for Number {
                 "inf" => Ok(Number(f64::INFINITY)),
                 "-inf" => Ok(Number(f64::NEG_INFINITY)),
                 "NaN" => Ok(Number(f64::NAN)),
-                _ => Err(serde::de::Error::custom(format!(
-                    "expected a number, found {text:?}"
-                ))),
+                _ => Err(serde::de::Error::custom(format!("expected a number, found {text:?}"))),
             },
         }
     }
@@ -192,11 +186,7 @@ mod tests {
 
     #[test]
     fn a_failure_breaks_constraints_on_latency_and_not_the_figure() {
-        let objective = objective(&[
-            "ttft.p99 < 2s",
-            "score.exact-match >= 90%",
-            "tpot.mean < 1s",
-        ]);
+        let objective = objective(&["ttft.p99 < 2s", "score.exact-match >= 90%", "tpot.mean < 1s"]);
         let whole = run(false, &objective);
         assert_eq!(whole.named("ttft.mean"), Some(50.0));
         assert_eq!(

@@ -49,55 +49,34 @@ impl Objective {
         }
         let figure = |name: &str| name.parse().unwrap_or_else(|_| measure.clone());
         let pareto = ["throughput.output-tokens-per-s", "tpot.mean"].map(figure);
-        Objective {
-            measure,
-            is_maximized,
-            constraints,
-            pareto,
-        }
+        Objective { measure, is_maximized, constraints, pareto }
     }
 
     /// Every figure that it needs of a run.
     pub fn measures(&self) -> Vec<Figure> {
         let constraints = self.constraints.iter();
         let constraints = constraints.filter_map(|constraint| constraint.measure().cloned());
-        [self.measure.clone()]
-            .into_iter()
-            .chain(constraints)
-            .chain(self.pareto.clone())
-            .collect()
+        [self.measure.clone()].into_iter().chain(constraints).chain(self.pareto.clone()).collect()
     }
 
     /// Scores a run: the logarithm of its figure, greater the better, so that differences are
     /// ratios. Nothing if the figure was not measured, or is not above zero.
     pub fn score(&self, run: &Measured) -> Option<f64> {
-        let value = run
-            .value(&self.measure)
-            .filter(|value| *value > 0.0 && value.is_finite())?;
-        Some(if self.is_maximized {
-            value.ln()
-        } else {
-            -value.ln()
-        })
+        let value = run.value(&self.measure).filter(|value| *value > 0.0 && value.is_finite())?;
+        Some(if self.is_maximized { value.ln() } else { -value.ln() })
     }
 
     /// Lists the constraints that a run by itself does not meet, in words.
     pub fn broken(&self, run: &Measured) -> Vec<String> {
         let each = self.constraints.iter();
         let each = each.map(|constraint| constraint.held(&[run]));
-        each.filter(|held| !held.is_within)
-            .map(|held| held.words)
-            .collect()
+        each.filter(|held| !held.is_within).map(|held| held.words).collect()
     }
 }
 
 impl fmt::Display for Objective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.is_maximized {
-            "maximize"
-        } else {
-            "minimize"
-        };
+        let verb = if self.is_maximized { "maximize" } else { "minimize" };
         write!(f, "{verb} {}", self.measure)
     }
 }
@@ -143,13 +122,7 @@ pub(crate) struct Held {
 
 impl Held {
     fn broken(words: String) -> Held {
-        Held {
-            standing: Standing::Breaks,
-            is_within: false,
-            figure: None,
-            words,
-            rounds: None,
-        }
+        Held { standing: Standing::Breaks, is_within: false, figure: None, words, rounds: None }
     }
 }
 
@@ -180,24 +153,17 @@ impl Constraint {
         };
         let values: Option<Vec<f64>> = runs.iter().map(|run| run.with_failures(measure)).collect();
         let Some(values) = values else {
-            return Held::broken(format!(
-                "{measure} was not measured, but `{self}` must hold"
-            ));
+            return Held::broken(format!("{measure} was not measured, but `{self}` must hold"));
         };
         let holds = |value: f64| relation.holds(value, limit);
-        if values
-            .iter()
-            .any(|value| !value.is_finite() && !holds(*value))
-        {
+        if values.iter().any(|value| !value.is_finite() && !holds(*value)) {
             return Held::broken(format!(
                 "{measure} is infinite, because requests failed or were not sent, but `{self}` must hold"
             ));
         }
         let figure = stat::spread(&values).filter(|figure| figure.mean.is_finite());
         let is_within = figure.is_none_or(|figure| holds(figure.mean));
-        let ends = figure
-            .and_then(|figure| figure.interval)
-            .map(|ends| ends.map(holds));
+        let ends = figure.and_then(|figure| figure.interval).map(|ends| ends.map(holds));
         let standing = match ends {
             Some([true, true]) => Standing::Meets,
             Some([false, false]) => Standing::Breaks,
@@ -219,10 +185,9 @@ impl Constraint {
     fn verdict(&self, runs: &[&Measured], worst: Verdict) -> Held {
         let found = runs.iter().find(|run| run.verdict > worst);
         match found {
-            Some(run) => Held::broken(format!(
-                "a run is {}, but `{self}` must hold",
-                run.verdict.name()
-            )),
+            Some(run) => {
+                Held::broken(format!("a run is {}, but `{self}` must hold", run.verdict.name()))
+            }
             None => Held {
                 standing: Standing::Meets,
                 is_within: true,
@@ -294,9 +259,6 @@ impl FromStr for Constraint {
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let text = text.trim();
-        Ok(Constraint {
-            threshold: text.parse()?,
-            text: text.to_owned(),
-        })
+        Ok(Constraint { threshold: text.parse()?, text: text.to_owned() })
     }
 }

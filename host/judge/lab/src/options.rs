@@ -56,11 +56,7 @@ pub(crate) fn read(
     for (place, expr) in conditions_of(t, &dimensions, whens, &unread) {
         dimensions[place].when = Some(expr);
     }
-    let all: Vec<String> = dimensions
-        .iter()
-        .flat_map(names)
-        .map(str::to_owned)
-        .collect();
+    let all: Vec<String> = dimensions.iter().flat_map(names).map(str::to_owned).collect();
     let is_read = |entry: &&ConfigEntry| !unread.contains(&entry.key.value);
     for entry in baseline.iter().filter(is_read) {
         rebase(t, entry, &mut dimensions, &all);
@@ -80,25 +76,13 @@ fn option(
     is_env: bool,
     whens: &mut Vec<(String, Located<String>)>,
 ) -> Option<Dimension> {
-    let table = if is_env {
-        "engines.env-options"
-    } else {
-        "engines.options"
-    };
+    let table = if is_env { "engines.env-options" } else { "engines.options" };
     let name = entry.key.value.clone();
     let path = format!("{table}.{name}");
-    let mut own = OptionKind {
-        name: name.clone(),
-        is_env,
-        omit: None,
-        off: None,
-    };
+    let mut own = OptionKind { name: name.clone(), is_env, omit: None, off: None };
     let (values, baseline) = match &entry.value.value {
         Config::Scalar(value) => (vec![value.clone()], None),
-        Config::List(items) => (
-            items.iter().map(|item| item.value.to_json()).collect(),
-            None,
-        ),
+        Config::List(items) => (items.iter().map(|item| item.value.to_json()).collect(), None),
         Config::Table(config) => {
             let values = long_form(t, &path, config, &mut own, is_env)?;
             if let Some(when) = config.get("when") {
@@ -110,9 +94,8 @@ fn option(
         }
     };
     let values = checked_values(t, &path, values, &entry.value.place)?;
-    let baseline = baseline.map_or(Some(0), |said| {
-        among(t, &format!("{path}.baseline"), &said.value, &values)
-    })?;
+    let baseline = baseline
+        .map_or(Some(0), |said| among(t, &format!("{path}.baseline"), &said.value, &values))?;
     Some(Dimension {
         name,
         options: vec![own],
@@ -208,10 +191,7 @@ fn checked_values(
     let mut kept: Vec<Value> = Vec::new();
     for value in &values {
         if kept.iter().any(|kept| is_same(kept, value)) {
-            problem(format!(
-                "`{path}`: the value {} is there twice",
-                shown(value)
-            ));
+            problem(format!("`{path}`: the value {} is there twice", shown(value)));
             return None;
         }
         kept.push(value.clone());
@@ -219,9 +199,7 @@ fn checked_values(
     match kept.len() {
         0 => problem(format!("`{path}`: expected at least one value")),
         1..=MOST_VALUES => return Some(kept),
-        many => problem(format!(
-            "`{path}`: expected at most {MOST_VALUES} values, found {many}"
-        )),
+        many => problem(format!("`{path}`: expected at most {MOST_VALUES} values, found {many}")),
     }
     None
 }
@@ -249,27 +227,19 @@ fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
         t.report(Problem::new(words).at(group.key.place.clone(), "here"));
     };
     let Config::Table(table) = &group.value.value else {
-        problem(format!(
-            "`{path}`: expected a table of lists, under [{path}]"
-        ));
+        problem(format!("`{path}`: expected a table of lists, under [{path}]"));
         return None;
     };
     let mut columns: Vec<(&str, Vec<Value>)> = Vec::new();
     for entry in table.iter() {
         let Config::List(items) = &entry.value.value else {
             t.report(
-                Problem::new(format!(
-                    "`{path}.{}`: expected a list of values",
-                    entry.key.value
-                ))
-                .at(entry.value.place.clone(), "here"),
+                Problem::new(format!("`{path}.{}`: expected a list of values", entry.key.value))
+                    .at(entry.value.place.clone(), "here"),
             );
             return None;
         };
-        columns.push((
-            &entry.key.value,
-            items.iter().map(|item| item.value.to_json()).collect(),
-        ));
+        columns.push((&entry.key.value, items.iter().map(|item| item.value.to_json()).collect()));
     }
     let length = columns.first().map_or(0, |(_, values)| values.len());
     if let Some((name, values)) = columns.iter().find(|(_, values)| values.len() != length) {
@@ -281,27 +251,16 @@ fn linked_group(t: &Reader<'_, '_>, group: &ConfigEntry) -> Option<Dimension> {
         return None;
     }
     if !(1..=MOST_VALUES).contains(&length) {
-        problem(format!(
-            "`{path}`: expected from 1 to {MOST_VALUES} values of each option"
-        ));
+        problem(format!("`{path}`: expected from 1 to {MOST_VALUES} values of each option"));
         return None;
     }
-    let option = |name: &str| OptionKind {
-        name: name.to_owned(),
-        is_env: false,
-        omit: None,
-        off: None,
-    };
+    let option =
+        |name: &str| OptionKind { name: name.to_owned(), is_env: false, omit: None, off: None };
     Some(Dimension {
         name: group.key.value.clone(),
         options: columns.iter().map(|(name, _)| option(name)).collect(),
         rows: (0..length)
-            .map(|row| {
-                columns
-                    .iter()
-                    .map(|(_, values)| values[row].clone())
-                    .collect()
-            })
+            .map(|row| columns.iter().map(|(_, values)| values[row].clone()).collect())
             .collect(),
         baseline: 0,
         when: None,
@@ -346,14 +305,8 @@ fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension],
         t.report(Problem::new(words).at(entry.key.place.clone(), "here"));
         return;
     };
-    let place = names(dimension)
-        .position(|own| own == name)
-        .unwrap_or_default();
-    let column: Vec<Value> = dimension
-        .rows
-        .iter()
-        .map(|row| row[place].clone())
-        .collect();
+    let place = names(dimension).position(|own| own == name).unwrap_or_default();
+    let column: Vec<Value> = dimension.rows.iter().map(|row| row[place].clone()).collect();
     if let Some(row) = among(t, &path, &entry.value, &column) {
         dimension.baseline = row;
     }
@@ -361,14 +314,10 @@ fn rebase(t: &Reader<'_, '_>, entry: &ConfigEntry, dimensions: &mut [Dimension],
 
 /// The baseline of linked options is the row that has all the values that are given.
 fn rebase_linked(t: &Reader<'_, '_>, baseline: &ConfigTable, dimensions: &mut [Dimension]) {
-    for dimension in dimensions
-        .iter_mut()
-        .filter(|dimension| dimension.options.len() > 1)
-    {
+    for dimension in dimensions.iter_mut().filter(|dimension| dimension.options.len() > 1) {
         let given = (0..).zip(names(dimension));
-        let given: Vec<(usize, &ConfigEntry)> = given
-            .filter_map(|(place, name)| Some((place, baseline.get(name)?)))
-            .collect();
+        let given: Vec<(usize, &ConfigEntry)> =
+            given.filter_map(|(place, name)| Some((place, baseline.get(name)?))).collect();
         let Some((_, first)) = given.first() else {
             continue;
         };

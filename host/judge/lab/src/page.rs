@@ -89,19 +89,12 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
     } else if study.conclusion.kind == Kind::Unfinished {
         page.say("Run the same command again to go on.");
     }
-    let mut table = Table::new([
-        "Scenario".to_owned(),
-        figure_of(report),
-        "Against the baseline".to_owned(),
-    ]);
+    let mut table =
+        Table::new(["Scenario".to_owned(), figure_of(report), "Against the baseline".to_owned()]);
     for row in &study.conclusion.scenarios {
         let Some(gain) = &row.gain else { continue };
         let figure = row.figure.as_ref().map(spread).unwrap_or_default();
-        table.row([
-            row.scenario.as_str().into(),
-            Cell::from(figure),
-            gain_cell(gain),
-        ]);
+        table.row([row.scenario.as_str().into(), Cell::from(figure), gain_cell(gain)]);
     }
     page.table(table);
 }
@@ -137,10 +130,7 @@ fn setup(page: &mut Document, report: &LabReport) {
         100.0 * OUTSIDE
     ));
     let spent = &report.spent;
-    let cost = spent
-        .cost
-        .map(|cost| format!(", at a cost of {cost:.2}"))
-        .unwrap_or_default();
+    let cost = spent.cost.map(|cost| format!(", at a cost of {cost:.2}")).unwrap_or_default();
     let failed = match spent.starts_that_failed {
         0 => String::new(),
         many => format!(", {many} of which never answered"),
@@ -164,10 +154,7 @@ fn setup(page: &mut Document, report: &LabReport) {
         .collect();
     match workloads.is_empty() {
         true => {
-            let names = report
-                .scenarios
-                .iter()
-                .map(|scenario| scenario.name.as_str());
+            let names = report.scenarios.iter().map(|scenario| scenario.name.as_str());
             let names: Vec<&str> = names.collect();
             page.say(&format!("Scenarios: {}.", names.join(", ")));
         }
@@ -217,13 +204,10 @@ fn starts(report: &LabReport) -> Table {
         if let Some(median) = median(seconds) {
             let figures = [median, least, most].map(|figure| fixed(figure, 2));
             table.row(
-                [
-                    format!("{}{}", trial.label, of_model(report, study)),
-                    many.to_string(),
-                ]
-                .into_iter()
-                .chain(figures)
-                .chain([token]),
+                [format!("{}{}", trial.label, of_model(report, study)), many.to_string()]
+                    .into_iter()
+                    .chain(figures)
+                    .chain([token]),
             );
         }
     }
@@ -250,18 +234,10 @@ fn failures(page: &mut Document, report: &LabReport, study: &StudyReport) {
 fn reproduce(page: &mut Document, report: &LabReport) {
     page.heading(2, "How to do it again");
     page.say("Run `runner lab` with the lab file in an empty folder. `lab.json` has the file. What it ran, by trial:");
-    let trials: Vec<&TrialReport> = report
-        .studies
-        .iter()
-        .flat_map(|study| &study.trials)
-        .collect();
+    let trials: Vec<&TrialReport> = report.studies.iter().flat_map(|study| &study.trials).collect();
     let mut table = Table::new(["Trial", "Called", "Options"]);
     for trial in trials {
-        table.row([
-            trial.id.to_string(),
-            trial.label.clone(),
-            settings_words(trial),
-        ]);
+        table.row([trial.id.to_string(), trial.label.clone(), settings_words(trial)]);
     }
     page.table(table.without_empty_columns());
     let mut table = Table::new(["Scenario", "Digest"]);

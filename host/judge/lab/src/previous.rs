@@ -133,10 +133,6 @@ impl Previous {
                 }
             }
         }
-        Previous {
-            name: name.to_owned(),
-            origin: Origin::Lab,
-            results: all,
-        }
+        Previous { name: name.to_owned(), origin: Origin::Lab, results: all }
     }
 }

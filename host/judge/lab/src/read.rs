@@ -72,9 +72,7 @@ fn count(
     let Some(said) = t.integer(key) else {
         return otherwise;
     };
-    let fits = u32::try_from(said.value)
-        .ok()
-        .filter(|count| (least..=most).contains(count));
+    let fits = u32::try_from(said.value).ok().filter(|count| (least..=most).contains(count));
     fits.unwrap_or_else(|| {
         let words = format!(
             "`{table}{key}`: expected a whole number from {least} to {most}, found {}",
@@ -91,15 +89,8 @@ fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2], most: f64
     if said.value > 0.0 && said.value <= most && said.value.is_finite() {
         return Some(said.value);
     }
-    let limit = if most.is_finite() {
-        format!(", at most {most}")
-    } else {
-        String::new()
-    };
-    let words = format!(
-        "`{table}{key}`: expected a number above 0{limit}, found {}",
-        said.value
-    );
+    let limit = if most.is_finite() { format!(", at most {most}") } else { String::new() };
+    let words = format!("`{table}{key}`: expected a number above 0{limit}, found {}", said.value);
     t.report(Problem::new(words).at(said.place, "out of range"));
     None
 }
@@ -123,9 +114,7 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let name = required(t, "name", None, "the lab");
     let about = t.string("about").map(|said| said.value);
     let strategy = t.word("strategy");
-    let kind = strategy
-        .as_ref()
-        .map_or(Strategy::default(), |said| said.value);
+    let kind = strategy.as_ref().map_or(Strategy::default(), |said| said.value);
     let repeats = count(t, ["", "repeats"], [1, 100], 3);
     let confirm = count(t, ["", "confirm"], [0, 100], repeats);
     let retries = count(t, ["", "retries"], [0, 10], 1);
@@ -153,9 +142,7 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         cost: above_zero(t, ["budget.", "cost"], f64::INFINITY),
     });
     let has_cost = t.has("cost");
-    let per_hour = t.table("cost", |t| {
-        above_zero(t, ["cost.", "per-hour"], f64::INFINITY)
-    });
+    let per_hour = t.table("cost", |t| above_zero(t, ["cost.", "per-hour"], f64::INFINITY));
     if budget.cost.is_some() && !has_cost {
         t.report(
             Problem::new("`budget.cost` has no price to count with")
@@ -215,11 +202,7 @@ fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {
         );
     }
     let said = t.one_or_more("scenarios");
-    bounded(
-        t,
-        "scenarios",
-        said.map(|said| said.value).unwrap_or_default(),
-    )
+    bounded(t, "scenarios", said.map(|said| said.value).unwrap_or_default())
 }
 
 /// A list, cut with a report where it is longer than [`MOST`].
@@ -248,10 +231,7 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
         "a figure, such as \"throughput.output-tokens-per-s\", or \"score.NAME\"";
     let maximize = t.parsed("maximize", EXPECTED, str::parse::<Figure>);
     let minimize = t.parsed("minimize", EXPECTED, str::parse::<Figure>);
-    let constraints = t
-        .one_or_more("subject-to")
-        .map(|said| said.value)
-        .unwrap_or_default();
+    let constraints = t.one_or_more("subject-to").map(|said| said.value).unwrap_or_default();
     let pareto = pareto(t);
     let mut parsed = Vec::new();
     for said in constraints {
@@ -267,9 +247,7 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
     let (measure, is_maximized) = match (maximize, minimize) {
         (Some(both), Some(too)) => {
             let words = "`objective` has both `maximize` and `minimize`";
-            let problem = Problem::new(words)
-                .at(both.place, "one")
-                .at(too.place, "the other");
+            let problem = Problem::new(words).at(both.place, "one").at(too.place, "the other");
             t.report(problem.help("keep one of them, and make a constraint of the other"));
             return None;
         }
@@ -277,9 +255,7 @@ fn objective(t: &mut Reader<'_, '_>, is_there: bool) -> Option<Objective> {
         (None, Some(measure)) => (measure, false),
         (None, None) => {
             if is_there && !is_said {
-                t.report(Problem::new(
-                    "`objective` has neither `maximize` nor `minimize`",
-                ));
+                t.report(Problem::new("`objective` has neither `maximize` nor `minimize`"));
             }
             return None;
         }
@@ -325,10 +301,8 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
             match &entry.value.value {
                 Config::Scalar(value) => drop(all.insert(key.clone(), shown(value))),
                 _ => t.report(
-                    Problem::new(format!(
-                        "`models.values.{key}`: expected a string or a number"
-                    ))
-                    .at(entry.value.place.clone(), "here"),
+                    Problem::new(format!("`models.values.{key}`: expected a string or a number"))
+                        .at(entry.value.place.clone(), "here"),
                 ),
             }
         }
@@ -339,23 +313,13 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
             ("path".to_owned(), path),
             ("served-name".to_owned(), served),
         ]);
-        Some(Model {
-            name: name.value,
-            values: all,
-        })
+        Some(Model { name: name.value, values: all })
     });
     let is_there = read.is_some();
-    let models = bounded(
-        t,
-        "models",
-        read.unwrap_or_default().into_iter().flatten().collect(),
-    );
+    let models = bounded(t, "models", read.unwrap_or_default().into_iter().flatten().collect());
     match is_there {
         true => models,
-        false => vec![Model {
-            name: String::new(),
-            values: BTreeMap::new(),
-        }],
+        false => vec![Model { name: String::new(), values: BTreeMap::new() }],
     }
 }
 

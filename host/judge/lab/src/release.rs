@@ -141,23 +141,16 @@ fn earlier<'p>(
         model.name.is_empty() || known.any(|known| known == name)
     };
     // What was no lab's trial is held against the engine as it is by default.
-    let is_baseline = lab
-        .baseline(trial.engine, trial.model)
-        .is_some_and(|baseline| baseline.id == trial.id);
+    let is_baseline =
+        lab.baseline(trial.engine, trial.model).is_some_and(|baseline| baseline.id == trial.id);
     let is_trial = |of: &Earlier| of.trial.as_ref().map_or(is_baseline, |of| *of == label);
-    let mut of_trial = previous
-        .results
-        .iter()
-        .filter(|of| is_trial(of) && is_model(&of.model));
+    let mut of_trial = previous.results.iter().filter(|of| is_trial(of) && is_model(&of.model));
     let Some(found) = of_trial.find(|of| of.scenario == scenario.name) else {
         let of = match model.name.as_str() {
             "" => label,
             model => format!("{model}, {label}"),
         };
-        let why = format!(
-            "{of} on {}: {} has no such result",
-            scenario.name, previous.name
-        );
+        let why = format!("{of} on {}: {} has no such result", scenario.name, previous.name);
         // Of other trials none is expected.
         return Err(is_baseline.then_some(why));
     };

@@ -94,21 +94,13 @@ impl Family {
         let deviation = residual.deviation();
         let many = if deviation.is_some() { many } else { 0 };
         let dunnett = Dunnett::new(many, correlation, residual.freedom.max(1.0));
-        Family {
-            deviation,
-            freedom: residual.freedom,
-            reach: dunnett.quantile(OUTSIDE),
-            dunnett,
-        }
+        Family { deviation, freedom: residual.freedom, reach: dunnett.quantile(OUTSIDE), dunnett }
     }
 
     /// The same differences in another figure, which has an error of its own.
     pub fn with(&self, residual: Residual, many: usize, correlation: f64) -> Self {
         match residual.freedom == self.freedom && many == self.dunnett.many() {
-            true => Family {
-                deviation: residual.deviation(),
-                ..self.clone()
-            },
+            true => Family { deviation: residual.deviation(), ..self.clone() },
             false => Family::new(many, correlation, residual),
         }
     }
@@ -116,9 +108,7 @@ impl Family {
     /// A difference as a gain, with its interval and p-value among all of them.
     pub fn gain(&self, apart: &Apart) -> Gain {
         let estimate = rounded(apart.estimate);
-        let error = self
-            .deviation
-            .map(|deviation| deviation * apart.variance.sqrt());
+        let error = self.deviation.map(|deviation| deviation * apart.variance.sqrt());
         Gain {
             percent: percent(estimate),
             interval: error.map(|error| {
@@ -170,12 +160,10 @@ impl Noise {
     /// nine of ten cases; nothing beyond [`MOST_ROUNDS`].
     pub fn rounds(&self, gain: f64, trials: usize, were: u32) -> Option<u32> {
         let size = (gain / 100.0).ln_1p().abs();
-        (were + 1..=MOST_ROUNDS)
-            .filter(|_| size > 0.0)
-            .find(|rounds| {
-                let more = f64::from(rounds - were) * trials.saturating_sub(1) as f64;
-                self.needed(*rounds, self.freedom + more) <= size
-            })
+        (were + 1..=MOST_ROUNDS).filter(|_| size > 0.0).find(|rounds| {
+            let more = f64::from(rounds - were) * trials.saturating_sub(1) as f64;
+            self.needed(*rounds, self.freedom + more) <= size
+        })
     }
 
     fn needed(&self, rounds: u32, freedom: f64) -> f64 {
@@ -225,16 +213,11 @@ pub struct Drift {
 pub fn drift(experiments: &[Vec<(u32, f64)>]) -> Option<Drift> {
     let points = |effects: &Vec<(u32, f64)>| {
         let effects = effects.iter();
-        effects
-            .map(|(round, effect)| (f64::from(*round), *effect))
-            .collect()
+        effects.map(|(round, effect)| (f64::from(*round), *effect)).collect()
     };
     let found = slope(&experiments.iter().map(points).collect::<Vec<_>>())?;
     let slope = rounded(found.slope);
-    Some(Drift {
-        percent_per_round: percent(slope),
-        probability: found.sure.probability(slope),
-    })
+    Some(Drift { percent_per_round: percent(slope), probability: found.sure.probability(slope) })
 }
 
 /// Chooses the number of digits after the point in tables: four digits in all, or all before the
@@ -270,10 +253,7 @@ mod tests {
         let found = gain(&base, &side).unwrap();
         assert!((found.percent - 10.0119).abs() < 1e-3, "{found:?}");
         let [low, high] = found.interval.unwrap();
-        assert!(
-            low > 5.9 && low < 7.0 && high > 13.0 && high < 14.2,
-            "{found:?}"
-        );
+        assert!(low > 5.9 && low < 7.0 && high > 13.0 && high < 14.2, "{found:?}");
         let p = found.probability.unwrap();
         assert!(p > 0.001 && p < 0.004, "{p}");
         assert_eq!(found.repeats, [3, 3]);
@@ -303,9 +283,7 @@ mod tests {
     fn a_trend_over_rounds_is_a_drift_and_scatter_is_none() {
         let slower = |from: u32| -> Vec<(u32, f64)> {
             let effect = |round: u32| -0.03 * f64::from(round) + 1e-4 * f64::from(round % 2);
-            (from..from + 4)
-                .map(|round| (round, effect(round)))
-                .collect()
+            (from..from + 4).map(|round| (round, effect(round))).collect()
         };
         let found = drift(&[slower(1), slower(5)]).unwrap();
         assert!((found.percent_per_round + 2.95).abs() < 0.1 && found.probability < 1e-6);
@@ -323,10 +301,7 @@ mod tests {
     /// miss by under 1 %.
     #[test]
     fn a_plan_says_what_shows_a_gain() {
-        let residual = Residual {
-            squares: 14.0 * 1e-4,
-            freedom: 14.0,
-        };
+        let residual = Residual { squares: 14.0 * 1e-4, freedom: 14.0 };
         let noise = Family::new(1, 0.5, residual).noise().unwrap();
         assert!((noise.percent - 1.005).abs() < 1e-3 && (noise.outside - OUTSIDE).abs() < 1e-6);
         // (2.1448 + 1.3450) · 0.01 · √(2/3) is 2.849 %.

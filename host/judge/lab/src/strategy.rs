@@ -127,13 +127,7 @@ pub fn next(lab: &Lab, scenarios: &[Scenario], results: &Results) -> Next {
 
 /// The study of a model, as far as its results go.
 pub fn study(lab: &Lab, model: usize, scenarios: &[Scenario], results: &Results) -> Study {
-    study_by(
-        lab,
-        model,
-        scenarios,
-        results,
-        &Timing::of(scenarios, results),
-    )
+    study_by(lab, model, scenarios, results, &Timing::of(scenarios, results))
 }
 
 fn study_by(
@@ -146,14 +140,7 @@ fn study_by(
     let mut walk = Walk::new(lab, model, scenarios, results);
     let decision = walk.decision();
     let is_spent = walk.is_spent(timing);
-    Study {
-        model,
-        stages: walk.stages,
-        trials: walk.trials,
-        asks: walk.asks,
-        decision,
-        is_spent,
-    }
+    Study { model, stages: walk.stages, trials: walk.trials, asks: walk.asks, decision, is_spent }
 }
 
 /// A choice between trials: the best one and the stage that showed it.
@@ -191,10 +178,7 @@ impl Walk<'_> {
     }
 
     fn is_maximized(&self) -> bool {
-        self.lab
-            .objective
-            .as_ref()
-            .is_none_or(|objective| objective.is_maximized)
+        self.lab.objective.as_ref().is_none_or(|objective| objective.is_maximized)
     }
 
     fn trial(&self, id: &TrialId) -> Option<Trial> {
@@ -214,10 +198,7 @@ impl Walk<'_> {
     }
 
     fn choice(&self, row: &Row, stage: &StageReport) -> Option<Choice> {
-        Some(Choice {
-            trial: self.trial(&row.trial)?,
-            stage: stage.clone(),
-        })
+        Some(Choice { trial: self.trial(&row.trial)?, stage: stage.clone() })
     }
 
     /// Confirms a choice with fresh runs, unless a stage has done so, and says what the study came
@@ -229,12 +210,7 @@ impl Walk<'_> {
         confirmed: Option<StageReport>,
     ) -> Option<Decision> {
         let Some(choice) = chosen.filter(|choice| choice.trial.id != baseline.id) else {
-            let row = self
-                .stages
-                .iter()
-                .rev()
-                .find_map(|stage| stage.row(&baseline.id))
-                .cloned();
+            let row = self.stages.iter().rev().find_map(|stage| stage.row(&baseline.id)).cloned();
             let is_eligible = row.as_ref().is_some_and(Row::is_eligible);
             let kind = match (&self.lab.objective, is_eligible) {
                 (None, _) => Kind::NoObjective,
@@ -251,11 +227,8 @@ impl Walk<'_> {
                 ties: Vec::new(),
             });
         };
-        let ties = choice.stage.ties(
-            &self.sides(choice.stage.share),
-            &self.errors,
-            &choice.trial.id,
-        );
+        let ties =
+            choice.stage.ties(&self.sides(choice.stage.share), &self.errors, &choice.trial.id);
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
         let choices = self.choices.iter();

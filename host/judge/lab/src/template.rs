@@ -103,10 +103,7 @@ fn name(text: &str) -> Option<&str> {
 /// What is wrong with a reference, in words.
 pub fn variables(text: &str) -> Result<Vec<&str>, String> {
     let references = references(text)?;
-    Ok(references
-        .into_iter()
-        .filter_map(|(_, name)| name)
-        .collect())
+    Ok(references.into_iter().filter_map(|(_, name)| name).collect())
 }
 
 /// A text with its variables' values.
@@ -133,9 +130,8 @@ fn references(text: &str) -> Result<Vec<(&str, Option<&str>)>, String> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, after) = after
-            .split_once('}')
-            .ok_or_else(|| "`${` is not closed by `}`".to_owned())?;
+        let (name, after) =
+            after.split_once('}').ok_or_else(|| "`${` is not closed by `}`".to_owned())?;
         let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(of_name) {
             return Err(format!("`${{{name}}}` does not name a variable"));
@@ -188,10 +184,7 @@ mod tests {
         };
         assert_eq!(with_variables("x${A}y${B}z", value).unwrap(), "x${B}ybz");
         assert_eq!(with_variables("plain {x} $", value).unwrap(), "plain {x} $");
-        assert_eq!(
-            with_variables("${C}", value).unwrap_err(),
-            "the variable C is not set"
-        );
+        assert_eq!(with_variables("${C}", value).unwrap_err(), "the variable C is not set");
         assert!(variables("${").is_err() && variables("${}").is_err());
         assert_eq!(variables("${A}${A}").unwrap(), ["A", "A"]);
     }

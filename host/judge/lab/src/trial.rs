@@ -22,14 +22,7 @@ impl Trial {
                 address(engine, name).or_else(|| self.placeholders.get(name).cloned())
             })
         };
-        Some(
-            engine
-                .version_command
-                .as_ref()?
-                .iter()
-                .map(finish)
-                .collect(),
-        )
+        Some(engine.version_command.as_ref()?.iter().map(finish).collect())
     }
 
     /// The variables as the engine gets them; `ours` has the values of our environment.
@@ -91,11 +84,8 @@ mod tests {
         let trial = lab.baseline(0, 0).unwrap();
         let engine = &lab.engines[0];
         let ours = |name: &str| Some(format!("{{port}}{name}"));
-        let wanted = [
-            ("HF_TOKEN", "{port}HF_TOKEN"),
-            ("OTHER_TOKEN", "abc"),
-            ("URL", "127.0.0.1:{port}P"),
-        ];
+        let wanted =
+            [("HF_TOKEN", "{port}HF_TOKEN"), ("OTHER_TOKEN", "abc"), ("URL", "127.0.0.1:{port}P")];
         let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(trial.environment(engine, ours).unwrap(), wanted);
         assert_eq!(

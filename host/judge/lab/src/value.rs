@@ -65,10 +65,7 @@ mod tests {
         assert_eq!(words(&json!("a b")), ["a b"]);
         assert_eq!(words(&json!(0.9)), ["0.9"]);
         let config = json!({"method": "mtp", "num_speculative_tokens": 4});
-        assert_eq!(
-            words(&config),
-            [r#"{"method":"mtp","num_speculative_tokens":4}"#]
-        );
+        assert_eq!(words(&config), [r#"{"method":"mtp","num_speculative_tokens":4}"#]);
         assert!(is_same(&json!(1), &json!(1.0)) && !is_same(&json!(1), &json!("1")));
         let line = ["serve", "a b", "{\"x\":1}", "it's", ""].map(str::to_owned);
         assert_eq!(shell(&line), r#"serve 'a b' '{"x":1}' 'it'\''s' ''"#);

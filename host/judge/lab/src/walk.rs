@@ -105,9 +105,7 @@ impl<'a> Walk<'a> {
             }
         }
         let each = asked.trials.iter();
-        let out: Vec<Out> = each
-            .map(|trial| self.out(trial, &asked, rounds.clone()))
-            .collect();
+        let out: Vec<Out> = each.map(|trial| self.out(trial, &asked, rounds.clone())).collect();
         let mut asks = Vec::new();
         for round in rounds.clone() {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
@@ -138,12 +136,7 @@ impl<'a> Walk<'a> {
 
     /// Pairs the results with a share of requests.
     pub(crate) fn sides(&self, share: u32) -> Sides<'a> {
-        Sides {
-            lab: self.lab,
-            scenarios: self.scenarios,
-            results: self.results,
-            share,
-        }
+        Sides { lab: self.lab, scenarios: self.scenarios, results: self.results, share }
     }
 
     /// Finds the rounds after which a trial is out of a stage, if it is, and its standing to the
@@ -210,10 +203,7 @@ impl<'a> Walk<'a> {
         });
         let (first, again): (Vec<RunKey>, Vec<RunKey>) = missing.partition(|run| run.attempt == 1);
         match first.is_empty() {
-            true => again
-                .into_iter()
-                .take(usize::from(since.is_none()))
-                .collect(),
+            true => again.into_iter().take(usize::from(since.is_none())).collect(),
             false => first,
         }
     }
@@ -229,11 +219,7 @@ impl<'a> Walk<'a> {
         let budget = &self.lab.budget;
         let is_late = budget.time.is_some_and(|most| time > most.as_secs_f64());
         let cost = self.lab.per_hour.map(|price| price * hours);
-        is_late
-            || budget
-                .cost
-                .zip(cost)
-                .is_some_and(|(most, cost)| cost > most)
+        is_late || budget.cost.zip(cost).is_some_and(|(most, cost)| cost > most)
     }
 }
 
@@ -249,14 +235,7 @@ struct Out {
 
 impl Out {
     fn failed(round: u32, why: String, held: Vec<HeldRow>) -> Out {
-        Out {
-            failed: Some(round),
-            since: Some(round),
-            ruled: Ruled {
-                why: Some(why),
-                held,
-            },
-        }
+        Out { failed: Some(round), since: Some(round), ruled: Ruled { why: Some(why), held } }
     }
 }
 
@@ -284,9 +263,7 @@ mod tests {
     #[test]
     fn rounds_begin_at_different_trials() {
         let rounds = |trials, rounds| -> Vec<Vec<usize>> {
-            (0..rounds)
-                .map(|round| order(trials, rounds, round).collect())
-                .collect()
+            (0..rounds).map(|round| order(trials, rounds, round).collect()).collect()
         };
         assert_eq!(rounds(3, 3), [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
         assert_eq!(rounds(2, 3), [[0, 1], [0, 1], [1, 0]]);

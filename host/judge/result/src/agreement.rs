@@ -208,10 +208,7 @@ pub struct Answers<'t> {
 impl<'t> Answers<'t> {
     /// Answers whose tokens are compared too.
     pub fn tokenized(first_token: FirstToken<'t>) -> Self {
-        Answers {
-            first_token: Some(first_token),
-            ..Self::default()
-        }
+        Answers { first_token: Some(first_token), ..Self::default() }
     }
 
     /// Adds an exchange of the baseline.
@@ -277,11 +274,8 @@ impl<'t> Answers<'t> {
         let token = (self.first_token.as_ref()).and_then(|first| first(before, &text));
         self.tokens.extend(token.map(|token| token as f64));
         let longer = lengths[0].max(lengths[1]).max(1);
-        self.prefixes
-            .push((exchange.index, characters as f64 / longer as f64));
-        let place = self
-            .partings
-            .partition_point(|kept| kept.index < exchange.index);
+        self.prefixes.push((exchange.index, characters as f64 / longer as f64));
+        let place = self.partings.partition_point(|kept| kept.index < exchange.index);
         if place < EXAMPLES {
             let parting = Parting {
                 id: exchange.sample.id.clone(),
@@ -302,9 +296,7 @@ impl<'t> Answers<'t> {
         answers.sort_unstable_by_key(|answer| answer.index);
         let both = || answers.iter().filter(|answer| answer.differs.is_some());
         let samples = both().count() as u64;
-        let identical = both()
-            .filter(|answer| answer.differs == Some(false))
-            .count() as u64;
+        let identical = both().filter(|answer| answer.differs == Some(false)).count() as u64;
         let same = clustered(both().map(|answer| {
             let same = f64::from(answer.differs == Some(false));
             (answer.conversation, same)
@@ -332,9 +324,7 @@ impl<'t> Answers<'t> {
             identical_share: mean.map(|mean| mean.mean),
             confidence: bounds.map(Bounds::from),
             apart,
-            floor: (self.repeats > 0)
-                .then(|| floor(&answers, self.repeats))
-                .flatten(),
+            floor: (self.repeats > 0).then(|| floor(&answers, self.repeats)).flatten(),
             examples: self.partings,
         }
     }
@@ -357,33 +347,22 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     let sum = |pick: fn(&(Option<u64>, f64, f64)) -> f64| compared.iter().map(pick).sum::<f64>();
     let shares = [sum(|own| own.2), sum(|own| own.1)].map(|sum| sum / samples as f64);
     let apart = clustered(
-        compared
-            .iter()
-            .map(|(conversation, differs, share)| (*conversation, differs - share)),
+        compared.iter().map(|(conversation, differs, share)| (*conversation, differs - share)),
     );
-    let is_plain = compared
-        .iter()
-        .all(|(_, _, share)| *share == 0.0 || *share == 1.0);
+    let is_plain = compared.iter().all(|(_, _, share)| *share == 0.0 || *share == 1.0);
     let (probability, confidence) = match is_plain && apart.len() == compared.len() {
         true => {
             let count = |wanted: [f64; 2]| {
                 let found = compared.iter().filter(|own| [own.1, own.2] == wanted);
                 found.count() as u64
             };
-            let flips = Flips {
-                samples,
-                gained: count([1.0, 0.0]),
-                lost: count([0.0, 1.0]),
-            };
+            let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
             (Some(flips.probability()), flips.interval())
         }
         false => {
             let enough = apart.len() >= LEAST;
             let found = enough.then(|| clusters::difference(&apart)).flatten();
-            (
-                found.map(|found| found.probability),
-                found.and_then(|found| found.interval),
-            )
+            (found.map(|found| found.probability), found.and_then(|found| found.interval))
         }
     };
     let more = shares[1] > shares[0];

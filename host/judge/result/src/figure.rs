@@ -184,9 +184,7 @@ pub fn mirrored(percentiles: &[f64]) -> Vec<f64> {
         percent if percent > 50.0 => ((100.0 - percent) * 1e9).round() / 1e9,
         percent => percent,
     });
-    let mut low: Vec<f64> = low
-        .filter(|percent| *percent > 0.0 && *percent < 50.0)
-        .collect();
+    let mut low: Vec<f64> = low.filter(|percent| *percent > 0.0 && *percent < 50.0).collect();
     low.sort_unstable_by(|a, b| b.total_cmp(a));
     low.dedup();
     low
@@ -237,15 +235,9 @@ mod tests {
             .chain(["score.needle:4k 50%".to_owned()])
             .chain(metrics);
         for name in names {
-            assert_eq!(
-                name.parse::<Figure>().map(|figure| figure.to_string()),
-                Ok(name)
-            );
+            assert_eq!(name.parse::<Figure>().map(|figure| figure.to_string()), Ok(name));
         }
-        assert_eq!(
-            "e2el.p50".parse::<Figure>().map(|f| f.to_string()),
-            Ok("e2e.median".into())
-        );
+        assert_eq!("e2el.p50".parse::<Figure>().map(|f| f.to_string()), Ok("e2e.median".into()));
     }
 
     #[test]
@@ -253,10 +245,7 @@ mod tests {
         for (text, part) in [
             ("ttft", "needs a statistic"),
             ("tttf.p99", "did you mean `ttft.p99`?"),
-            (
-                "throughput.output-token-per-s",
-                "did you mean `throughput.output-tokens-per-s`?",
-            ),
+            ("throughput.output-token-per-s", "did you mean `throughput.output-tokens-per-s`?"),
             ("ttft.p100", "is not a statistic"),
             ("ttft.q99", "a percentile such as p99"),
             ("score.", "name the score"),

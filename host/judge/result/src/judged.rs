@@ -91,12 +91,9 @@ impl Against {
     /// values than 0 and 1, or no answer has both.
     pub fn of(grades: &Column<f64>, score: &Column<f64>) -> Option<Self> {
         let is_share = score.iter().all(|(_, value)| value == 0.0 || value == 1.0);
-        let both = grades
-            .iter()
-            .filter_map(|(index, grade)| Some((grade, score.get(index)?)));
-        let both: Vec<(f64, bool)> = (both.filter(|_| is_share))
-            .map(|(grade, score)| (grade, score == 1.0))
-            .collect();
+        let both = grades.iter().filter_map(|(index, grade)| Some((grade, score.get(index)?)));
+        let both: Vec<(f64, bool)> =
+            (both.filter(|_| is_share)).map(|(grade, score)| (grade, score == 1.0)).collect();
         if both.is_empty() {
             return None;
         }
@@ -205,10 +202,8 @@ pub struct Preference {
 impl Preference {
     /// Of all pairs that were put before the judge.
     pub fn of(duels: &[Duel]) -> Self {
-        let ended: Vec<(Option<u64>, Ended)> = duels
-            .iter()
-            .filter_map(|duel| Some((duel.conversation, duel.ended()?)))
-            .collect();
+        let ended: Vec<(Option<u64>, Ended)> =
+            duels.iter().filter_map(|duel| Some((duel.conversation, duel.ended()?))).collect();
         let count = |wanted| ended.iter().filter(|(_, own)| *own == wanted).count() as u64;
         let [wins, ties, losses] = [Ended::Won, Ended::Tied, Ended::Lost].map(count);
         let judged = ended.len() as u64;
@@ -224,11 +219,7 @@ impl Preference {
         let mean = Mean::of(&clusters);
         let bounds = mean.and_then(|mean| wilson(mean.mean, mean.independent(judged)));
         let is_plain = clusters.len() as u64 == judged;
-        let flips = Flips {
-            samples: judged,
-            gained: wins,
-            lost: losses,
-        };
+        let flips = Flips { samples: judged, gained: wins, lost: losses };
         let each = duels.iter().flat_map(|duel| &duel.choices);
         let pairs = each.clone().filter_map(|[a, b]| Some(((*a)?, (*b)?)));
         let pairs: Vec<(Choice, Choice)> = pairs.collect();

@@ -46,19 +46,11 @@ fn intervals_of_runs_under_load_hold_the_truth() {
             let each = drawn.iter().map(|summary| summary.metric(name).unwrap());
             let means: Vec<f64> = each.clone().map(|of| of.mean).collect();
             let truth = means.iter().sum::<f64>() / means.len() as f64;
-            let held = each
-                .clone()
-                .filter(|of| holds(of.confidence.and_then(|of| of.mean), truth));
+            let held = each.clone().filter(|of| holds(of.confidence.and_then(|of| of.mean), truth));
             let given = each.filter(|of| of.confidence.is_some()).count();
             let held = held.count();
-            assert!(
-                held >= 51,
-                "mean {name} of {requests} requests: {held} of 60"
-            );
-            assert!(
-                given >= 40,
-                "mean {name} of {requests} requests: {given} given"
-            );
+            assert!(held >= 51, "mean {name} of {requests} requests: {held} of 60");
+            assert!(given >= 40, "mean {name} of {requests} requests: {given} given");
         }
     }
 }
@@ -71,10 +63,7 @@ fn found(case: &Case, runs: u64, id: Id) -> usize {
 
 #[test]
 fn overload_is_found_and_a_busy_engine_is_not_called_overloaded() {
-    assert_eq!(
-        found(&Case::usual(Load::Open(0.9), 600), 40, Id::Overloaded),
-        0
-    );
+    assert_eq!(found(&Case::usual(Load::Open(0.9), 600), 40, Id::Overloaded), 0);
     let caught = found(&Case::usual(Load::Open(1.5), 600), 20, Id::Overloaded);
     assert!(caught >= 19, "{caught} of 20");
 }
@@ -127,10 +116,7 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     let mut turned: Vec<Exchange> = exchanges.iter().rev().cloned().collect();
     turned.rotate_left(100);
     let facts = facts_of(&case);
-    assert_eq!(
-        Summary::of(&facts, &exchanges),
-        Summary::of(&facts, &turned)
-    );
+    assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
 }
 
 /// Of a run in parts, as several load machines keep it, each part has the intervals of its own
@@ -140,16 +126,9 @@ fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
     let exchanges = case.exchanges(2, 2);
     let facts = facts_of(&case);
-    let part = |own: u64| {
-        exchanges
-            .iter()
-            .filter(move |exchange| exchange.index % 3 == own)
-    };
+    let part = |own: u64| exchanges.iter().filter(move |exchange| exchange.index % 3 == own);
     let together: Vec<&Exchange> = (0..3).flat_map(part).collect();
-    assert_eq!(
-        Summary::of(&facts, together),
-        Summary::of(&facts, &exchanges)
-    );
+    assert_eq!(Summary::of(&facts, together), Summary::of(&facts, &exchanges));
     let third: Vec<&Exchange> = part(1).collect();
     let summary = Summary::of(&facts, third);
     assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
@@ -164,10 +143,7 @@ fn a_burst_is_one_load() {
     assert!(summary.concurrency.independent.unwrap() < 2.0);
     let ttft = summary.metric(metric::TTFT).unwrap().confidence.unwrap();
     assert!(ttft.mean.is_some() && ttft.median.is_some() && ttft.p99.is_none());
-    let few = summary
-        .findings
-        .iter()
-        .find(|finding| finding.id == Id::FewLoads);
+    let few = summary.findings.iter().find(|finding| finding.id == Id::FewLoads);
     assert!(few.unwrap().seen.contains("rose or fell so slowly"));
     let case = Case::usual(Load::Closed(32), 300);
     let summary = Summary::of(&facts_of(&case), &case.exchanges(1, 1));
@@ -183,11 +159,7 @@ fn a_burst_that_shows_no_noise_has_no_interval() {
     use model::exchange::Kind::{End, Text};
     let run: Vec<_> = (0..300)
         .map(|index| {
-            let events = [
-                (1050, Text, None, 3),
-                (1070, Text, None, 3),
-                (1070, End, None, 0),
-            ];
+            let events = [(1050, Text, None, 3), (1070, Text, None, 3), (1070, End, None, 0)];
             reply(index, 1000, &events)
         })
         .collect();
@@ -212,11 +184,7 @@ fn repeats(case: &Case) -> Vec<Vec<Summary>> {
 /// 99.9 %. The average of the ten contains the run itself, so that its distance counts for more.
 #[test]
 fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
-    for (load, requests) in [
-        (Load::Open(0.5), 400),
-        (Load::Closed(32), 400),
-        (Load::AtOnce, 400),
-    ] {
+    for (load, requests) in [(Load::Open(0.5), 400), (Load::Closed(32), 400), (Load::AtOnce, 400)] {
         let case = Case::usual(load, requests);
         let drawn = repeats(&case);
         for name in [metric::TPOT, metric::E2E, metric::TTFT] {
@@ -243,24 +211,15 @@ fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
 /// do.
 #[test]
 fn throughput_has_intervals_however_requests_come() {
-    for (load, requests) in [
-        (Load::Open(0.7), 400),
-        (Load::Closed(32), 400),
-        (Load::AtOnce, 400),
-    ] {
+    for (load, requests) in [(Load::Open(0.7), 400), (Load::Closed(32), 400), (Load::AtOnce, 400)] {
         let case = Case::usual(load, requests);
         let drawn = summaries(&case, 60);
-        let rates = drawn
-            .iter()
-            .map(|summary| summary.throughput.output_tokens_per_s.unwrap());
+        let rates = drawn.iter().map(|summary| summary.throughput.output_tokens_per_s.unwrap());
         let truth = rates.sum::<f64>() / 60.0;
         let held = drawn.iter().filter(|summary| {
             let given = summary.throughput.confidence.unwrap();
             assert!(given.same_requests.requests_per_s.is_some());
-            holds(
-                Some(given.other_requests.output_tokens_per_s.unwrap()),
-                truth,
-            )
+            holds(Some(given.other_requests.output_tokens_per_s.unwrap()), truth)
         });
         let held = held.count();
         assert!(held >= 51, "{}: {held} of 60", case.name);

@@ -3,13 +3,7 @@
 //! This crate owns the definitions, and which samples they are of. It is pure: records go in one by
 //! one, and a summary comes out. It knows no clock, no file, no plugin and no runtime. It leaves
 //! the arithmetic of samples to `statistics`, and how results look to `report`.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 // The tests of several crates share `summary/fixture.rs`, which names this crate from outside.

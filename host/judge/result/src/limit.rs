@@ -192,10 +192,7 @@ impl<R: Copy> Grammar<R> {
                 self.signs_in_words(),
                 self.example
             );
-            return Err(LimitError {
-                written: text.to_owned(),
-                mistakes: vec![mistake],
-            });
+            return Err(LimitError { written: text.to_owned(), mistakes: vec![mistake] });
         };
         let mut written = Written {
             subject: text[..at].trim(),
@@ -207,10 +204,7 @@ impl<R: Copy> Grammar<R> {
             mistakes: Vec::new(),
         };
         if written.subject.is_empty() {
-            written.wrong(format!(
-                "expected a name before `{sign}`, as in {}",
-                self.example
-            ));
+            written.wrong(format!("expected a name before `{sign}`, as in {}", self.example));
         }
         Ok(written)
     }
@@ -244,9 +238,7 @@ impl<R: Copy> Grammar<R> {
     }
 
     fn signs_in_words(&self) -> String {
-        let signs: Vec<String> = (self.signs.iter())
-            .map(|(sign, _)| format!("`{sign}`"))
-            .collect();
+        let signs: Vec<String> = (self.signs.iter()).map(|(sign, _)| format!("`{sign}`")).collect();
         match signs.split_last() {
             Some((last, others)) if !others.is_empty() => {
                 format!("{} or {last}", others.join(", "))
@@ -296,10 +288,7 @@ impl<R> Written<'_, R> {
             Ok(Number::Percent { .. }) => Err(None),
             Err(cause) => Err(cause),
         };
-        let expected = Expected {
-            unit,
-            is_difference: false,
-        };
+        let expected = Expected { unit, is_difference: false };
         self.checked(level, expected, |level| *level)
     }
 
@@ -318,10 +307,7 @@ impl<R> Written<'_, R> {
             Ok(Number::Bare(value) | Number::Own(value)) => Ok(Difference::Absolute(value)),
             Err(cause) => Err(cause),
         };
-        let expected = Expected {
-            unit,
-            is_difference: true,
-        };
+        let expected = Expected { unit, is_difference: true };
         self.checked(difference, expected, |difference| match difference {
             Difference::Percent(amount) | Difference::Absolute(amount) => *amount,
         })
@@ -334,10 +320,7 @@ impl<R> Written<'_, R> {
     pub fn finish<T>(self, limit: Option<T>) -> Result<T, LimitError> {
         match limit {
             Some(limit) if self.mistakes.is_empty() => Ok(limit),
-            _ => Err(LimitError {
-                written: self.text.to_owned(),
-                mistakes: self.mistakes,
-            }),
+            _ => Err(LimitError { written: self.text.to_owned(), mistakes: self.mistakes }),
         }
     }
 
@@ -459,11 +442,7 @@ mod tests {
     #[test]
     fn all_mistakes_are_told_at_once() {
         let thresholds = all::<Threshold>(["tfft.p99 < fast", "ttft.p99 < 1s", "ttft < "]);
-        let errors: Vec<String> = thresholds
-            .unwrap_err()
-            .into_iter()
-            .map(String::from)
-            .collect();
+        let errors: Vec<String> = thresholds.unwrap_err().into_iter().map(String::from).collect();
         assert_eq!(
             errors,
             [
@@ -479,25 +458,11 @@ mod tests {
     #[test]
     fn names_may_have_signs_in_them() {
         let parts = |written: Written<'_, f64>| {
-            (
-                written.subject.to_owned(),
-                written.relation,
-                written.number.to_owned(),
-            )
+            (written.subject.to_owned(), written.relation, written.number.to_owned())
         };
-        let directions = Grammar {
-            signs: DIRECTIONS,
-            numbers: Numbers::FromZero,
-            example: "",
-        };
-        let found = directions
-            .read("score.needle -4k 50% - 1 %")
-            .ok()
-            .map(parts);
-        assert_eq!(
-            found,
-            Some(("score.needle -4k 50%".into(), -1.0, "1 %".into()))
-        );
+        let directions = Grammar { signs: DIRECTIONS, numbers: Numbers::FromZero, example: "" };
+        let found = directions.read("score.needle -4k 50% - 1 %").ok().map(parts);
+        assert_eq!(found, Some(("score.needle -4k 50%".into(), -1.0, "1 %".into())));
         assert!(directions.read("throughput.requests-per-s").is_err());
     }
 

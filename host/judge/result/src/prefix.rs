@@ -44,12 +44,7 @@ impl Pages {
     }
 
     fn bounded(size: NonZeroU32, most: usize) -> Self {
-        Pages {
-            size: size.get() as usize,
-            most,
-            seen: HashSet::new(),
-            is_full: false,
-        }
+        Pages { size: size.get() as usize, most, seen: HashSet::new(), is_full: false }
     }
 
     /// Sends a prompt: says how much of it is there, and keeps its pages. Models differ with their
@@ -72,10 +67,7 @@ impl Pages {
             }
         }
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Reuse {
-            tokens: narrow(tokens.len()),
-            cached: narrow(known * self.size),
-        }
+        Reuse { tokens: narrow(tokens.len()), cached: narrow(known * self.size) }
     }
 
     /// Forgets everything, as a server that flushes its cache.
@@ -122,10 +114,7 @@ mod tests {
     #[test]
     fn a_page_counts_only_behind_the_same_beginning() {
         let mut all = pages(2);
-        assert_eq!(
-            cached(&mut all, &[&[1, 1, 2, 2, 0], &[2, 2, 1, 1, 0]]),
-            [0, 0]
-        );
+        assert_eq!(cached(&mut all, &[&[1, 1, 2, 2, 0], &[2, 2, 1, 1, 0]]), [0, 0]);
         assert_eq!(cached(&mut all, &[&[1, 1, 2, 2, 3, 3, 0]]), [4]);
         assert_eq!(cached(&mut all, &[&[1, 1, 2, 2, 3, 3, 0]]), [6]);
     }

@@ -127,9 +127,7 @@ impl FromStr for Threshold {
 }
 
 fn verdict(text: &str) -> Option<Verdict> {
-    [Verdict::Valid, Verdict::Suspect]
-        .into_iter()
-        .find(|verdict| verdict.name() == text)
+    [Verdict::Valid, Verdict::Suspect].into_iter().find(|verdict| verdict.name() == text)
 }
 
 impl From<Threshold> for String {
@@ -164,20 +162,11 @@ mod tests {
                 "throughput.output-tokens-per-s >= 5000 tok/s",
                 "throughput.output-tokens-per-s >= 5000 tok/s",
             ),
-            (
-                "requests.success-share > 99%",
-                "requests.success-share > 0.99",
-            ),
-            (
-                "throughput.duration-s <= 2m",
-                "throughput.duration-s <= 120 s",
-            ),
+            ("requests.success-share > 99%", "requests.success-share > 0.99"),
+            ("throughput.duration-s <= 2m", "throughput.duration-s <= 120 s"),
             ("output-speed.p1 >= 20", "output-speed.p1 >= 20 tok/s"),
             ("stall-share.mean <= 5%", "stall-share.mean <= 0.05"),
-            (
-                "requests.success-share >= 99.9%",
-                "requests.success-share >= 0.999",
-            ),
+            ("requests.success-share >= 99.9%", "requests.success-share >= 0.999"),
             ("score.final-number>=81%", "score.final-number >= 0.81"),
             ("verdict <= suspect", "verdict <= suspect"),
         ] {

@@ -137,21 +137,14 @@ impl Config {
             own.tiers.iter().all(|tier| !tier.limits.is_empty()) && !own.tiers.is_empty(),
             "a search needs an objective, such as `ttft.p99 < 500ms`".into(),
         );
-        for (name, load) in [
-            ("start", own.start),
-            ("least", own.least),
-            ("most", own.most),
-        ] {
+        for (name, load) in [("start", own.start), ("least", own.least), ("most", own.most)] {
             unless(
                 load > 0.0 && load <= HIGHEST,
                 format!("`{name}`: expected a load above 0 and at most {HIGHEST:e}, found {load}"),
             );
             unless(
                 !own.load.is_whole() || load.fract() == 0.0,
-                format!(
-                    "`{name}`: expected a whole number of {}, found {load}",
-                    own.load
-                ),
+                format!("`{name}`: expected a whole number of {}, found {load}", own.load),
             );
         }
         unless(
@@ -171,10 +164,7 @@ impl Config {
         );
         unless(
             own.alpha > 0.0 && own.alpha < 0.5,
-            format!(
-                "`alpha`: expected a probability below 0.5, found {}",
-                own.alpha
-            ),
+            format!("`alpha`: expected a probability below 0.5, found {}", own.alpha),
         );
         unless(
             (1..=1000).contains(&own.loads),
@@ -199,10 +189,7 @@ impl Config {
         );
         unless(
             own.seconds_least >= 0.0 && own.seconds_least <= 1e6,
-            format!(
-                "`seconds-least`: expected 0 to 1e6, found {}",
-                own.seconds_least
-            ),
+            format!("`seconds-least`: expected 0 to 1e6, found {}", own.seconds_least),
         );
         mistakes
     }
@@ -239,10 +226,7 @@ mod tests {
             "`alpha`",
             "`requests-each`",
         ] {
-            assert!(
-                mistakes.iter().any(|own| own.contains(wanted)),
-                "{wanted}: {mistakes:?}"
-            );
+            assert!(mistakes.iter().any(|own| own.contains(wanted)), "{wanted}: {mistakes:?}");
         }
     }
 }

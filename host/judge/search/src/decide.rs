@@ -121,11 +121,7 @@ pub fn decide(
             let (low, high) = match pooled.requests {
                 0 => (0.0, 1.0),
                 _ => (
-                    lower(
-                        known as f64 / pooled.requests as f64 * steady,
-                        steady,
-                        of_failures,
-                    ),
+                    lower(known as f64 / pooled.requests as f64 * steady, steady, of_failures),
                     upper(pooled.bad as f64 / effect, worth, level),
                 ),
             };
@@ -141,10 +137,7 @@ pub fn decide(
             }
         })
         .collect();
-    Decided {
-        decision: decision(&stated, grown, loads, level, of_failures),
-        limits: stated,
-    }
+    Decided { decision: decision(&stated, grown, loads, level, of_failures), limits: stated }
 }
 
 fn decision(
@@ -186,15 +179,10 @@ fn decision(
         Doubt::Close
     };
     // The first objective that fails decides, or the last that passes.
-    let fails = (open())
-        .filter_map(|own| needed(own, Side::Fail, of_failures))
-        .min();
+    let fails = (open()).filter_map(|own| needed(own, Side::Fail, of_failures)).min();
     let passes: Option<Vec<u64>> = open().map(|own| needed(own, Side::Pass, level)).collect();
     let total = fails.or_else(|| passes?.into_iter().max());
-    Decision::Undecided {
-        why,
-        more: total.map(|total| total.saturating_sub(requests).max(1)),
-    }
+    Decision::Undecided { why, more: total.map(|total| total.saturating_sub(requests).max(1)) }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -264,59 +252,29 @@ mod tests {
     fn decided(runs: &[Counted]) -> Decision {
         let mut pooled = Pooled::default();
         runs.iter().for_each(|run| pooled.add(run));
-        decide(
-            &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
-            None,
-            None,
-            0.001,
-        )
-        .decision
+        decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001).decision
     }
 
     #[test]
     fn shares_far_from_the_limit_are_decided_and_others_are_not() {
         assert!(decided(&[counted(1000, 0, 1.0)]).is_pass());
         assert!(decided(&[counted(400, 0, 1.0), counted(400, 0, 1.0)]).is_pass());
-        assert_eq!(
-            decided(&[counted(1000, 100, 1.0)]),
-            Decision::Fail {
-                why: Failure::Misses(0)
-            }
-        );
+        assert_eq!(decided(&[counted(1000, 100, 1.0)]), Decision::Fail { why: Failure::Misses(0) });
         // The same counts, worth a twentieth.
         let few = decided(&[counted(1000, 0, 20.0)]);
-        let Decision::Undecided {
-            why: Doubt::TooFew,
-            more: Some(more),
-        } = few
-        else {
+        let Decision::Undecided { why: Doubt::TooFew, more: Some(more) } = few else {
             panic!("{few:?}");
         };
         assert!(decided(&[counted(1000, 0, 20.0), counted(more, 0, 20.0)]).is_pass());
         assert!(decided(&[counted(1000, 0, 20.0), counted(more * 8 / 10, 0, 20.0)]).is_undecided());
         let close = decided(&[counted(10_000, 90, 1.0)]);
         assert!(
-            matches!(
-                close,
-                Decision::Undecided {
-                    why: Doubt::Close,
-                    more: Some(50_000..)
-                }
-            ),
+            matches!(close, Decision::Undecided { why: Doubt::Close, more: Some(50_000..) }),
             "{close:?}"
         );
         let exact = decided(&[counted(10_000, 100, 1.0)]);
-        assert!(
-            matches!(exact, Decision::Undecided { more: None, .. }),
-            "{exact:?}"
-        );
-        assert!(matches!(
-            decided(&[]),
-            Decision::Undecided {
-                why: Doubt::NoRun,
-                ..
-            }
-        ));
+        assert!(matches!(exact, Decision::Undecided { more: None, .. }), "{exact:?}");
+        assert!(matches!(decided(&[]), Decision::Undecided { why: Doubt::NoRun, .. }));
     }
 
     #[test]
@@ -335,12 +293,7 @@ mod tests {
         };
         assert!(of([2, 100]).is_pass());
         assert!(of([18, 100]).is_undecided());
-        assert!(matches!(
-            of([2, 300]),
-            Decision::Fail {
-                why: Failure::Misses(1)
-            }
-        ));
+        assert!(matches!(of([2, 300]), Decision::Fail { why: Failure::Misses(1) }));
         assert!(of([18, 300]).is_fail(), "one is enough");
     }
 
@@ -348,17 +301,9 @@ mod tests {
     fn growth_fails_whatever_the_share_is() {
         let mut pooled = Pooled::default();
         pooled.add(&counted(10_000, 0, 1.0));
-        let grown = Backlog {
-            second_quarter: 1.0,
-            fourth_quarter: 9.0,
-            chance: 3.0,
-        };
-        let decided = decide(
-            &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
-            Some(grown),
-            None,
-            0.001,
-        );
+        let grown = Backlog { second_quarter: 1.0, fourth_quarter: 9.0, chance: 3.0 };
+        let decided =
+            decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], Some(grown), None, 0.001);
         assert!(decided.decision.is_fail());
         let json = serde_json::to_string(&decided).unwrap();
         assert_eq!(serde_json::from_str::<Decided>(&json).unwrap(), decided);
@@ -369,13 +314,7 @@ mod tests {
         let told = |bad: u64, requests: u64| {
             let mut pooled = Pooled::default();
             pooled.add(&counted(requests, bad, 1.0));
-            decide(
-                &[("ttft.p99 < 1s".parse().unwrap(), pooled)],
-                None,
-                None,
-                0.001,
-            )
-            .to_string()
+            decide(&[("ttft.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001).to_string()
         };
         assert_eq!(
             told(100, 1000),
@@ -396,25 +335,11 @@ mod tests {
     #[test]
     fn unknown_metrics_neither_pass_nor_fail() {
         let mut pooled = Pooled::default();
-        let all = Counted {
-            unknown: 2000,
-            ..counted(2000, 2000, 1.0)
-        };
+        let all = Counted { unknown: 2000, ..counted(2000, 2000, 1.0) };
         pooled.add(&all);
-        let decided = decide(
-            &[("tpot.p99 < 1s".parse().unwrap(), pooled)],
-            None,
-            None,
-            0.001,
-        );
+        let decided = decide(&[("tpot.p99 < 1s".parse().unwrap(), pooled)], None, None, 0.001);
         assert!(
-            matches!(
-                decided.decision,
-                Decision::Undecided {
-                    why: Doubt::Unknown,
-                    ..
-                }
-            ),
+            matches!(decided.decision, Decision::Undecided { why: Doubt::Unknown, .. }),
             "{decided:?}"
         );
     }
@@ -430,13 +355,9 @@ mod tests {
                 let bad = (0..2000).filter(|_| random.uniform() < share).count() as u64;
                 let mut pooled = Pooled::default();
                 pooled.add(&counted(2000, bad, 1.0));
-                let decision = decide(
-                    &[("e2e.p99 < 1s".parse().unwrap(), pooled)],
-                    None,
-                    None,
-                    level,
-                )
-                .decision;
+                let decision =
+                    decide(&[("e2e.p99 < 1s".parse().unwrap(), pooled)], None, None, level)
+                        .decision;
                 wrong[side] += u32::from(match side {
                     0 => decision.is_pass(),
                     _ => decision.is_fail(),

@@ -120,10 +120,7 @@ impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.3} %", share * 100.0);
         let seen = |own: &Stated| {
-            format!(
-                "{}: {} of {} requests are bad",
-                own.limit, own.bad, own.requests
-            )
+            format!("{}: {} of {} requests are bad", own.limit, own.bad, own.requests)
         };
         let missed = |own: &Stated| {
             let share = own.bad as f64 / own.requests.max(1) as f64;
@@ -148,11 +145,7 @@ impl fmt::Display for Decided {
                         return f.write_str("failed");
                     };
                     let (low, allowed) = (percent(own.low), percent(own.allowed));
-                    write!(
-                        f,
-                        "failed: {}, so at least {low} are; {allowed} may be",
-                        seen(own)
-                    )
+                    write!(f, "failed: {}, so at least {low} are; {allowed} may be", seen(own))
                 }
                 Failure::Growth(backlog) => write!(
                     f,

@@ -71,8 +71,7 @@ impl Little {
     }
 
     pub fn agrees(&self) -> bool {
-        self.ratio()
-            .is_none_or(|ratio| (ratio - 1.0).abs() <= Self::TOLERANCE)
+        self.ratio().is_none_or(|ratio| (ratio - 1.0).abs() <= Self::TOLERANCE)
     }
 }
 
@@ -122,12 +121,7 @@ impl Gather {
                 readers.extend(Reader::of(&limit.metric));
             }
         }
-        Gather {
-            tiers: tiers.to_vec(),
-            readers,
-            requests: Vec::new(),
-            values: Vec::new(),
-        }
+        Gather { tiers: tiers.to_vec(), readers, requests: Vec::new(), values: Vec::new() }
     }
 
     /// Adds a request of the measurement that was due. Those of the warmup, and those that were
@@ -137,10 +131,7 @@ impl Gather {
         if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
             return;
         }
-        self.requests.push(Request {
-            due: exchange.due,
-            ended: exchange.ended,
-        });
+        self.requests.push(Request { due: exchange.due, ended: exchange.ended });
         for reader in &self.readers {
             let seen = exchange.is_ok().then(|| reader.read(reading));
             self.values.push(coded(seen));
@@ -178,9 +169,8 @@ impl Gather {
             let column = self.readers.iter().position(of).unwrap_or_default();
             let values = columns.get(column).map_or(&[][..], Vec::as_slice);
             let (tail_effect, tail_batches) = tails.get(column).copied().unwrap_or((1.0, 0));
-            let bad: Vec<bool> = (values.iter())
-                .map(|value| *value < 0.0 || !limit.keeps(*value))
-                .collect();
+            let bad: Vec<bool> =
+                (values.iter()).map(|value| *value < 0.0 || !limit.keeps(*value)).collect();
             let (effect, batches) = design_effect(&bad);
             let from = highest.get(column).copied().unwrap_or(f64::INFINITY);
             let (near_effect, _) = effect_above(values, from.max(limit.milliseconds / 2.0));
@@ -194,9 +184,8 @@ impl Gather {
                 batches: batches.min(tail_batches),
             }
         };
-        let tiers = (self.tiers.iter())
-            .map(|tier| tier.limits.iter().map(count).collect())
-            .collect();
+        let tiers =
+            (self.tiers.iter()).map(|tier| tier.limits.iter().map(count).collect()).collect();
         Measured {
             requests: self.requests.len() as u64,
             tiers,
@@ -263,13 +252,8 @@ fn little(requests: &[Request]) -> Option<Little> {
     if window <= 0.0 || answered == 0.0 {
         return None;
     }
-    let latency: f64 = spans
-        .clone()
-        .map(|(due, end)| end.since(due).as_secs_f64())
-        .sum();
-    let within: f64 = spans
-        .map(|(due, end)| end.min(to).since(due).as_secs_f64())
-        .sum();
+    let latency: f64 = spans.clone().map(|(due, end)| end.since(due).as_secs_f64()).sum();
+    let within: f64 = spans.map(|(due, end)| end.min(to).since(due).as_secs_f64()).sum();
     Some(Little {
         unanswered: within / window,
         per_s: answered / window,

@@ -2,10 +2,7 @@
 //! order, and the engine of `simulator`; searches of them, and runs of them as they are watched.
 //! The tests draw few, and `host/benches/search`, which includes this file too, draws many.
 
-#![allow(
-    dead_code,
-    reason = "the tests and the benchmark each need a part of it"
-)]
+#![allow(dead_code, reason = "the tests and the benchmark each need a part of it")]
 
 use std::sync::OnceLock;
 
@@ -110,11 +107,7 @@ pub fn backlog(run: &[(f64, f64)]) -> Backlog {
         run.iter().map(within).sum::<f64>() / quarter
     });
     let half = run.len() as f64 / 2.0;
-    Backlog {
-        second_quarter,
-        fourth_quarter,
-        chance: (3.0 * half.sqrt()).max(0.02 * half),
-    }
+    Backlog { second_quarter, fourth_quarter, chance: (3.0 * half.sqrt()).max(0.02 * half) }
 }
 
 /// Makes the probes that a search asks for, until it is done.
@@ -149,11 +142,7 @@ fn search_of(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> 
         .filter(|report| report.probe.purpose == Purpose::Bracket)
         .map(|report| report.probe.requests)
         .sum();
-    Searched {
-        truth,
-        answer,
-        bracketing,
-    }
+    Searched { truth, answer, bracketing }
 }
 
 /// Searches for the highest rate at which one request in a hundred takes longer than so many
@@ -170,11 +159,7 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
         ..Config::new(Load::Rate, limits.clone(), 0.3)
     };
     search_of(config, 1.0 - 100_f64.ln() / seconds, |probe| {
-        let queue = Queue {
-            servers: 1,
-            service: Service::Exponential,
-            load: probe.at,
-        };
+        let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
         let run = queue.run(probe.requests as usize, probe.seed);
         Outcome::Measured(measured(&limits, &run, true))
     })
@@ -232,21 +217,13 @@ pub struct Tally {
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
-    values
-        .get(values.len() / 2)
-        .copied()
-        .unwrap_or(f64::INFINITY)
+    values.get(values.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 /// Counts searches.
 pub fn tallied(searches: impl Iterator<Item = Searched>) -> Tally {
     let mut tally = Tally::default();
-    for Searched {
-        truth,
-        answer,
-        bracketing,
-    } in searches
-    {
+    for Searched { truth, answer, bracketing } in searches {
         let found = &answer.tiers[0];
         let off = (found.estimate).map_or(f64::INFINITY, |own| (own / truth - 1.0).abs());
         let is_high = found.passed.is_some_and(|passed| passed > truth);
@@ -257,9 +234,7 @@ pub fn tallied(searches: impl Iterator<Item = Searched>) -> Tally {
         tally.too_low += u64::from(is_low);
         tally.narrow += u64::from(found.ended == Ended::Narrow);
         tally.estimate_close += u64::from(off <= 0.03);
-        tally
-            .requests
-            .push(answer.requests.saturating_sub(bracketing));
+        tally.requests.push(answer.requests.saturating_sub(bracketing));
         tally.bracketing.push(bracketing);
         tally.widths.extend(found.width());
         tally.probes += u64::from(answer.probes);
@@ -346,11 +321,7 @@ pub fn alarms(runs: u64, loads: [f64; 2], requests: usize) -> u64 {
     let alarms = (0..runs).filter(|run| {
         let (servers, service) = KINDS[(*run % KINDS.len() as u64) as usize];
         let share = (*run as f64 + 0.5) / runs as f64;
-        let queue = Queue {
-            servers,
-            service,
-            load: loads[0] + (loads[1] - loads[0]) * share,
-        };
+        let queue = Queue { servers, service, load: loads[0] + (loads[1] - loads[0]) * share };
         alarm(&queue.run(requests, 7000 + run), 400).is_some()
     });
     alarms.count() as u64

@@ -77,9 +77,8 @@ pub(crate) enum Side {
 
 impl Level {
     pub(crate) fn new(config: &Config, at: f64, confirms: bool) -> Self {
-        let pooled: Vec<Vec<Pooled>> = (config.tiers.iter())
-            .map(|tier| vec![Pooled::default(); tier.limits.len()])
-            .collect();
+        let pooled: Vec<Vec<Pooled>> =
+            (config.tiers.iter()).map(|tier| vec![Pooled::default(); tier.limits.len()]).collect();
         let mut level = Level {
             at,
             confirms,
@@ -129,9 +128,7 @@ impl Level {
             match outcome {
                 Outcome::Measured(measured) => {
                     self.requests += measured.requests;
-                    self.pace = self
-                        .pace
-                        .max(measured.requests as f64 / measured.loads.max(1.0));
+                    self.pace = self.pace.max(measured.requests as f64 / measured.loads.max(1.0));
                     self.loads = self.requests as f64 / self.pace;
                     self.little.extend(measured.little);
                     if let Some(backlog) = measured.backlog.filter(Backlog::grew) {
@@ -160,9 +157,8 @@ impl Level {
 
     fn decide(&self, config: &Config) -> Vec<Decided> {
         let of = |(tier, pooled): (&crate::slo::Tier, &Vec<Pooled>)| {
-            let limits: Vec<(Limit, Pooled)> = (tier.limits.iter().cloned())
-                .zip(pooled.iter().copied())
-                .collect();
+            let limits: Vec<(Limit, Pooled)> =
+                (tier.limits.iter().cloned()).zip(pooled.iter().copied()).collect();
             let loads = (config.load == Load::Rate).then_some(self.loads);
             let mut decided = decide(&limits, self.grown, loads, config.alpha_each());
             if let Some(alarm) = self.stopped {
@@ -251,9 +247,9 @@ impl Level {
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
         let steady = (1.5 * STEADY * self.pace) as u64;
         let decides = match &self.tiers[tier].decision {
-            Decision::Undecided {
-                more: Some(more), ..
-            } => self.requests.saturating_add(more + more / 5),
+            Decision::Undecided { more: Some(more), .. } => {
+                self.requests.saturating_add(more + more / 5)
+            }
             _ => 0,
         };
         let wanted = match self.side(config, tier) {
@@ -261,10 +257,7 @@ impl Level {
             _ => decides,
         };
         let total = wanted
-            .clamp(
-                self.requests.saturating_mul(2),
-                self.requests.saturating_mul(4),
-            )
+            .clamp(self.requests.saturating_mul(2), self.requests.saturating_mul(4))
             .min(config.requests_at(self.at));
         (total.saturating_sub(self.requests)).max(config.requests_least_at(self.at))
     }
@@ -275,9 +268,7 @@ impl Level {
 pub(crate) fn first_requests(config: &Config, at: f64, effect: f64) -> u64 {
     let level = config.alpha_each();
     let limits = config.tiers.iter().flat_map(|tier| &tier.limits);
-    let clean = limits
-        .map(|limit| fewest(limit.allowed(), level))
-        .fold(1.0, f64::max);
+    let clean = limits.map(|limit| fewest(limit.allowed(), level)).fold(1.0, f64::max);
     // A few bad requests are to be expected even where a tier holds.
     let wanted = (1.2 * clean * effect).min(config.requests_at(at) as f64 / 4.0);
     let wanted = (wanted.max(clean).ceil() as u64).max(FIRST);

@@ -24,13 +24,7 @@
 //! decide a load by its own requests; undecided is never a pass. Close to capacity a short run
 //! looks healthy throughout, so a pass at a rate also takes a number of independent loads. Each run
 //! has a fresh seed, and the runs of a load are pooled.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 // The benchmark shares `laboratory.rs`, which names this crate from outside.

@@ -78,10 +78,7 @@ struct Journal {
 
 impl From<Search> for Journal {
     fn from(search: Search) -> Self {
-        Journal {
-            config: search.config,
-            reports: search.reports,
-        }
+        Journal { config: search.config, reports: search.reports }
     }
 }
 
@@ -101,11 +98,7 @@ impl Search {
     pub fn new(config: Config) -> Result<Self, String> {
         let mistakes = config.mistakes();
         match mistakes.is_empty() {
-            true => Ok(Search {
-                config,
-                reports: Vec::new(),
-                levels: Vec::new(),
-            }),
+            true => Ok(Search { config, reports: Vec::new(), levels: Vec::new() }),
             false => Err(mistakes.join("\n")),
         }
     }
@@ -138,11 +131,7 @@ impl Search {
     /// Decides the next thing to do. It stays the same until something is reported.
     pub fn next(&self) -> Step {
         let first = (0..self.config.tiers.len()).find_map(|tier| match self.goal(tier) {
-            Goal::Run {
-                at,
-                purpose,
-                requests,
-            } => self.probe(tier, at, purpose, requests),
+            Goal::Run { at, purpose, requests } => self.probe(tier, at, purpose, requests),
             _ => None,
         });
         match first {
@@ -228,18 +217,14 @@ impl Search {
         purpose: Purpose,
         requests: Option<u64>,
     ) -> Option<Probe> {
-        let known = self
-            .place(at, purpose == Purpose::Confirm)
-            .map(|place| &self.levels[place]);
+        let known = self.place(at, purpose == Purpose::Confirm).map(|place| &self.levels[place]);
         let wanted = match (requests, known) {
             (Some(requests), _) => requests.max(self.config.requests_least_at(at)),
             (None, Some(level)) if level.requests > 0 => level.next_requests(&self.config, tier),
             (None, _) => first_requests(&self.config, at, 1.0),
         };
-        let left = self
-            .config
-            .requests_at(at)
-            .saturating_sub(known.map_or(0, |level| level.requests));
+        let left =
+            self.config.requests_at(at).saturating_sub(known.map_or(0, |level| level.requests));
         let requests = wanted.min(left.max(self.config.requests_least_at(at)));
         if known.is_none() && self.levels.len() >= self.config.loads as usize {
             return None;

@@ -77,30 +77,14 @@ const MLPERF: &str = "https://github.com/mlcommons/inference/blob/master/loadgen
 const AGENTX: &str = "https://github.com/ai-dynamo/aiperf/blob/main/docs/tutorials/agentx-mvp.md";
 
 const OF_MLPERF: &[Rule] = &[
-    rule(
-        "arrival",
-        Value::Word("poisson"),
-        "requests come as a Poisson process",
-    ),
-    rule(
-        "streaming",
-        Value::Flag(true),
-        "replies are streamed, so that TTFT can be measured",
-    ),
-    rule(
-        "equal-issue",
-        Value::Flag(true),
-        "every sample of the data set is issued equally often",
-    ),
+    rule("arrival", Value::Word("poisson"), "requests come as a Poisson process"),
+    rule("streaming", Value::Flag(true), "replies are streamed, so that TTFT can be measured"),
+    rule("equal-issue", Value::Flag(true), "every sample of the data set is issued equally often"),
 ];
 
 const OF_AGENTX: &[Rule] = &[
     rule("streaming", Value::Flag(true), "replies are streamed"),
-    rule(
-        "ignore-eos",
-        Value::Flag(true),
-        "each answer has the recorded number of tokens",
-    ),
+    rule("ignore-eos", Value::Flag(true), "each answer has the recorded number of tokens"),
     rule(
         "delays",
         Value::Word("recorded"),
@@ -121,11 +105,7 @@ const OF_AGENTX: &[Rule] = &[
         Value::Word("within-a-session"),
         "sessions that are under way at the beginning start at an instant drawn from the whole recording, and their last request before it is sent with one token to fill the cache",
     ),
-    rule(
-        "cut-prompts",
-        Value::Flag(false),
-        "prompts are not cut short by the client",
-    ),
+    rule("cut-prompts", Value::Flag(false), "prompts are not cut short by the client"),
     rule(
         "context-overflow-most-percent",
         Value::Number(1),
@@ -286,12 +266,7 @@ mod tests {
                 panic!("{}", preset.name);
             };
             // Ten minutes at 100 a second.
-            assert!(
-                probe.requests >= 60_000,
-                "{}: {}",
-                preset.name,
-                probe.requests
-            );
+            assert!(probe.requests >= 60_000, "{}: {}", preset.name, probe.requests);
         }
         let llama = Preset::find("mlperf-server").unwrap();
         let written: Vec<String> = llama.tiers().iter().map(Tier::to_string).collect();

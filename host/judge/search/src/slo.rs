@@ -225,10 +225,8 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
         mistakes.push("expected an objective, such as `ttft.p99 < 500ms`".into());
     }
     if tiers.len() > MOST_TIERS {
-        mistakes.push(format!(
-            "there are {} tiers; a search takes at most {MOST_TIERS}",
-            tiers.len()
-        ));
+        mistakes
+            .push(format!("there are {} tiers; a search takes at most {MOST_TIERS}", tiers.len()));
     }
     for tier in &tiers {
         if tier.limits.len() > MOST_LIMITS {
@@ -281,11 +279,7 @@ impl Reader {
         let (metric, take) = metric::single().find(|(metric, _)| {
             metric.name == name && objective::metrics().any(|own| own == name)
         })?;
-        Some(Reader {
-            metric: metric.name,
-            take,
-            from_sent: FROM_SENT.contains(&metric.name),
-        })
+        Some(Reader { metric: metric.name, take, from_sent: FROM_SENT.contains(&metric.name) })
     }
 
     /// Reads the metric of an answered request. One that has a single token keeps every limit on
@@ -335,11 +329,8 @@ mod tests {
 
     #[test]
     fn tiers_are_read_from_flags() {
-        let flags = [
-            "ttft.p99 < 500ms",
-            "relaxed: ttft.p99<2s; tpot.p99<100ms;",
-            "tpot.p90 < 50ms",
-        ];
+        let flags =
+            ["ttft.p99 < 500ms", "relaxed: ttft.p99<2s; tpot.p99<100ms;", "tpot.p90 < 50ms"];
         let read = tiers(flags).unwrap();
         let written: Vec<String> = read.iter().map(Tier::to_string).collect();
         assert_eq!(
@@ -440,12 +431,7 @@ mod tests {
                             || defined.starts_with("as ttft, but - start"))
                 }
             };
-            assert_eq!(
-                FROM_SENT.contains(&name),
-                begins,
-                "{name}: {}",
-                metric.definition
-            );
+            assert_eq!(FROM_SENT.contains(&name), begins, "{name}: {}", metric.definition);
             assert!(Reader::of(name).is_some(), "{name}");
         }
         assert!(Reader::of("itl").is_none() && Reader::of("output-tokens").is_none());

@@ -71,9 +71,7 @@ impl Alarm {
     /// True if most of the backlog had not been sent: then this client or a cap on requests in
     /// flight held it back, and the server may not be what is overloaded.
     pub fn is_held_back(&self) -> bool {
-        let Progress {
-            due, sent, ended, ..
-        } = self.progress;
+        let Progress { due, sent, ended, .. } = self.progress;
         let unsent = due.saturating_sub(sent);
         2 * unsent > due.saturating_sub(ended)
     }
@@ -115,11 +113,7 @@ impl Watch {
     pub fn new(burstiness: f64) -> Self {
         Watch {
             burstiness: burstiness.max(1.0),
-            kept: vec![Kept {
-                at: 0.0,
-                area: 0.0,
-                ended: 0.0,
-            }],
+            kept: vec![Kept { at: 0.0, area: 0.0, ended: 0.0 }],
             apart: 0.0,
             latest: (0.0, 0.0),
             area: 0.0,
@@ -158,11 +152,7 @@ impl Watch {
     }
 
     fn keep(&mut self, at: f64) {
-        self.kept.push(Kept {
-            at,
-            area: self.area,
-            ended: self.ended,
-        });
+        self.kept.push(Kept { at, area: self.area, ended: self.ended });
         if self.kept.len() > KEPT {
             let mut place = 0;
             self.kept.retain(|_| {
@@ -193,22 +183,13 @@ impl Watch {
             return None;
         }
         self.row += 1;
-        (self.row >= ROW).then_some(Alarm {
-            progress,
-            second_quarter,
-            fourth_quarter,
-            chance,
-        })
+        (self.row >= ROW).then_some(Alarm { progress, second_quarter, fourth_quarter, chance })
     }
 
     /// The unanswered requests summed over the time until an instant, and how many had ended by
     /// then.
     fn until(&self, at: f64) -> [f64; 2] {
-        let latest = Kept {
-            at: self.latest.0,
-            area: self.area,
-            ended: self.ended,
-        };
+        let latest = Kept { at: self.latest.0, area: self.area, ended: self.ended };
         let after = self.kept.partition_point(|kept| kept.at < at);
         let to = self.kept.get(after).unwrap_or(&latest);
         let from = &self.kept[after.saturating_sub(1)];
@@ -237,12 +218,7 @@ mod tests {
         let far = alarms(50, [2.0, 4.0], 3000);
         assert!(far >= 45, "{far} of 50");
         let stopped = alarm(
-            &Queue {
-                servers: 8,
-                service: Service::Exponential,
-                load: 2.0,
-            }
-            .run(4000, 3),
+            &Queue { servers: 8, service: Service::Exponential, load: 2.0 }.run(4000, 3),
             400,
         );
         let stopped = stopped.unwrap();
@@ -258,10 +234,7 @@ mod tests {
         for requests in [1000, 3000, 20_000] {
             for loads in [[0.5, 0.95], [0.9, 0.95]] {
                 let raised = alarms(1000, loads, requests);
-                assert!(
-                    raised <= 10,
-                    "{raised} of 1000, {requests} requests, {loads:?}"
-                );
+                assert!(raised <= 10, "{raised} of 1000, {requests} requests, {loads:?}");
             }
         }
         let engines = (0..1000).filter(|run| {
@@ -275,11 +248,7 @@ mod tests {
     #[test]
     fn engines_of_the_simulator_that_keep_up_raise_no_alarm() {
         for (run, load) in [0.5, 0.7, 0.8, 0.9, 0.95].into_iter().enumerate() {
-            assert_eq!(
-                alarm(&engine_run(load, 600, run as u64), 300),
-                None,
-                "{load}"
-            );
+            assert_eq!(alarm(&engine_run(load, 600, run as u64), 300), None, "{load}");
         }
         assert!(alarm(&engine_run(2.0, 1500, 1), 300).is_some());
     }
@@ -323,12 +292,7 @@ mod tests {
                 if let Some(median) = waits.get(waits.len() / 2).filter(|_| knows) {
                     watch.waits(Nanos(*median));
                 }
-                let progress = Progress {
-                    at: now,
-                    due,
-                    sent: due,
-                    ended: ended.count() as u64,
-                };
+                let progress = Progress { at: now, due, sent: due, ended: ended.count() as u64 };
                 watch.sample(progress).is_some()
             })
         };

@@ -131,10 +131,7 @@ impl Encoder {
             last: Vec::new(),
             of_target: BTreeMap::new(),
             pages: 0,
-            room: Room {
-                samples: MOST_SAMPLES,
-                values: MOST_VALUES,
-            },
+            room: Room { samples: MOST_SAMPLES, values: MOST_VALUES },
         }
     }
 
@@ -214,10 +211,7 @@ impl Encoder {
         if self.room.samples > 0 && self.room.values > 0 {
             return None;
         }
-        self.room = Room {
-            samples: MOST_SAMPLES / 2,
-            values: MOST_VALUES / 2,
-        };
+        self.room = Room { samples: MOST_SAMPLES / 2, values: MOST_VALUES / 2 };
         self.head.every_ns = self.head.every_ns + self.head.every_ns;
         Some(self.head())
     }

@@ -115,15 +115,13 @@ impl Recording {
         let (from, to) = over;
         let length = to.since(from).as_secs_f64();
         let within = |at: &&Nanos| (from..=to).contains(*at);
-        let pages: usize = (self.pages.values())
-            .map(|pages| pages.iter().filter(within).count())
-            .sum();
+        let pages: usize =
+            (self.pages.values()).map(|pages| pages.iter().filter(within).count()).sum();
         let covered = (0..self.targets.len() as u32).map(|target| {
             let pages = self.pages_of(target);
             let ends = pages.first().zip(pages.last());
-            let ends = ends.map_or(Nanos::ZERO, |(first, last)| {
-                (*last).min(to).since((*first).max(from))
-            });
+            let ends =
+                ends.map_or(Nanos::ZERO, |(first, last)| (*last).min(to).since((*first).max(from)));
             ends.as_secs_f64() / length
         });
         let failed: u64 = self.failed.values().map(|failed| failed.count).sum();
@@ -145,11 +143,7 @@ impl Recording {
             series: self.series.len() as u64,
             longest_page_ms: self.longest_ns.as_millis_f64(),
             failed: (failed > 0).then_some(failed),
-            last_error: self
-                .failed
-                .values()
-                .last()
-                .map(|failed| failed.error.clone()),
+            last_error: self.failed.values().last().map(|failed| failed.error.clone()),
             left_out: self.left_out,
             figures,
             queues: (0..self.targets.len() as u32)
@@ -195,19 +189,12 @@ impl Recording {
         }
         let seconds = |those: &mut dyn Iterator<Item = f64>| those.sum::<f64>();
         let all = seconds(&mut queued.iter().map(|(seconds, _, _)| *seconds));
-        let ceiling = queued
-            .iter()
-            .map(|(_, running, _)| *running)
-            .reduce(f64::max);
+        let ceiling = queued.iter().map(|(_, running, _)| *running).reduce(f64::max);
         let flat = ceiling.map(|ceiling| {
-            let flat = queued
-                .iter()
-                .filter(|(_, running, _)| *running >= FLAT * ceiling);
+            let flat = queued.iter().filter(|(_, running, _)| *running >= FLAT * ceiling);
             seconds(&mut flat.map(|(seconds, _, _)| *seconds)) / all
         });
-        let in_use = queued
-            .iter()
-            .filter_map(|(seconds, _, usage)| Some((*seconds, (*usage)?)));
+        let in_use = queued.iter().filter_map(|(seconds, _, usage)| Some((*seconds, (*usage)?)));
         let (sum, over) = in_use.fold((0.0, 0.0), |(sum, over), (seconds, usage)| {
             (sum + seconds * usage, over + seconds)
         });

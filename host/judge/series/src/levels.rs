@@ -32,11 +32,7 @@ pub fn levels(text: &str) -> Levels {
             fold.of(own.map(|sample| sample.value))
         })
     };
-    Levels {
-        running: of(Name::Running),
-        waiting: of(Name::Waiting),
-        kv_usage: of(Name::KvUsage),
-    }
+    Levels { running: of(Name::Running), waiting: of(Name::Waiting), kv_usage: of(Name::KvUsage) }
 }
 
 impl Levels {

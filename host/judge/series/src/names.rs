@@ -122,23 +122,14 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
     (
         Name::CacheHitRate,
         &[
-            Share(
-                "vllm:prefix_cache_hits_total",
-                "vllm:prefix_cache_queries_total",
-            ),
+            Share("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
             Share("sglang:cached_tokens_total", "sglang:prompt_tokens_total"),
-            Part(
-                "llamacpp:prompt_tokens_cached_total",
-                "llamacpp:prompt_tokens_total",
-            ),
+            Part("llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total"),
         ],
     ),
     (
         Name::Preemptions,
-        &[
-            Count("vllm:num_preemptions_total"),
-            Count("sglang:num_retracted_requests_total"),
-        ],
+        &[Count("vllm:num_preemptions_total"), Count("sglang:num_retracted_requests_total")],
     ),
     (Name::BatchTokens, &[Size("vllm:iteration_tokens_total")]),
     (
@@ -193,10 +184,7 @@ pub(crate) const SOURCES: &[(Name, &[Source])] = &[
     ),
     (
         Name::TransferTime,
-        &[
-            Time("vllm:nixl_xfer_time_seconds", SECONDS),
-            Time("sglang:kv_transfer_latency_ms", 1.0),
-        ],
+        &[Time("vllm:nixl_xfer_time_seconds", SECONDS), Time("sglang:kv_transfer_latency_ms", 1.0)],
     ),
     (
         Name::ServerTtft,

@@ -141,9 +141,7 @@ pub(crate) fn on_pages(
         .map(|recorded| recorded.values(pages))
         .collect();
     (!all.is_empty()).then(|| {
-        (0..pages)
-            .map(|page| fold.of(all.iter().filter_map(|values| values[page])))
-            .collect()
+        (0..pages).map(|page| fold.of(all.iter().filter_map(|values| values[page]))).collect()
     })
 }
 
@@ -217,11 +215,7 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
             let bound: f64 = bound.parse().ok().filter(|bound: &f64| !bound.is_nan())?;
             // Bounds of times and sizes are no less than zero, so their bits are in their order.
             let key = bound.max(0.0).to_bits();
-            by_bound
-                .entry(key)
-                .or_insert((bound, Vec::new()))
-                .1
-                .push(recorded);
+            by_bound.entry(key).or_insert((bound, Vec::new())).1.push(recorded);
         }
         (!by_bound.is_empty()).then_some(by_bound)
     };

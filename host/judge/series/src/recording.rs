@@ -56,10 +56,9 @@ impl Recording {
             }
             Entry::Series(series) => {
                 if self.series.len() < MOST_SERIES {
-                    self.series.entry(series.id).or_insert(Recorded {
-                        series,
-                        changes: Vec::new(),
-                    });
+                    self.series
+                        .entry(series.id)
+                        .or_insert(Recorded { series, changes: Vec::new() });
                 }
             }
             Entry::Sample(sample) => self.add(sample),
@@ -94,9 +93,7 @@ impl Recording {
                 continue;
             }
             if (recorded.changes.last()).is_none_or(|(last, _)| *last < place) {
-                recorded
-                    .changes
-                    .push((place, value.filter(|it| it.is_finite())));
+                recorded.changes.push((place, value.filter(|it| it.is_finite())));
                 self.values += 1;
             }
         }

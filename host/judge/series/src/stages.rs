@@ -98,12 +98,7 @@ struct Row {
 }
 
 const fn row(stage: Stage, role: Role, ways: &'static [&'static [Times]]) -> Row {
-    Row {
-        stage,
-        role,
-        ways,
-        with_transfer: false,
-    }
+    Row { stage, role, ways, with_transfer: false }
 }
 
 /// The counter that grows where a server of vLLM reads keys and values from another: the connector
@@ -153,17 +148,9 @@ const SGLANG_KV: Times = Times("sglang:kv_transfer_latency_ms", 1.0, None);
 /// server that decodes has it in its queue when the transfer is complete; its stage
 /// `decode_transferred` begins before the prefill does, and is no part of the sum.
 const SGLANG: &[Row] = &[
-    row(
-        Stage::PrefillQueue,
-        Role::Prefill,
-        &[&[SGLANG_BOOTSTRAP, SGLANG_QUEUE], &[SGLANG_QUEUE]],
-    ),
+    row(Stage::PrefillQueue, Role::Prefill, &[&[SGLANG_BOOTSTRAP, SGLANG_QUEUE], &[SGLANG_QUEUE]]),
     row(Stage::Prefill, Role::Prefill, &[&[SGLANG_FORWARD]]),
-    row(
-        Stage::Transfer,
-        Role::Prefill,
-        &[&[SGLANG_TRANSFER], &[SGLANG_KV]],
-    ),
+    row(Stage::Transfer, Role::Prefill, &[&[SGLANG_TRANSFER], &[SGLANG_KV]]),
     row(Stage::DecodeQueue, Role::Decode, &[&[SGLANG_QUEUE]]),
 ];
 
@@ -179,9 +166,8 @@ impl Recording {
         figure: impl Fn(Name) -> Option<&'a Figure>,
     ) -> Option<Stages> {
         let targets: Vec<u32> = self.pages.keys().copied().collect();
-        let roles: Option<Vec<_>> = (targets.iter())
-            .map(|target| self.role(*target, over))
-            .collect();
+        let roles: Option<Vec<_>> =
+            (targets.iter()).map(|target| self.role(*target, over)).collect();
         let apart = roles.and_then(|roles| self.apart(&targets, &roles, over));
         apart.or_else(|| {
             let of = |stage: Stage, name: Name| {
@@ -198,15 +184,9 @@ impl Recording {
             if targets.iter().any(has_role) {
                 return None;
             }
-            let stages = [
-                of(Stage::Queue, Name::QueueTime),
-                of(Stage::Prefill, Name::PrefillTime),
-            ];
+            let stages = [of(Stage::Queue, Name::QueueTime), of(Stage::Prefill, Name::PrefillTime)];
             let stages: Vec<Staged> = stages.into_iter().flatten().collect();
-            (!stages.is_empty()).then(|| Stages {
-                stages,
-                ..Stages::default()
-            })
+            (!stages.is_empty()).then(|| Stages { stages, ..Stages::default() })
         })
     }
 
@@ -221,10 +201,7 @@ impl Recording {
             return None;
         }
         let of = |role: Role| -> Vec<u32> {
-            let those = targets
-                .iter()
-                .zip(roles)
-                .filter(|(_, (_, own))| *own == role);
+            let those = targets.iter().zip(roles).filter(|(_, (_, own))| *own == role);
             those.map(|(target, _)| *target).collect()
         };
         let (prefill, decode) = (of(Role::Prefill), of(Role::Decode));
@@ -242,9 +219,8 @@ impl Recording {
                 Role::Decode => &decode,
             };
             let ways = row.ways.iter();
-            let Some(mut staged) = ways
-                .filter_map(|way| self.staged(row.stage, way, servers, over))
-                .next()
+            let Some(mut staged) =
+                ways.filter_map(|way| self.staged(row.stage, way, servers, over)).next()
             else {
                 continue;
             };
@@ -300,12 +276,7 @@ impl Recording {
         servers: &[u32],
         over: (Nanos, Nanos),
     ) -> Option<Staged> {
-        let mut staged = Staged {
-            stage,
-            mean_ms: 0.0,
-            count: f64::INFINITY,
-            metrics: Vec::new(),
-        };
+        let mut staged = Staged { stage, mean_ms: 0.0, count: f64::INFINITY, metrics: Vec::new() };
         for Times(name, unit, label) in way {
             let of = |suffix: &str| -> f64 {
                 let name = format!("{name}{suffix}");

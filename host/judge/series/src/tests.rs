@@ -14,10 +14,8 @@ fn at(seconds: f64) -> Nanos {
 
 /// The entries of pages of one target, a second apart from 1 s on.
 fn entries(pages: &[&str]) -> Vec<Entry> {
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".into()],
-        every_ns: Nanos(SECOND),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
     let mut entries = vec![encoder.head()];
     for (place, page) in (1..).zip(pages) {
         let instant = Nanos(place * SECOND);
@@ -70,11 +68,7 @@ fn every_series_of_a_real_page_is_kept() {
         assert_eq!(recorded.series.labels, sample.labels);
         assert_eq!(recorded.changes, [(0, Some(sample.value))]);
     }
-    assert_eq!(
-        last_sample(&entries(&[VLLM, VLLM])).values,
-        [],
-        "what stands still takes no room"
-    );
+    assert_eq!(last_sample(&entries(&[VLLM, VLLM])).values, [], "what stands still takes no room");
 }
 
 #[test]
@@ -99,10 +93,7 @@ fn a_real_server_has_the_common_names() {
     }
     assert!(!figures.figures.contains_key(&Name::TransferTime));
     let idle = &figures.figures[&Name::CacheHitRate];
-    assert_eq!(
-        idle.mean, None,
-        "nothing was looked up: no share, and not zero"
-    );
+    assert_eq!(idle.mean, None, "nothing was looked up: no share, and not zero");
     assert_eq!(figures.queues[0].queued, 0.0);
 }
 
@@ -116,9 +107,8 @@ fn counters_become_rates_and_what_begins_anew_counts_from_zero() {
     let pages = [page(100), page(160), page(160), page(25)];
     let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
     let recording = recorded(&pages);
-    let spans: Vec<_> = (1..4)
-        .map(|from| (at(f64::from(from)), at(f64::from(from) + 1.0)))
-        .collect();
+    let spans: Vec<_> =
+        (1..4).map(|from| (at(f64::from(from)), at(f64::from(from) + 1.0))).collect();
     let course = Course::over(&recording, &spans);
     let line = course.line(Name::InputTokens).unwrap();
     assert_eq!(line.values, [Some(60.0), Some(0.0), Some(25.0)]);
@@ -163,10 +153,7 @@ fn quantiles_are_prometheus_histogram_quantile() {
     let figures = recording.figures((at(1.0), at(2.0))).unwrap();
     let queue = &figures.figures[&Name::QueueTime];
     let near = |found: Option<f64>, expected: f64| {
-        assert!(
-            (found.unwrap() - expected).abs() < 1e-9,
-            "{found:?} {expected}"
-        );
+        assert!((found.unwrap() - expected).abs() < 1e-9, "{found:?} {expected}");
     };
     near(queue.total, 10.0);
     near(queue.mean, 400.0);
@@ -189,10 +176,8 @@ fn a_gauge_holds_around_its_page_and_not_over_a_gap() {
     let page = |running: u64| {
         format!("vllm:num_requests_running {running}\nvllm:num_requests_waiting 0\n")
     };
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".into()],
-        every_ns: Nanos(SECOND),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
     let mut recording = Recording::default();
     recording.enter(encoder.head());
     for (instant, running) in [(1.0, 2), (2.0, 4), (9.0, 8)] {
@@ -204,10 +189,7 @@ fn a_gauge_holds_around_its_page_and_not_over_a_gap() {
     let spans = spans.map(|(from, to)| (at(from), at(to)));
     let course = Course::over(&recording, &spans);
     let line = course.line(Name::Running).unwrap();
-    assert_eq!(
-        line.values,
-        [Some(2.0), Some(3.0), Some(4.0), None, Some(8.0)]
-    );
+    assert_eq!(line.values, [Some(2.0), Some(3.0), Some(4.0), None, Some(8.0)]);
 }
 
 #[test]
@@ -215,10 +197,7 @@ fn a_family_that_is_there_twice_counts_once() {
     let page = "vllm:num_requests_running 3\nvllm:num_requests_waiting 1\nsglang:num_running_reqs 3\nsglang:num_queue_reqs 1\n";
     let figures = recorded(&[page, page]).figures((at(1.0), at(2.0))).unwrap();
     assert_eq!(figures.figures[&Name::Running].max, Some(3.0));
-    assert_eq!(
-        figures.figures[&Name::Running].metrics,
-        ["vllm:num_requests_running"]
-    );
+    assert_eq!(figures.figures[&Name::Running].metrics, ["vllm:num_requests_running"]);
 }
 
 #[test]
@@ -246,11 +225,7 @@ fn what_waits_while_no_more_run_is_a_queue_at_a_ceiling() {
 #[test]
 fn series_come_and_go() {
     let recording = recorded(&["a 1\nb{x=\"1\"} 2\n", "a NaN\nb{x=\"2\"} 2\n", "a 1\n"]);
-    let changes: Vec<_> = recording
-        .series
-        .values()
-        .map(|it| it.changes.clone())
-        .collect();
+    let changes: Vec<_> = recording.series.values().map(|it| it.changes.clone()).collect();
     assert_eq!(
         changes,
         [
@@ -263,28 +238,20 @@ fn series_come_and_go() {
 
 #[test]
 fn what_a_server_writes_has_bounds() {
-    let many: String = (0..page::MOST_SAMPLES + 7)
-        .map(|n| format!("m{{n=\"{n}\"}} 1\n"))
-        .collect();
+    let many: String = (0..page::MOST_SAMPLES + 7).map(|n| format!("m{{n=\"{n}\"}} 1\n")).collect();
     let read = page::read(&many);
     assert_eq!((read.samples.len(), read.left_out), (page::MOST_SAMPLES, 7));
-    let long = format!(
-        "m{{n=\"{}\"}} 1\nok 2\n",
-        "x".repeat(page::MOST_LABEL_BYTES)
-    );
+    let long = format!("m{{n=\"{}\"}} 1\nok 2\n", "x".repeat(page::MOST_LABEL_BYTES));
     let read = page::read(&long);
     assert_eq!((read.samples.len(), read.left_out), (1, 1));
     // A label that is new on every page fills memory no further than that.
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".into()],
-        every_ns: Nanos(SECOND),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
     let mut introduced = 0;
     let mut left_out = 0;
     for page in 0..4u64 {
-        let text: String = (0..page::MOST_SAMPLES)
-            .map(|n| format!("m{{request=\"{page}-{n}\"}} 1\n"))
-            .collect();
+        let text: String =
+            (0..page::MOST_SAMPLES).map(|n| format!("m{{request=\"{page}-{n}\"}} 1\n")).collect();
         for entry in encoder.page(0, (Nanos(page), Nanos(page)), &text) {
             match entry {
                 Entry::Series(_) => introduced += 1,
@@ -294,19 +261,13 @@ fn what_a_server_writes_has_bounds() {
         }
     }
     assert_eq!(introduced, entry::MOST_SERIES);
-    assert_eq!(
-        left_out as usize,
-        page::MOST_SAMPLES,
-        "and the result says so"
-    );
+    assert_eq!(left_out as usize, page::MOST_SAMPLES, "and the result says so");
 }
 
 #[test]
 fn a_long_run_is_sampled_less_often() {
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".into()],
-        every_ns: Nanos(SECOND),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
     let mut heads = Vec::new();
     let mut values = 0;
     for page in 0..100_000u64 {
@@ -341,8 +302,5 @@ fn a_file_that_somebody_changed_contradicts_nothing() {
     let mut recording = Recording::default();
     entries.into_iter().for_each(|entry| recording.enter(entry));
     assert_eq!(recording.series.len(), 1);
-    assert_eq!(
-        recording.series[&0].changes,
-        [(0, Some(1.0)), (1, Some(2.0)), (2, Some(3.0))]
-    );
+    assert_eq!(recording.series[&0].changes, [(0, Some(1.0)), (1, Some(2.0)), (2, Some(3.0))]);
 }

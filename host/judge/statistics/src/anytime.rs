@@ -45,10 +45,7 @@ pub fn mean(values: &[f64]) -> Option<Interval> {
     let count = values.len() as f64;
     let mean = moments::mean(values);
     let away = quantile * (moments::variance(values)? / count).sqrt();
-    Some(Interval {
-        low: mean - away,
-        high: mean + away,
-    })
+    Some(Interval { low: mean - away, high: mean + away })
 }
 
 /// Computes the number of values that it takes until the interval reaches no further than `within`
@@ -83,10 +80,7 @@ mod tests {
     fn quantiles_are_those_of_the_definition() {
         for (values, wanted) in REFERENCE {
             let got = quantile(values).unwrap();
-            assert!(
-                (got - wanted).abs() < 1e-7 * wanted,
-                "{values}: {got}, {wanted}"
-            );
+            assert!((got - wanted).abs() < 1e-7 * wanted, "{values}: {got}, {wanted}");
         }
         assert_eq!(quantile(2), None);
     }

@@ -76,9 +76,8 @@ mod tests {
     #[test]
     fn independent_requests_are_worth_what_they_are() {
         let mut random = Random::new(5);
-        let effects: Vec<f64> = (0..200)
-            .map(|_| effect_of(|_| random.uniform() < 0.1, 4000).0)
-            .collect();
+        let effects: Vec<f64> =
+            (0..200).map(|_| effect_of(|_| random.uniform() < 0.1, 4000).0).collect();
         let mean = effects.iter().sum::<f64>() / 200.0;
         assert!((1.0..1.2).contains(&mean), "{mean}");
     }

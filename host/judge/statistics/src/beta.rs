@@ -78,9 +78,6 @@ mod tests {
         assert!((binomial(100.0, 0.01, 0.0) - 0.99_f64.powi(100)).abs() < 1e-12);
         let two = 0.99_f64.powi(100) + 100.0 * 0.01 * 0.99_f64.powi(99);
         assert!((binomial(100.0, 0.01, 1.0) - two).abs() < 1e-12);
-        assert_eq!(
-            (binomial(5.0, 0.3, -1.0), binomial(5.0, 0.3, 5.0)),
-            (0.0, 1.0)
-        );
+        assert_eq!((binomial(5.0, 0.3, -1.0), binomial(5.0, 0.3, 5.0)), (0.0, 1.0));
     }
 }

@@ -176,8 +176,7 @@ impl Blocks {
     pub(crate) fn means(&self) -> [Vec<f64>; 2] {
         let means = |sums: &[(u128, u64)]| {
             let held = sums.iter().filter(|(_, count)| *count > 0);
-            held.map(|(sum, count)| *sum as f64 / *count as f64 / self.scale)
-                .collect()
+            held.map(|(sum, count)| *sum as f64 / *count as f64 / self.scale).collect()
         };
         let (fill, rest) = self.sums.split_at(self.layout.fills());
         [means(fill), means(rest)]
@@ -263,9 +262,8 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
 /// dependence between blocks, and widened as Student's quantile is for a variance that rests on few
 /// blocks. At least 1.
 fn design_effect(counts: &[(u64, u64)]) -> f64 {
-    let shares: Vec<f64> = (counts.iter())
-        .map(|(above, count)| *above as f64 / (*count).max(1) as f64)
-        .collect();
+    let shares: Vec<f64> =
+        (counts.iter()).map(|(above, count)| *above as f64 / (*count).max(1) as f64).collect();
     let blocks = shares.len() as f64;
     if blocks < FEWEST as f64 / 2.0 {
         return 1.0;
@@ -288,9 +286,7 @@ pub(crate) fn effect_at(blocks: &Blocks, samples: &impl Ranked, percent: f64) ->
 }
 
 fn count_in(cells: &mut HashMap<u64, Box<[u32]>>, blocks: usize, value: u64, block: usize) {
-    let counts = cells
-        .entry(key(value))
-        .or_insert_with(|| vec![0; blocks].into());
+    let counts = cells.entry(key(value)).or_insert_with(|| vec![0; blocks].into());
     counts[block] = counts[block].saturating_add(1);
 }
 
@@ -329,9 +325,7 @@ mod tests {
         let mut kept = Blocks::new(Layout::of(1000, 0, 0, 999).unwrap(), 1e6);
         let mut turned = kept.clone();
         (0..1000).for_each(|index| kept.add(index, sample(index * 101)));
-        (0..1000)
-            .rev()
-            .for_each(|index| turned.add(index, sample(index * 101)));
+        (0..1000).rev().for_each(|index| turned.add(index, sample(index * 101)));
         for value in [10.0, 11.5, 13.0] {
             assert_eq!(kept.design_effect(value), turned.design_effect(value));
             let [few, many] = [&kept, &counted].map(|blocks| blocks.design_effect(value));

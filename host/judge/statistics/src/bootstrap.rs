@@ -42,10 +42,7 @@ impl Draws {
             }
             weights
         };
-        Draws {
-            weights: (0..RESAMPLES).map(draw).collect(),
-            blocks,
-        }
+        Draws { weights: (0..RESAMPLES).map(draw).collect(), blocks }
     }
 
     /// The difference of one run per side, with each figure decomposed by block; `means` are those
@@ -69,9 +66,7 @@ impl Draws {
                 false => Some(b - a),
             }
         };
-        let drawn: Vec<f64> = (self.weights.iter())
-            .filter_map(|weights| apart(weights))
-            .collect();
+        let drawn: Vec<f64> = (self.weights.iter()).filter_map(|weights| apart(weights)).collect();
         if drawn.len() < RESAMPLES / 2 {
             return None;
         }
@@ -79,26 +74,18 @@ impl Draws {
         let drawn = Sorted::new(drawn)?;
         let blocks = self.blocks as f64;
         let (factor, freedom) = dependence::inflation(&self.parts(&apart)?);
-        let mut sure = Sure {
-            error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(),
-            freedom,
-        };
+        let mut sure =
+            Sure { error: drawn.std() * (factor * blocks / (blocks - 1.0)).sqrt(), freedom };
         let walk = means.and_then(walk).filter(|_| in_proportion);
         if let Some(error) = walk {
-            sure = Sure {
-                error: error.max(sure.error),
-                freedom: dependence::WALKING,
-            };
+            sure = Sure { error: error.max(sure.error), freedom: dependence::WALKING };
         }
         let (unit, edge) = match in_proportion {
             true => (baseline, a.edge().hypot(b.edge())),
             false => (1.0, 0.0),
         };
         let within = sure.error.hypot(edge);
-        let joint = Sure {
-            error: within,
-            ..sure
-        };
+        let joint = Sure { error: within, ..sure };
         let varies = varies.filter(|_| in_proportion);
         let joint = match varies {
             Some(varies) => varies.beside(joint),
@@ -116,15 +103,9 @@ impl Draws {
         let wider = if usual > 0.0 { away / usual } else { 1.0 };
         let reach = |by: f64| unit * (wider * by.max(0.0)).hypot(quantile * added);
         let difference = value - baseline;
-        let sure = Sure {
-            error: unit * joint.error,
-            ..joint
-        };
+        let sure = Sure { error: unit * joint.error, ..joint };
         Some(Estimate {
-            interval: Interval {
-                low: difference - reach(low),
-                high: difference + reach(high),
-            },
+            interval: Interval { low: difference - reach(low), high: difference + reach(high) },
             sure,
             probability: sure.probability(difference),
             run_variation: varies.map(|varies| varies.share),
@@ -139,9 +120,8 @@ impl Draws {
         let blocks = self.blocks as f64;
         let whole = figure(&vec![1; self.blocks])?;
         let without = |left: usize| {
-            let weights: Vec<u32> = (0..self.blocks)
-                .map(|block| u32::from(block != left))
-                .collect();
+            let weights: Vec<u32> =
+                (0..self.blocks).map(|block| u32::from(block != left)).collect();
             figure(&weights).unwrap_or(whole)
         };
         let parts = (0..self.blocks).map(|block| blocks * whole - (blocks - 1.0) * without(block));

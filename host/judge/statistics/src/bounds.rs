@@ -78,10 +78,7 @@ mod tests {
     fn bounds_are_those_of_the_tables() {
         assert!((lower(10.0, 100.0, 0.025) - 0.049_005).abs() < 1e-5);
         assert!((upper(10.0, 100.0, 0.025) - 0.176_223).abs() < 1e-5);
-        assert_eq!(
-            (lower(0.0, 50.0, 0.05), upper(50.0, 50.0, 0.05)),
-            (0.0, 1.0)
-        );
+        assert_eq!((lower(0.0, 50.0, 0.05), upper(50.0, 50.0, 0.05)), (0.0, 1.0));
         assert!((upper(0.0, 29.0, 0.05) - 0.098).abs() < 0.001);
         assert!((lower(29.0, 29.0, 0.05) - 0.902).abs() < 0.001);
     }

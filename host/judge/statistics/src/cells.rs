@@ -29,11 +29,7 @@ pub struct Cells {
 impl Counting {
     /// No samples yet. Where it is not `exact`, values are rounded to their leading 12 bits.
     pub fn new(blocks: usize, exact: bool) -> Self {
-        Counting {
-            blocks,
-            exact,
-            counts: HashMap::new(),
-        }
+        Counting { blocks, exact, counts: HashMap::new() }
     }
 
     /// Counts a value, in whole steps, a number of times in a block.
@@ -84,10 +80,7 @@ impl Cells {
     /// Counts the samples of all blocks.
     pub fn count(&self) -> u64 {
         let last = self.upto.len().saturating_sub(self.blocks);
-        self.upto[last..]
-            .iter()
-            .map(|count| u64::from(*count))
-            .sum()
+        self.upto[last..].iter().map(|count| u64::from(*count)).sum()
     }
 
     /// The percentile of the mixture in which each block occurs as often as `weights` states:
@@ -143,9 +136,7 @@ impl Cells {
     fn upto(&self, cell: usize, weights: &[u32]) -> u64 {
         let counts = &self.upto[cell * self.blocks..][..self.blocks];
         let weighed = counts.iter().zip(weights);
-        weighed
-            .map(|(count, weight)| u64::from(*count) * u64::from(*weight))
-            .sum()
+        weighed.map(|(count, weight)| u64::from(*count) * u64::from(*weight)).sum()
     }
 }
 
@@ -188,10 +179,7 @@ mod tests {
             counting.add(block, i % 100 + if block == 3 { 1000 } else { 0 }, 1);
         }
         let cells = counting.finish(1.0);
-        assert_eq!(
-            [50.0, 80.0, 99.0].map(|percent| cells.blocks_beyond(percent)),
-            [4, 1, 1]
-        );
+        assert_eq!([50.0, 80.0, 99.0].map(|percent| cells.blocks_beyond(percent)), [4, 1, 1]);
         assert_eq!(cells.blocks_beyond(1.0), 3);
     }
 
@@ -200,10 +188,7 @@ mod tests {
         let mut counting = Counting::new(1, false);
         for value in [0, 1, 4095, 4096, 123_456_789, u64::MAX / 3] {
             let key = counting.key(value);
-            assert!(
-                key.abs_diff(value) as f64 <= value as f64 / 4096.0,
-                "{value}"
-            );
+            assert!(key.abs_diff(value) as f64 <= value as f64 / 4096.0, "{value}");
         }
         counting.add(0, 1_000_000_007, 5);
         let cells = counting.finish(1e6);

@@ -78,8 +78,7 @@ impl Mean {
 
     /// Its standard error, if clusters differ by more than rounding leaves of equal values.
     fn spread(&self) -> Option<f64> {
-        self.error
-            .filter(|error| *error > ROUNDING * self.mean.abs())
+        self.error.filter(|error| *error > ROUNDING * self.mean.abs())
     }
 
     /// Computes the number of independent answers that a share is worth whose values lie in these
@@ -181,10 +180,7 @@ mod tests {
     ];
 
     fn alone(values: &[f64]) -> Vec<Cluster> {
-        let cluster = |value: &f64| Cluster {
-            sum: *value,
-            count: 1,
-        };
+        let cluster = |value: &f64| Cluster { sum: *value, count: 1 };
         values.iter().map(cluster).collect()
     }
 
@@ -196,22 +192,14 @@ mod tests {
         for (values, [low, high, probability]) in REFERENCE {
             let ends = interval(&alone(values)).unwrap();
             let found = difference(&alone(values)).unwrap();
-            for (got, wanted) in [
-                (ends.low, low),
-                (ends.high, high),
-                (found.probability, probability),
-            ] {
-                assert!(
-                    (got - wanted).abs() < 1e-6 * wanted.abs(),
-                    "{got}, {wanted}"
-                );
+            for (got, wanted) in
+                [(ends.low, low), (ends.high, high), (found.probability, probability)]
+            {
+                assert!((got - wanted).abs() < 1e-6 * wanted.abs(), "{got}, {wanted}");
             }
         }
         // R's t.test of the hours of sleep: 0.7001 to 2.4599.
-        let ends = difference(&alone(REFERENCE[0].0))
-            .unwrap()
-            .interval
-            .unwrap();
+        let ends = difference(&alone(REFERENCE[0].0)).unwrap().interval.unwrap();
         assert!((ends.low - 0.700_114).abs() < 1e-6 && (ends.high - 2.459_886).abs() < 1e-6);
     }
 
@@ -225,29 +213,19 @@ mod tests {
         // is 1.961 √2 / √2001.
         let values: Vec<f64> = (0..2001).map(|i| f64::from(i % 5)).collect();
         let found = interval(&alone(&values)).unwrap();
-        assert!(
-            ((found.high - found.low) / 2.0 - 0.062_02).abs() < 1e-4,
-            "{found:?}"
-        );
+        assert!(((found.high - found.low) / 2.0 - 0.062_02).abs() < 1e-4, "{found:?}");
     }
 
     #[test]
     fn equal_values_have_no_interval() {
         for values in [&[7.0, 7.0][..], &[0.1 + 0.2; 11], &[0.0; 5]] {
             let found = difference(&alone(values)).unwrap().interval;
-            assert_eq!(
-                (interval(&alone(values)), found),
-                (None, None),
-                "{values:?}"
-            );
+            assert_eq!((interval(&alone(values)), found), (None, None), "{values:?}");
         }
         let certain = |value: f64| difference(&alone(&[value; 10])).unwrap().probability;
         assert_eq!((certain(0.0), certain(0.5)), (1.0, 2.0 / 1024.0));
         // Conversations of different lengths whose turns all have the same score.
-        let turns = [1, 2, 5].map(|count| Cluster {
-            sum: 0.3 * count as f64,
-            count,
-        });
+        let turns = [1, 2, 5].map(|count| Cluster { sum: 0.3 * count as f64, count });
         assert_eq!(interval(&turns), None);
     }
 
@@ -255,10 +233,7 @@ mod tests {
     #[test]
     fn values_of_a_cluster_count_as_what_they_show() {
         let turns = |size: u64| -> Vec<Cluster> {
-            let of = |i: u64| Cluster {
-                sum: (size * (i % 2)) as f64,
-                count: size,
-            };
+            let of = |i: u64| Cluster { sum: (size * (i % 2)) as f64, count: size };
             (0..50).map(of).collect()
         };
         let [one, ten] = [1, 10].map(|size| interval(&turns(size)).unwrap());
@@ -267,21 +242,9 @@ mod tests {
         // Of 49 degrees of freedom the quantile is 2.0096.
         assert!((mean.independent(500) - 49.0 * 0.951_2).abs() < 0.01);
         // Alternating within each, the conversations are all alike: nothing clusters.
-        let mixed = vec![
-            Cluster {
-                sum: 5.0,
-                count: 10
-            };
-            50
-        ];
+        let mixed = vec![Cluster { sum: 5.0, count: 10 }; 50];
         assert!((Mean::of(&mixed).unwrap().independent(500) - 475.6).abs() < 0.1);
-        let right = vec![
-            Cluster {
-                sum: 10.0,
-                count: 10
-            };
-            50
-        ];
+        let right = vec![Cluster { sum: 10.0, count: 10 }; 50];
         assert_eq!(Mean::of(&right).unwrap().independent(500), 50.0);
     }
 

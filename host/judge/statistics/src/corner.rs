@@ -47,10 +47,7 @@ pub fn line(points: &[(f64, f64)]) -> f64 {
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(|own| own.0), mean(|own| own.1));
     let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-    let (xx, xy) = (
-        sum(&|own| (own.0 - x).powi(2)),
-        sum(&|own| (own.0 - x) * (own.1 - y)),
-    );
+    let (xx, xy) = (sum(&|own| (own.0 - x).powi(2)), sum(&|own| (own.0 - x) * (own.1 - y)));
     let slope = xy / xx;
     sum(&|own| (own.1 - y - slope * (own.0 - x)).powi(2))
 }
@@ -91,12 +88,7 @@ fn fit(points: &[(f64, f64)], at: f64) -> Option<Corner> {
         let [one, left, right] = row(*x);
         (y - level * one - below * left - above * right).powi(2)
     });
-    Some(Corner {
-        at,
-        level,
-        slopes: [below, above],
-        squares: squares.sum(),
-    })
+    Some(Corner { at, level, slopes: [below, above], squares: squares.sum() })
 }
 
 #[cfg(test)]
@@ -106,10 +98,8 @@ mod tests {
     /// By hand: lines of the slopes 2 and 0 that meet at 3.
     #[test]
     fn lines_that_meet_are_found() {
-        let points: Vec<(f64, f64)> = [1.0_f64, 2.0, 4.0, 5.0, 6.0]
-            .iter()
-            .map(|x| (*x, 2.0 * x.min(3.0)))
-            .collect();
+        let points: Vec<(f64, f64)> =
+            [1.0_f64, 2.0, 4.0, 5.0, 6.0].iter().map(|x| (*x, 2.0 * x.min(3.0))).collect();
         let found = corner(&points).unwrap();
         assert!((found.at - 3.0).abs() < 1e-9 && (found.level - 6.0).abs() < 1e-9);
         assert!((found.slopes[0] - 2.0).abs() < 1e-9 && found.slopes[1].abs() < 1e-9);

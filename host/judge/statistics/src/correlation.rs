@@ -26,11 +26,7 @@ impl Pairs {
     /// all pairs, and if there are fewer than two.
     pub fn spearman(&self) -> Option<f64> {
         let ones = ranks(self.counts.iter().map(|((one, _), count)| (*one, *count)));
-        let others = ranks(
-            self.counts
-                .iter()
-                .map(|((_, other), count)| (*other, *count)),
-        );
+        let others = ranks(self.counts.iter().map(|((_, other), count)| (*other, *count)));
         let (mut products, mut of_one, mut of_other) = (0.0, 0.0, 0.0);
         for ((one, other), count) in &self.counts {
             let (x, y, many) = (ones[one], others[other], *count as f64);
@@ -73,23 +69,11 @@ mod tests {
     #[test]
     fn correlations_are_scipys() {
         for (pairs, known) in [
-            (
-                &[(1, 5), (2, 6), (3, 7), (4, 8), (5, 7)][..],
-                0.820_782_681_668_123_3,
-            ),
+            (&[(1, 5), (2, 6), (3, 7), (4, 8), (5, 7)][..], 0.820_782_681_668_123_3),
             (&[(1, 9), (2, 5), (3, 0)], -1.0),
             (&[(1, 1), (1, 2), (2, 1), (2, 2)], 0.0),
             (
-                &[
-                    (1, 4),
-                    (1, 4),
-                    (1, 9),
-                    (2, 9),
-                    (2, 3),
-                    (3, 1),
-                    (3, 1),
-                    (3, 2),
-                ],
+                &[(1, 4), (1, 4), (1, 9), (2, 9), (2, 3), (3, 1), (3, 1), (3, 2)],
                 -0.801_875_373_874_480_3,
             ),
         ] {

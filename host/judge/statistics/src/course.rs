@@ -77,18 +77,13 @@ pub fn trend(course: &[f64]) -> Option<Trend> {
         0.0 => 0.0,
         score => student::quantile(probability, f64::INFINITY).copysign(score),
     };
-    Some(Trend {
-        change: slope * (of - 1.0) / level,
-        z: certain,
-    })
+    Some(Trend { change: slope * (of - 1.0) / level, z: certain })
 }
 
 /// Returns the rest of a course without an even change.
 fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
     let places = course.iter().enumerate();
-    places
-        .map(|(place, value)| value - slope * place as f64)
-        .collect()
+    places.map(|(place, value)| value - slope * place as f64).collect()
 }
 
 /// Returns the rest of a course without one step from a level to another, at the place where that
@@ -100,13 +95,11 @@ fn without_step(course: &[f64]) -> Vec<f64> {
         let (before, after) = course.split_at(at);
         let levels = [mean(before), mean(after)];
         let both = before.iter().map(|value| value - levels[0]);
-        both.chain(after.iter().map(|value| value - levels[1]))
-            .collect()
+        both.chain(after.iter().map(|value| value - levels[1])).collect()
     };
     let squares = |rest: &Vec<f64>| rest.iter().map(|value| value * value).sum::<f64>();
     let all = (LEVEL..=course.len() - LEVEL).map(left);
-    all.min_by(|a, b| squares(a).total_cmp(&squares(b)))
-        .unwrap_or_default()
+    all.min_by(|a, b| squares(a).total_cmp(&squares(b))).unwrap_or_default()
 }
 
 /// Computes the factor by which the autocorrelation of a course without its trend multiplies the
@@ -116,15 +109,11 @@ fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;
     // What differs by rounding alone is equal, and equal values share a rank.
-    let most = level
-        .iter()
-        .fold(0.0_f64, |most, value| most.max(value.abs()));
+    let most = level.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * most;
     let rank = |own: f64| {
         let equal = level.iter().filter(|value| same(**value, own)).count() as f64;
-        let below = level
-            .iter()
-            .filter(|value| **value < own && !same(**value, own));
+        let below = level.iter().filter(|value| **value < own && !same(**value, own));
         below.count() as f64 + (equal - 1.0) / 2.0 - middle
     };
     let ranks: Vec<f64> = level.iter().map(|own| rank(*own)).collect();
@@ -235,11 +224,7 @@ mod tests {
         assert!(found.share > 0.25 && found.correlation > 0.8, "{found:?}");
         // A stall every tenth slice.
         let stalls = |at: f64| {
-            if ((at * FINE as f64) as usize).is_multiple_of(10) {
-                0.1
-            } else {
-                1.0
-            }
+            if ((at * FINE as f64) as usize).is_multiple_of(10) { 0.1 } else { 1.0 }
         };
         let found = oscillation(&course(2, FINE, 0.05, stalls)).unwrap();
         assert_eq!(found.period % 10, 0, "{found:?}");

@@ -12,11 +12,7 @@ pub struct Products<const N: usize> {
 
 impl<const N: usize> Default for Products<N> {
     fn default() -> Self {
-        Products {
-            count: 0,
-            sums: [0; N],
-            products: [[0; N]; N],
-        }
+        Products { count: 0, sums: [0; N], products: [[0; N]; N] }
     }
 }
 

@@ -176,11 +176,7 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
                 requests += near * other.requests;
             }
             let of_misses = if bad > 0.0 { misses / bad } else { 1.0 };
-            1.0 + (of_misses
-                .max(1.0 + (tails / requests - 1.0) * rarer)
-                .max(1.0)
-                - 1.0)
-                * LOOKS
+            1.0 + (of_misses.max(1.0 + (tails / requests - 1.0) * rarer).max(1.0) - 1.0) * LOOKS
         })
         .collect()
 }
@@ -240,9 +236,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
             return None;
         }
         let part = 1.0 / near.len() as f64;
-        let padded: Vec<Weighed> = (near.iter())
-            .map(|own| padded(*own, allowed, part))
-            .collect();
+        let padded: Vec<Weighed> = (near.iter()).map(|own| padded(*own, allowed, part)).collect();
         let moved = most_likely(&padded, wanted);
         slope = through(&padded, moved, wanted).slope;
         let is_still = (moved - center).abs() < 1e-4;
@@ -282,9 +276,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         }
         Some(inside.exp())
     };
-    let requests = points
-        .iter()
-        .filter(|point| near.iter().any(|own| own.x == point.at.ln()));
+    let requests = points.iter().filter(|point| near.iter().any(|own| own.x == point.at.ln()));
     Some(Curve {
         estimate: center.exp(),
         low: end(outside[0], low - BEYOND),
@@ -311,11 +303,7 @@ fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
             loads: own.loads,
         }
     };
-    points
-        .iter()
-        .zip(effects(points, allowed))
-        .map(of)
-        .collect()
+    points.iter().zip(effects(points, allowed)).map(of).collect()
 }
 
 fn odds(share: f64) -> f64 {
@@ -330,11 +318,7 @@ fn share(logit: f64) -> f64 {
 /// there are so few that half a bad request would be more than is allowed.
 fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
     let requests = own.requests + part;
-    Weighed {
-        requests,
-        bad: own.bad + (0.5 * allowed * requests).min(0.5 * part),
-        ..own
-    }
+    Weighed { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }
 }
 
 /// The loads that take part in the regression.
@@ -356,10 +340,9 @@ fn taking_part(all: &[Weighed], center: f64, slope: f64) -> Vec<Weighed> {
 }
 
 fn span(near: &[Weighed]) -> [f64; 2] {
-    near.iter()
-        .fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], own| {
-            [low.min(own.x), high.max(own.x)]
-        })
+    near.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], own| {
+        [low.min(own.x), high.max(own.x)]
+    })
 }
 
 /// A difference of logarithms of loads, bent: its slope is 1 at the crossing and grows by a factor
@@ -382,11 +365,7 @@ struct Through {
 /// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is
 /// concave in the slope.
 fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
-    let mut best = Through {
-        likelihood: f64::NEG_INFINITY,
-        slope: FLAT,
-        bend: 0.0,
-    };
+    let mut best = Through { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
     let mut aways = vec![0.0; near.len()];
     for bend in BENDS {
         for (away, own) in aways.iter_mut().zip(near) {
@@ -419,11 +398,7 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
         };
         let likelihood = near.iter().zip(&aways).map(of).sum::<f64>() - bend / USUAL;
         if likelihood > best.likelihood {
-            best = Through {
-                likelihood,
-                slope,
-                bend,
-            };
+            best = Through { likelihood, slope, bend };
         }
     }
     best
@@ -437,9 +412,7 @@ fn most_likely(near: &[Weighed], wanted: f64) -> f64 {
     let step = (high - low) / f64::from(STEPS);
     let at = |place: u32| low + step * f64::from(place);
     let first = (0..=STEPS).map(|place| (of(at(place)), at(place)));
-    let best = first
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or(low, |best| best.1);
+    let best = first.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(low, |best| best.1);
     let (mut from, mut to) = ((best - step).max(low), (best + step).min(high));
     let golden = (5_f64.sqrt() - 1.0) / 2.0;
     let mut inner = [to - golden * (to - from), from + golden * (to - from)];

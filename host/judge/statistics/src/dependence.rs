@@ -47,22 +47,13 @@ pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
         return None;
     }
     let ratio = theirs / ours;
-    let rest: Vec<f64> = a
-        .iter()
-        .zip(b)
-        .map(|(a, b)| (b - ratio * a) / ours)
-        .collect();
+    let rest: Vec<f64> = a.iter().zip(b).map(|(a, b)| (b - ratio * a) / ours).collect();
     // Correlations of independent blocks are about normal, with a deviation of 1 / √n.
     let deviation = 1.0 / blocks.sqrt();
-    let walks = [a, b]
-        .iter()
-        .any(|side| level(side) > SIDE || correlation(side) > 2.7 * deviation)
+    let walks = [a, b].iter().any(|side| level(side) > SIDE || correlation(side) > 2.7 * deviation)
         || level(&rest) > REST
         || correlation(&rest) > 2.0 * deviation;
-    let steps: f64 = rest
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).powi(2))
-        .sum();
+    let steps: f64 = rest.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     // A walk of n steps of variance s² that begins at nothing has a mean of variance s² n / 3.
     walks.then(|| (steps / (blocks - 1.0) * blocks / 3.0).sqrt())
 }
@@ -92,9 +83,7 @@ pub fn correlation(values: &[f64]) -> f64 {
     if is_nothing(squares, mean, blocks) {
         return 0.0;
     }
-    let products = values
-        .windows(2)
-        .map(|pair| (pair[0] - mean) * (pair[1] - mean));
+    let products = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean));
     products.sum::<f64>() / squares
 }
 
@@ -148,9 +137,6 @@ mod tests {
         assert_eq!((factor, freedom), (1.0, 9.0));
         let (factor, freedom) = inflation(&walked(1, 20));
         assert!(factor > 4.0 && freedom == WALKING, "{factor} {freedom}");
-        assert_eq!(
-            inflation(&[3.0; 20]).0,
-            (1.0 + 1.0 / 16.0) / (1.0 - 1.0 / 16.0)
-        );
+        assert_eq!(inflation(&[3.0; 20]).0, (1.0 + 1.0 / 16.0) / (1.0 - 1.0 / 16.0));
     }
 }

@@ -123,19 +123,13 @@ impl Varies {
         if self.is_whole {
             return self;
         }
-        Varies {
-            share: self.share * sensitivity,
-            ..self
-        }
+        Varies { share: self.share * sensitivity, ..self }
     }
 
     /// The standard error of two runs that vary so, given the one from within them: the root of the
     /// sum of squares where both are independent, else the larger of the two.
     pub(crate) fn beside(self, within: Sure) -> Sure {
-        let between = Sure {
-            error: self.share * 2.0_f64.sqrt(),
-            freedom: self.freedom,
-        };
+        let between = Sure { error: self.share * 2.0_f64.sqrt(), freedom: self.freedom };
         if !self.is_whole {
             return Sure {
                 error: within.error.hypot(between.error),
@@ -159,10 +153,7 @@ pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let sure = Sure::between(a, b)?;
     let away = student::quantile(1.0 - LEVEL / 100.0, sure.freedom) * sure.error;
     Some(Estimate {
-        interval: Interval {
-            low: difference - away,
-            high: difference + away,
-        },
+        interval: Interval { low: difference - away, high: difference + away },
         sure,
         probability: sure.probability(difference),
         run_variation: None,

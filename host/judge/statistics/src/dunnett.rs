@@ -33,12 +33,7 @@ impl Dunnett {
     /// The distribution for so many differences, with the correlation of any two of them and the
     /// degrees of freedom of the error; all differences at least as correlated as that are covered.
     pub fn new(many: usize, correlation: f64, freedom: f64) -> Self {
-        let mut of = Dunnett {
-            many,
-            freedom,
-            known: Vec::new(),
-            errors: Vec::new(),
-        };
+        let mut of = Dunnett { many, freedom, known: Vec::new(), errors: Vec::new() };
         // One difference has Student's distribution.
         if many > 1 {
             let correlation = correlation.clamp(0.0, MOST_CORRELATED);
@@ -66,9 +61,8 @@ impl Dunnett {
             return 0.0;
         }
         let each = self.errors.iter();
-        let sum: f64 = each
-            .map(|(error, weight)| weight * self.known_beyond(ratio.abs() * error))
-            .sum();
+        let sum: f64 =
+            each.map(|(error, weight)| weight * self.known_beyond(ratio.abs() * error)).sum();
         sum.clamp(0.0, 1.0)
     }
 

@@ -31,13 +31,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram {
-            cells: Cells::default(),
-            sum: 0,
-            squares: 0,
-            min: u64::MAX,
-            max: 0,
-        }
+        Histogram { cells: Cells::default(), sum: 0, squares: 0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -94,9 +88,8 @@ impl Histogram {
         let n = u128::from(count);
         let (whole, rest) = (self.sum / n, self.sum % n);
         // The sum of squared distances to the whole part of the mean, in integers: nothing cancels.
-        let about = self
-            .squares
-            .saturating_sub(whole.saturating_mul(self.sum.saturating_add(rest)));
+        let about =
+            self.squares.saturating_sub(whole.saturating_mul(self.sum.saturating_add(rest)));
         let part = rest as f64 / n as f64;
         let variance = (about as f64 / n as f64 - part * part).max(0.0);
         Some(Counted {

@@ -98,10 +98,7 @@ pub fn mean_with_fill(
         let missed = 1.0 - UNSEEN.powf(1.0 / loads.independent.max(1.0));
         high = high.max(centre + missed * (figures.max().max(loads.between_ends) - centre));
     }
-    Some(Interval {
-        low: low.max(0.0),
-        high,
-    })
+    Some(Interval { low: low.max(0.0), high })
 }
 
 /// The interval of the mean of samples that follow a trend, such as that of an engine that fills,
@@ -183,10 +180,7 @@ pub fn percentile(
     if low.is_none() && high.is_none() {
         return None;
     }
-    Some(Interval {
-        low: low.unwrap_or(f64::NEG_INFINITY),
-        high: high.unwrap_or(f64::INFINITY),
-    })
+    Some(Interval { low: low.unwrap_or(f64::NEG_INFINITY), high: high.unwrap_or(f64::INFINITY) })
 }
 
 /// True if a percentile of the tail is one of the fill: then one run shows nothing of how it
@@ -215,10 +209,7 @@ fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
     let surely_above = |rank: f64| binomial(independent, share, rank - 1.0) >= 1.0 - outside;
     let below = search(&surely_below, 0.0, independent);
     let above = search(&|rank| !surely_above(rank), 0.0, independent + 1.0);
-    [
-        Some(below).filter(|rank| *rank >= 1.0),
-        Some(above).filter(|_| surely_above(independent)),
-    ]
+    [Some(below).filter(|rank| *rank >= 1.0), Some(above).filter(|_| surely_above(independent))]
 }
 
 #[cfg(test)]
@@ -285,10 +276,7 @@ mod tests {
         assert!(width(&alike) > 3.0 * width(&alone));
         let (blocks, figures) = gathered(&alone[..100]);
         let found = percentile(&blocks, &figures, 99.0, None).unwrap();
-        assert!(
-            found.high.is_infinite() && found.low.is_finite(),
-            "{found:?}"
-        );
+        assert!(found.high.is_infinite() && found.low.is_finite(), "{found:?}");
         let (blocks, figures) = gathered(&alone[..30]);
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
     }
@@ -313,10 +301,7 @@ mod tests {
     #[test]
     fn what_does_not_vary_is_certain() {
         let (blocks, figures) = gathered(&[7.5; 500]);
-        let certain = Some(Interval {
-            low: 7.5,
-            high: 7.5,
-        });
+        let certain = Some(Interval { low: 7.5, high: 7.5 });
         assert_eq!(mean(&blocks, &figures, None), certain);
         assert_eq!(percentile(&blocks, &figures, 99.0, None), certain);
     }
@@ -326,22 +311,13 @@ mod tests {
         let mut samples = vec![50.0; 1000];
         samples[500] = 250.0;
         let (blocks, figures) = gathered(&samples);
-        let few = Loads {
-            independent: 20.0,
-            between_ends: 100.0,
-        };
+        let few = Loads { independent: 20.0, between_ends: 100.0 };
         let found = mean(&blocks, &figures, Some(few)).unwrap();
         // Of twenty loads, a tenth may be of a kind that none of them is: 1 - 0.1^(1/20).
-        assert!(
-            (found.high - (50.2 + 0.108_7 * 199.8)).abs() < 0.1,
-            "{found:?}"
-        );
+        assert!((found.high - (50.2 + 0.108_7 * 199.8)).abs() < 0.1, "{found:?}");
         samples[500] = 50.0;
         let (blocks, figures) = gathered(&samples);
         let found = mean(&blocks, &figures, Some(few)).unwrap();
-        assert!(
-            (found.high - (50.0 + 0.108_7 * 50.0)).abs() < 0.1,
-            "{found:?}"
-        );
+        assert!((found.high - (50.0 + 0.108_7 * 50.0)).abs() < 0.1, "{found:?}");
     }
 }

@@ -49,11 +49,7 @@ pub fn place(count: u64, percent: f64) -> (u64, f64) {
 /// The value that far from `a` to `b`. NumPy interpolates from the nearer end, which keeps the
 /// result within the two.
 pub fn between(a: f64, b: f64, share: f64) -> f64 {
-    if share >= 0.5 {
-        b - (b - a) * (1.0 - share)
-    } else {
-        a + (b - a) * share
-    }
+    if share >= 0.5 { b - (b - a) * (1.0 - share) } else { a + (b - a) * share }
 }
 
 /// Samples in ascending order; at least one. No samples have no statistics, and so no value of

@@ -10,11 +10,8 @@
 /// others are and however they depend on each other (Holm 1979, "A simple sequentially rejective
 /// multiple test procedure").
 pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
-    let mut order: Vec<(usize, f64)> = probabilities
-        .iter()
-        .enumerate()
-        .filter_map(|(place, p)| Some((place, (*p)?)))
-        .collect();
+    let mut order: Vec<(usize, f64)> =
+        probabilities.iter().enumerate().filter_map(|(place, p)| Some((place, (*p)?))).collect();
     order.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     let mut shown = vec![false; probabilities.len()];
     let many = order.len();
@@ -55,10 +52,7 @@ mod tests {
         let shown = |probabilities: &[Option<f64>]| holm(probabilities, 0.05);
         assert_eq!(shown(&[Some(0.03)]), [true]);
         assert_eq!(shown(&[Some(0.03), Some(0.5)]), [false, false]);
-        assert_eq!(
-            shown(&[Some(0.03), None, Some(0.001), Some(0.02)]),
-            [true, false, true, true]
-        );
+        assert_eq!(shown(&[Some(0.03), None, Some(0.001), Some(0.02)]), [true, false, true, true]);
         assert_eq!(shown(&[Some(0.026), Some(0.02)]), [true, true]);
         assert_eq!(shown(&[]), Vec::<bool>::new());
     }

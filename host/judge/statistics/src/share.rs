@@ -69,10 +69,8 @@ impl Flips {
     /// that it is never zero.
     pub fn error(&self) -> f64 {
         let samples = self.samples as f64 + 2.0;
-        let (gained, lost) = (
-            (self.gained as f64 + 1.0) / samples,
-            (self.lost as f64 + 1.0) / samples,
-        );
+        let (gained, lost) =
+            ((self.gained as f64 + 1.0) / samples, (self.lost as f64 + 1.0) / samples);
         ((gained + lost - (gained - lost).powi(2)) / samples).sqrt()
     }
 
@@ -85,10 +83,7 @@ impl Flips {
         }
         let middle = (self.gained as f64 - self.lost as f64) / (self.samples as f64 + 2.0);
         let half = NORMAL * self.error();
-        Some(Interval {
-            low: (middle - half).max(-1.0),
-            high: (middle + half).min(1.0),
-        })
+        Some(Interval { low: (middle - half).max(-1.0), high: (middle + half).min(1.0) })
     }
 }
 
@@ -98,10 +93,7 @@ mod tests {
 
     fn close(got: Interval, [low, high]: [f64; 2]) {
         let is_close = |a: f64, b: f64| (a - b).abs() < 6e-5;
-        assert!(
-            is_close(got.low, low) && is_close(got.high, high),
-            "{got:?}, {low} to {high}"
-        );
+        assert!(is_close(got.low, low) && is_close(got.high, high), "{got:?}, {low} to {high}");
     }
 
     /// The examples of Newcombe 1998, "Two-sided confidence intervals for the single proportion",
@@ -122,11 +114,7 @@ mod tests {
     }
 
     fn flips(samples: u64, gained: u64, lost: u64) -> Flips {
-        Flips {
-            samples,
-            gained,
-            lost,
-        }
+        Flips { samples, gained, lost }
     }
 
     /// Binomial probabilities by hand, and the approval of a prime minister (Agresti 1990, page
@@ -153,10 +141,7 @@ mod tests {
     /// 1602).
     #[test]
     fn intervals_of_differences_are_adjusted() {
-        close(
-            flips(1600, 86, 150).interval().unwrap(),
-            [-0.058_726, -0.021_174],
-        );
+        close(flips(1600, 86, 150).interval().unwrap(), [-0.058_726, -0.021_174]);
         let none = flips(50, 0, 0).interval().unwrap();
         assert!(none.low < 0.0 && none.high > 0.0 && none.low == -none.high);
         assert_eq!(flips(0, 0, 0).interval(), None);

@@ -24,18 +24,12 @@ enum Held {
 impl Spread {
     /// No samples yet. Where they are counted, they are rounded to `1 / scale`.
     pub fn new(scale: f64) -> Self {
-        Spread {
-            scale,
-            held: Held::Samples(Vec::new()),
-        }
+        Spread { scale, held: Held::Samples(Vec::new()) }
     }
 
     /// No samples yet; all samples to come will be counted in a histogram.
     pub fn counting(scale: f64) -> Self {
-        Spread {
-            scale,
-            held: Held::Counts(Box::default()),
-        }
+        Spread { scale, held: Held::Counts(Box::default()) }
     }
 
     /// Adds a sample, which is not negative.

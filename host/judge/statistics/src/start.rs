@@ -63,8 +63,7 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         .collect();
     let within = |slice: &Slice| {
         let own = slice.terms().into_iter().skip(1);
-        own.zip(&ranges)
-            .all(|(own, (least, most))| own >= least / BEYOND && own <= most * BEYOND)
+        own.zip(&ranges).all(|(own, (least, most))| own >= least / BEYOND && own <= most * BEYOND)
     };
     // How much longer the steps of a slice took, as a share of what the line says.
     let off = |slice: &Slice| {
@@ -100,10 +99,7 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
             let factor = (1.0 + mean(before)) / (1.0 + mean(after));
             // A few very long slices are no slow start of many.
             let slow = before.iter().filter(|off| **off > SMALL / 2.0).count();
-            let start = SlowStart {
-                slices: early[count - 1].0 + 1,
-                factor,
-            };
+            let start = SlowStart { slices: early[count - 1].0 + 1, factor };
             let lasts = start.slices >= slices.len() / PART && 4 * slow >= 3 * count;
             (sure > limit && factor > 1.0 + SMALL && lasts).then_some((sure, start))
         })
@@ -123,10 +119,7 @@ fn quiet(slices: &[Slice]) -> Slice {
     let most = slices.iter().map(pieces).fold(0.0, f64::max);
     let reading = most.min(slice.waiting * steps);
     match slice.quick > 0.0 && reading <= READING * steps {
-        true => Slice {
-            seconds: steps * slice.quick,
-            ..*slice
-        },
+        true => Slice { seconds: steps * slice.quick, ..*slice },
         false => Slice::default(),
     }
 }

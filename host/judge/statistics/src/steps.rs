@@ -95,9 +95,8 @@ impl Steps {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
         let line = line_through(&busy)?;
         let off = |slice: &Slice| {
-            let step: f64 = (line.iter().zip(slice.terms()))
-                .map(|(factor, term)| factor * term)
-                .sum();
+            let step: f64 =
+                (line.iter().zip(slice.terms())).map(|(factor, term)| factor * term).sum();
             slice.seconds - slice.steps() * step
         };
         let sums: Vec<f64> = (0..BLOCKS)
@@ -202,9 +201,7 @@ fn solved(mut rows: Vec<Vec<f64>>, mut values: Vec<f64>) -> Option<Vec<f64>> {
     }
     let mut found = vec![0.0; count];
     for place in (0..count).rev() {
-        let known: f64 = (place + 1..count)
-            .map(|column| rows[place][column] * found[column])
-            .sum();
+        let known: f64 = (place + 1..count).map(|column| rows[place][column] * found[column]).sum();
         found[place] = (values[place] - known) / rows[place][place];
     }
     Some(found)
@@ -229,13 +226,7 @@ mod tests {
                     (0.010 + 0.000_2 * batch) * (1.0 + share * random.normal())
                 };
                 let seconds = (0..50).map(|_| step(&mut random)).sum::<f64>() + 0.000_02 * prompts;
-                Slice {
-                    seconds,
-                    tokens: 50.0 * batch,
-                    batch,
-                    prompts,
-                    ..Slice::default()
-                }
+                Slice { seconds, tokens: 50.0 * batch, batch, prompts, ..Slice::default() }
             })
             .collect()
     }
@@ -245,10 +236,7 @@ mod tests {
         let steps = Steps::of(&slices(1, 0.05)).unwrap();
         assert!((steps.empty / 0.010 - 1.0).abs() < 0.05, "{steps:?}");
         assert!((steps.request / 0.000_2 - 1.0).abs() < 0.1, "{steps:?}");
-        assert!(
-            (steps.prompt_token / 0.000_02 - 1.0).abs() < 0.05,
-            "{steps:?}"
-        );
+        assert!((steps.prompt_token / 0.000_02 - 1.0).abs() < 0.05, "{steps:?}");
         assert_eq!(steps.context_token, 0.0);
         assert_eq!(Steps::of(&slices(1, 0.05)[..39]), None);
     }
@@ -257,9 +245,8 @@ mod tests {
     /// a step.
     #[test]
     fn noise_is_that_of_the_steps() {
-        let found: Vec<f64> = (0..60)
-            .map(|seed| Steps::of(&slices(seed, 0.05)).unwrap().noise)
-            .collect();
+        let found: Vec<f64> =
+            (0..60).map(|seed| Steps::of(&slices(seed, 0.05)).unwrap().noise).collect();
         let mean = found.iter().sum::<f64>() / 60.0;
         let wanted = 10_000.0 * 0.000_7 * 0.000_7 / 160.0;
         // The correction for dependence adds an eighth where there is none.

@@ -60,10 +60,7 @@ pub fn margin(values: &[f64], outside: f64) -> Option<f64> {
 /// share `outside` of cases. `None` of fewer than two.
 pub fn interval(values: &[f64], outside: f64) -> Option<Interval> {
     let (mean, away) = (mean(values), margin(values, outside)?);
-    Some(Interval {
-        low: mean - away,
-        high: mean + away,
-    })
+    Some(Interval { low: mean - away, high: mean + away })
 }
 
 /// Student's quantile, adjusted for the skewness of `count` values: G of Willink 2005, "A

@@ -8,20 +8,8 @@ use super::*;
 type Case = (&'static [f64], &'static [(f64, f64)]);
 
 const NUMPY: [Case; 4] = [
-    (
-        &[5.0],
-        &[(0.0, 5.0), (50.0, 5.0), (99.0, 5.0), (100.0, 5.0)],
-    ),
-    (
-        &[1.0, 2.0],
-        &[
-            (1.0, 1.01),
-            (25.0, 1.25),
-            (50.0, 1.5),
-            (90.0, 1.9),
-            (99.9, 1.999),
-        ],
-    ),
+    (&[5.0], &[(0.0, 5.0), (50.0, 5.0), (99.0, 5.0), (100.0, 5.0)]),
+    (&[1.0, 2.0], &[(1.0, 1.01), (25.0, 1.25), (50.0, 1.5), (90.0, 1.9), (99.9, 1.999)]),
     (
         &[3.0, 1.0, 2.0, 10.0],
         &[
@@ -55,11 +43,7 @@ fn percentiles_are_numpys_to_the_last_bit() {
     for (samples, expected) in NUMPY {
         let sorted = Sorted::new(samples.to_vec()).unwrap();
         for &(percent, value) in expected {
-            assert_eq!(
-                sorted.percentile(percent),
-                value,
-                "P{percent} of {samples:?}"
-            );
+            assert_eq!(sorted.percentile(percent), value, "P{percent} of {samples:?}");
         }
     }
 }

@@ -20,10 +20,8 @@ pub struct Slope {
 pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let (mut xx, mut xy, mut yy, mut freedom) = (0.0, 0.0, 0.0, -1.0);
     for points in groups.iter().filter(|points| points.len() > 1) {
-        let [xs, ys]: [Vec<f64>; 2] = [
-            points.iter().map(|(x, _)| *x).collect(),
-            points.iter().map(|(_, y)| *y).collect(),
-        ];
+        let [xs, ys]: [Vec<f64>; 2] =
+            [points.iter().map(|(x, _)| *x).collect(), points.iter().map(|(_, y)| *y).collect()];
         let (centre, level) = (mean(&xs), mean(&ys));
         for (x, y) in points {
             xx += (x - centre).powi(2);
@@ -38,10 +36,7 @@ pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let slope = xy / xx;
     let rest = (yy - slope * xy).max(0.0);
     let error = (rest / freedom / xx).sqrt();
-    Some(Slope {
-        slope,
-        sure: Sure { error, freedom },
-    })
+    Some(Slope { slope, sure: Sure { error, freedom } })
 }
 
 #[cfg(test)]

@@ -24,10 +24,7 @@ pub struct Residual {
 impl Residual {
     /// Both together, as an estimate of the same variance.
     pub fn and(self, other: Residual) -> Residual {
-        Residual {
-            squares: self.squares + other.squares,
-            freedom: self.freedom + other.freedom,
-        }
+        Residual { squares: self.squares + other.squares, freedom: self.freedom + other.freedom }
     }
 
     /// The standard deviation; nothing where nothing is left to estimate it from.
@@ -121,12 +118,7 @@ impl Fit {
         for (_, effect, part) in &mut rounds {
             *effect -= centres[*part];
         }
-        let mut fit = Fit {
-            trials,
-            rounds,
-            variances,
-            residual: Residual::default(),
-        };
+        let mut fit = Fit { trials, rounds, variances, residual: Residual::default() };
         fit.residual = fit.left(values, &places);
         fit
     }
@@ -148,14 +140,7 @@ impl Fit {
         parts.sort_unstable();
         parts.dedup();
         let freedom = count - trials - (self.rounds.len() - parts.len()) as f64;
-        Residual {
-            squares: if squares <= ROUNDING * count {
-                0.0
-            } else {
-                squares
-            },
-            freedom,
-        }
+        Residual { squares: if squares <= ROUNDING * count { 0.0 } else { squares }, freedom }
     }
 
     /// Computes the variation that trials and rounds leave unexplained.
@@ -174,9 +159,7 @@ impl Fit {
     /// The rounds with their effects, told from the mean of those that are connected with one
     /// another.
     pub fn rounds(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
-        self.rounds
-            .iter()
-            .map(|(round, effect, _)| (*round, *effect))
+        self.rounds.iter().map(|(round, effect, _)| (*round, *effect))
     }
 
     /// Computes the difference of a trial from the first one; nothing if no rounds connect them, or
@@ -202,14 +185,8 @@ impl Fit {
         };
         // Trials that have values in the same rounds have the same correlations.
         let mut kinds: Vec<(&Side, usize)> = Vec::new();
-        for side in trials
-            .iter()
-            .filter_map(|place| self.trials[*place].as_ref())
-        {
-            match kinds
-                .iter_mut()
-                .find(|(kind, _)| kind.shares == side.shares)
-            {
+        for side in trials.iter().filter_map(|place| self.trials[*place].as_ref()) {
+            match kinds.iter_mut().find(|(kind, _)| kind.shares == side.shares) {
                 Some((_, count)) => *count += 1,
                 None => kinds.push((side, 1)),
             }
@@ -247,11 +224,7 @@ impl Side {
         for (round, _) in values {
             shares[places[round]] = 1.0 / values.len() as f64;
         }
-        Some(Side {
-            mean: mean_if_any(&all)?,
-            shares,
-            values: values.len(),
-        })
+        Some(Side { mean: mean_if_any(&all)?, shares, values: values.len() })
     }
 }
 
@@ -270,10 +243,8 @@ fn parts(trials: &[Option<Side>], rounds: usize) -> Vec<usize> {
     let mut parts: Vec<usize> = (0..rounds).collect();
     for side in trials.iter().flatten() {
         let own = side.shares.iter().enumerate();
-        let own: Vec<usize> = own
-            .filter(|(_, share)| **share > 0.0)
-            .map(|(round, _)| parts[round])
-            .collect();
+        let own: Vec<usize> =
+            own.filter(|(_, share)| **share > 0.0).map(|(round, _)| parts[round]).collect();
         let first = own.iter().copied().min().unwrap_or_default();
         if own.iter().any(|part| *part != first) {
             for part in &mut parts {
@@ -326,10 +297,8 @@ mod tests {
     /// differences.
     #[test]
     fn two_trials_are_a_paired_test() {
-        let fit = Fit::of(&[
-            vec![(1, 1.0), (2, 5.0), (3, 3.0)],
-            vec![(1, 2.0), (2, 7.0), (3, 6.0)],
-        ]);
+        let fit =
+            Fit::of(&[vec![(1, 1.0), (2, 5.0), (3, 3.0)], vec![(1, 2.0), (2, 7.0), (3, 6.0)]]);
         let apart = fit.apart(0, 1).unwrap();
         assert!(close(apart.estimate, 2.0) && close(apart.variance, 2.0 / 3.0));
         // The differences 1, 2 and 3 have the variance 1, which is that of two values.
@@ -370,11 +339,7 @@ mod tests {
     /// All trials in all rounds: any two differences from one are correlated by a half.
     #[test]
     fn complete_rounds_have_a_correlation_of_a_half() {
-        let row = |by: f64| {
-            (1..=3)
-                .map(|round| (round, by * f64::from(round)))
-                .collect()
-        };
+        let row = |by: f64| (1..=3).map(|round| (round, by * f64::from(round))).collect();
         let fit = Fit::of(&[row(1.0), row(2.0), row(0.5), row(1.5)]);
         assert!(close(fit.correlation(0, &[1, 2, 3]), 0.5));
     }

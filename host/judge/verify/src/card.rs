@@ -206,16 +206,7 @@ impl Card {
     /// The card of these cases.
     pub fn new(runner: String, client: Client, tokenizer: String, cases: Vec<CaseCard>) -> Self {
         let totals = Totals::of(&cases);
-        Card {
-            runner,
-            date: None,
-            machine: None,
-            client,
-            tokenizer,
-            cases,
-            totals,
-            ceiling: None,
-        }
+        Card { runner, date: None, machine: None, client, tokenizer, cases, totals, ceiling: None }
     }
 }
 
@@ -245,12 +236,7 @@ impl Check {
     /// True if it is about times.
     fn is_timed(&self) -> bool {
         let counted = ["requests.", "tokens."];
-        let counts = [
-            "load.requests",
-            "load.prompt-tokens",
-            "load.prompts",
-            "load.prefix",
-        ];
+        let counts = ["load.requests", "load.prompt-tokens", "load.prompts", "load.prefix"];
         let others = ["load.retries", "load.seeds"];
         let name = self.figure.as_str();
         !counted.iter().any(|beginning| name.starts_with(beginning))

@@ -136,10 +136,7 @@ pub struct Tolerance {
 
 impl Default for Tolerance {
     fn default() -> Self {
-        Tolerance {
-            time: Span(std::time::Duration::from_millis(5)),
-            share: 0.02,
-        }
+        Tolerance { time: Span(std::time::Duration::from_millis(5)), share: 0.02 }
     }
 }
 
@@ -167,9 +164,7 @@ impl Case {
         let name = file.rsplit('/').next().unwrap_or(file);
         case.name = name.strip_suffix(".toml").unwrap_or(name).to_owned();
         if part(&case.name).is_none() {
-            return Err(wrong(
-                &"expected a name that begins with load-, stream- or fault-",
-            ));
+            return Err(wrong(&"expected a name that begins with load-, stream- or fault-"));
         }
         let asks = &case.asks;
         if asks.concurrency.is_some() == asks.rate.is_some() {

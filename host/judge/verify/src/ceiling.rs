@@ -140,18 +140,11 @@ impl Ceiling {
         let highest = levels.iter().take_while(|level| level.holds()).last();
         let first = levels.first();
         let processor_us_per_token = highest.zip(first).and_then(|(highest, first)| {
-            let tokens = highest
-                .tokens
-                .checked_sub(first.tokens)
-                .filter(|more| *more > 0)?;
+            let tokens = highest.tokens.checked_sub(first.tokens).filter(|more| *more > 0)?;
             let seconds = highest.processor_s? - first.processor_s?;
             (seconds > 0.0).then_some(seconds * 1e6 / tokens as f64)
         });
-        Ceiling {
-            most_off: MOST_OFF,
-            processor_us_per_token,
-            levels,
-        }
+        Ceiling { most_off: MOST_OFF, processor_us_per_token, levels }
     }
 
     /// The highest level up to which all hold.
@@ -211,22 +204,12 @@ mod tests {
         ];
         let outcome = Outcome::Judged(Verdict::Exact);
         let tokens = 2 * streams * TOKENS;
-        Level::of(
-            streams,
-            (&outcome, &checks),
-            tokens,
-            Some(2.0),
-            Some(processor_s),
-        )
+        Level::of(streams, (&outcome, &checks), tokens, Some(2.0), Some(processor_s))
     }
 
     #[test]
     fn the_ceiling_is_the_last_level_that_holds() {
-        let levels = vec![
-            level(8, 201.0, 2.0),
-            level(32, 209.0, 2.3),
-            level(128, 230.0, 9.0),
-        ];
+        let levels = vec![level(8, 201.0, 2.0), level(32, 209.0, 2.3), level(128, 230.0, 9.0)];
         let ceiling = Ceiling::of(levels.clone());
         assert_eq!(ceiling.highest().unwrap().streams, 32);
         // 0.3 s more for 48 requests of 64 tokens more.

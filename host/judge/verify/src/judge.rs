@@ -55,10 +55,7 @@ pub fn judge(
                     Ok(said) => {
                         let asked = Asked {
                             name,
-                            figure: Figure {
-                                quantity: wanted.quantity,
-                                statistic,
-                            },
+                            figure: Figure { quantity: wanted.quantity, statistic },
                             said,
                         };
                         checks.extend(asked.check(case, profile, &world));
@@ -94,9 +91,7 @@ fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Stati
     let claimed = claimed.into_iter().flatten();
     let claimed: Vec<Statistic> = claimed.filter_map(|name| name.parse().ok()).collect();
     let judged = wanted.each().into_iter().map(|figure| figure.statistic);
-    judged
-        .filter(|one| one.is_none_or(|one| claimed.contains(&one)))
-        .collect()
+    judged.filter(|one| one.is_none_or(|one| claimed.contains(&one))).collect()
 }
 
 /// A figure that is judged.
@@ -125,21 +120,13 @@ impl Asked<'_> {
             })
         };
         let is_exact = fits(&claimed);
-        let stated = profile
-            .figures
-            .get(self.name)
-            .and_then(|claim| claim.error.as_deref());
+        let stated = profile.figures.get(self.name).and_then(|claim| claim.error.as_deref());
         let is_within = expected.zip(said).is_some_and(|(expected, said)| {
             stated
                 .is_some_and(|error| (expected - said).abs() <= allowed(error, quantity, expected))
         });
         let other = (!is_exact && !is_within && said.is_some())
-            .then(|| {
-                claimed
-                    .others(quantity)
-                    .into_iter()
-                    .find(|other| fits(other))
-            })
+            .then(|| claimed.others(quantity).into_iter().find(|other| fits(other)))
             .flatten();
         let verdict = match (&other, is_exact, is_within) {
             (_, true, _) => Verdict::Exact,
@@ -183,11 +170,7 @@ fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> 
         _ => {
             // The span that a throughput is divided by is off by as much as any time.
             let ends = world.log.requests.iter().map(|request| request.ended);
-            let first = world
-                .log
-                .requests
-                .first()
-                .map_or(0.0, |first| first.received);
+            let first = world.log.requests.first().map_or(0.0, |first| first.received);
             let span = (ends.fold(0.0, f64::max) - first).max(1.0);
             value.abs() * (tolerance.share + tolerance.millis() / span)
         }
@@ -198,11 +181,7 @@ fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> 
 fn allowed(error: &str, quantity: Quantity, value: f64) -> f64 {
     if let Ok(span) = duration::parse(error) {
         let seconds = span.as_secs_f64();
-        return if quantity == Quantity::Duration {
-            seconds
-        } else {
-            seconds * 1e3
-        };
+        return if quantity == Quantity::Duration { seconds } else { seconds * 1e3 };
     }
     model::share::parse(error).map_or(0.0, |share| share * value.abs())
 }
@@ -213,10 +192,7 @@ fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<By
         .filter_map(|word| {
             let mut meaning = claimed.clone();
             meaning.define(figure.quantity, &[word.to_owned()]).ok()?;
-            Some(ByDefinition {
-                definition: word.to_owned(),
-                value: meaning.value(figure, world)?,
-            })
+            Some(ByDefinition { definition: word.to_owned(), value: meaning.value(figure, world)? })
         })
         .collect()
 }
@@ -248,10 +224,7 @@ fn words(
     };
     match (verdict, expected, said) {
         (_, Some(expected), None) => {
-            format!(
-                "the client states no {label}; by `{word}` it is {}",
-                value(expected)
-            )
+            format!("the client states no {label}; by `{word}` it is {}", value(expected))
         }
         (Verdict::Exact, _, Some(said)) => format!("{label} is {}, as by `{word}`", value(said)),
         (_, None, Some(said)) => match fits {

@@ -15,10 +15,7 @@
 //! definition takes a word in [`meaning`] and its value there; a new property of the load a row in
 //! [`load`].
 
-#![cfg_attr(
-    test,
-    allow(clippy::disallowed_methods, reason = "tests read and write files")
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read and write files"))]
 
 pub mod card;
 pub mod case;
@@ -59,9 +56,6 @@ pub struct FileError {
 impl FileError {
     fn new(file: &str, message: impl std::fmt::Display) -> Self {
         let message = message.to_string();
-        FileError {
-            file: file.to_owned(),
-            message: message.trim_end().to_owned(),
-        }
+        FileError { file: file.to_owned(), message: message.trim_end().to_owned() }
     }
 }

@@ -130,9 +130,7 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
 
 fn gaps(measured: &[&Request]) -> Vec<f64> {
     let pairs = measured.windows(2);
-    pairs
-        .map(|pair| pair[1].received - pair[0].received)
-        .collect()
+    pairs.map(|pair| pair[1].received - pair[0].received).collect()
 }
 
 /// Requests a second between the first and the last.
@@ -231,9 +229,7 @@ fn apart_from_exponential(gaps: &[f64]) -> f64 {
 }
 
 fn in_flight(asked: u64, measured: &[&Request]) -> Found {
-    let log = Log {
-        requests: measured.iter().map(|request| (*request).clone()).collect(),
-    };
+    let log = Log { requests: measured.iter().map(|request| (*request).clone()).collect() };
     let peak = log.peak() as u64;
     Found {
         claimed: format!("{asked} in flight"),
@@ -281,10 +277,7 @@ fn distinct(measured: &[&Request]) -> Found {
         said: said as f64,
         verdict: exact_if(holds),
         fits: (!holds).then(|| "prompts that a cache answers".to_owned()),
-        words: format!(
-            "{} prompts have {said} different first halves",
-            prompts.len()
-        ),
+        words: format!("{} prompts have {said} different first halves", prompts.len()),
     }
 }
 
@@ -360,9 +353,7 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
             match seed == other_seed {
                 true if own != other => wrong.push(format!("seed {seed} gave other prompts twice")),
                 false if own == other => {
-                    wrong.push(format!(
-                        "seeds {seed} and {other_seed} gave the same prompts"
-                    ));
+                    wrong.push(format!("seeds {seed} and {other_seed} gave the same prompts"));
                 }
                 _ => {}
             }

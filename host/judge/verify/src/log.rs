@@ -120,9 +120,8 @@ impl Log {
 
 impl Request {
     fn of(line: Line) -> Result<Self, String> {
-        let written: Vec<Vec<u8>> = (line.written.into_iter())
-            .map(Written::bytes)
-            .collect::<Result<_, _>>()?;
+        let written: Vec<Vec<u8>> =
+            (line.written.into_iter()).map(Written::bytes).collect::<Result<_, _>>()?;
         if written.len() != line.chunks.len() {
             return Err("expected the bytes of every write; is it a log with bytes?".into());
         }
@@ -211,9 +210,7 @@ mod tests {
             r#""ended":4000000,"end":"refused","asked":"{\"prompt\":[5,6]}"}"#,
         );
         let log = Log::read(text).unwrap();
-        let [first, second] = &log.requests[..] else {
-            panic!()
-        };
+        let [first, second] = &log.requests[..] else { panic!() };
         assert_eq!((first.received, first.prompt_ids()), (1.0, Some(2)));
         assert_eq!((second.first_byte, second.tokens), (Some(3.0), 2));
         assert_eq!((second.prompt().as_str(), second.whole), ("a\nb", true));

@@ -180,10 +180,7 @@ impl Figure {
         match self.statistic {
             None if self.quantity.is_latency() => {
                 let usual = [Statistic::Mean, Statistic::Percentile(50.0)];
-                let of = |statistic| Figure {
-                    statistic: Some(statistic),
-                    ..self
-                };
+                let of = |statistic| Figure { statistic: Some(statistic), ..self };
                 usual.map(of).to_vec()
             }
             _ => vec![self],
@@ -205,10 +202,7 @@ impl FromStr for Figure {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(quantity) = text.parse() {
-            return Ok(Figure {
-                quantity,
-                statistic: None,
-            });
+            return Ok(Figure { quantity, statistic: None });
         }
         let (name, statistic) = text.rsplit_once('.').unwrap_or((text, ""));
         let quantity: Quantity = name.parse()?;
@@ -216,10 +210,7 @@ impl FromStr for Figure {
             return Err(format!("`{text}`: `{quantity}` has no statistics"));
         }
         let statistic = Some(statistic.parse()?);
-        Ok(Figure {
-            quantity,
-            statistic,
-        })
+        Ok(Figure { quantity, statistic })
     }
 }
 
@@ -386,13 +377,10 @@ impl Meaning {
     /// The value of a figure; nothing if there is nothing to measure, or if a log cannot tell it.
     pub fn value(&self, figure: Figure, world: &World<'_>) -> Option<f64> {
         let measured = self.measured(world);
-        let good: Vec<&Request> = (measured.iter().copied())
-            .filter(|request| self.is_success(request))
-            .collect();
+        let good: Vec<&Request> =
+            (measured.iter().copied()).filter(|request| self.is_success(request)).collect();
         let sum = |each: &dyn Fn(&Request) -> Option<u64>| {
-            good.iter()
-                .map(|request| each(request).unwrap_or(0))
-                .sum::<u64>() as f64
+            good.iter().map(|request| each(request).unwrap_or(0)).sum::<u64>() as f64
         };
         match figure.quantity {
             Quantity::Successful => Some(good.len() as f64),
@@ -458,9 +446,7 @@ impl Meaning {
             Tokens::Asked => Some(world.asks.output_len),
             Tokens::ChunkTexts => {
                 let texts = request.texts();
-                texts
-                    .map(|(_, chunk)| Some((world.count)(&whole(chunk))? + world.added))
-                    .sum()
+                texts.map(|(_, chunk)| Some((world.count)(&whole(chunk))? + world.added)).sum()
             }
         })
     }
@@ -468,10 +454,7 @@ impl Meaning {
     /// The tokens of a prompt.
     pub fn input_of(&self, request: &Request, world: &World<'_>) -> Option<u64> {
         self.input.iter().find_map(|tokens| match tokens {
-            Input::Usage => request
-                .chunks()
-                .rev()
-                .find_map(|(_, chunk)| chunk.prompt_usage),
+            Input::Usage => request.chunks().rev().find_map(|(_, chunk)| chunk.prompt_usage),
             Input::Text => match request.prompt_ids() {
                 Some(ids) => Some(ids as u64),
                 None => (world.count)(&request.prompt()),
@@ -514,9 +497,7 @@ impl Meaning {
             return None;
         }
         let measured = self.measured(world);
-        let number = measured
-            .iter()
-            .position(|other| std::ptr::eq(*other, request))?;
+        let number = measured.iter().position(|other| std::ptr::eq(*other, request))?;
         let gap = 1e3 / world.asks.rate?;
         Some(measured.first()?.received + gap * number as f64)
     }
@@ -526,9 +507,9 @@ impl Meaning {
             First::Byte => request.first_byte,
             First::Chunk => request.chunks().next().map(|(at, _)| at),
             First::Text => request.texts().next().map(|(at, _)| at),
-            First::Answer => (request.texts())
-                .find(|(_, chunk)| !chunk.answer.is_empty())
-                .map(|(at, _)| at),
+            First::Answer => {
+                (request.texts()).find(|(_, chunk)| !chunk.answer.is_empty()).map(|(at, _)| at)
+            }
         };
         Some(at? - self.origin(request, world)?)
     }
@@ -544,10 +525,7 @@ impl Meaning {
 
     fn tpot(&self, request: &Request, world: &World<'_>) -> Option<f64> {
         let n = self.tokens_of(request, world)? as f64;
-        let sent = Meaning {
-            from_due: false,
-            ..self.clone()
-        };
+        let sent = Meaning { from_due: false, ..self.clone() };
         match self.per_token {
             PerToken::MeanOfGaps => {
                 let gaps = gaps(request.texts().map(|(at, _)| at));
@@ -620,10 +598,7 @@ impl Meaning {
                         let mut varied = vec![meaning.clone()];
                         for value in $values {
                             if value != self.$field {
-                                varied.push(Meaning {
-                                    $field: value,
-                                    ..meaning.clone()
-                                });
+                                varied.push(Meaning { $field: value, ..meaning.clone() });
                             }
                         }
                         varied
@@ -689,20 +664,10 @@ impl Meaning {
         };
         word(self.first != other.first, other.first.to_string());
         word(self.last != other.last, other.last.to_string());
-        let from = if other.from_due {
-            "from-due"
-        } else {
-            "from-sent"
-        };
+        let from = if other.from_due { "from-due" } else { "from-sent" };
         word(self.from_due != other.from_due, from.to_owned());
-        word(
-            self.per_token != other.per_token,
-            other.per_token.to_string(),
-        );
-        word(
-            self.gaps != other.gaps,
-            format!("gaps between {}", other.gaps),
-        );
+        word(self.per_token != other.per_token, other.per_token.to_string());
+        word(self.gaps != other.gaps, format!("gaps between {}", other.gaps));
         let named = |tokens: &[Tokens]| tokens.iter().map(Tokens::to_string).collect::<Vec<_>>();
         let tokens = format!("tokens by {}", named(&other.tokens).join(" or "));
         word(self.tokens != other.tokens, tokens);

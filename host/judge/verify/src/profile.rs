@@ -309,18 +309,13 @@ impl Values {
                 rest = after;
                 continue;
             }
-            let (name, after) = from
-                .strip_prefix('{')
-                .and_then(|inside| inside.split_once('}'))
-                .ok_or_else(|| {
-                    format!("`{text}`: a brace without its other; write {{{{ or }}}}")
-                })?;
+            let (name, after) =
+                from.strip_prefix('{').and_then(|inside| inside.split_once('}')).ok_or_else(
+                    || format!("`{text}`: a brace without its other; write {{{{ or }}}}"),
+                )?;
             let value = self.0.get(name).ok_or_else(|| {
                 let known: Vec<&str> = self.0.keys().copied().collect();
-                format!(
-                    "`{{{name}}}` has no value here; there are {}",
-                    known.join(", ")
-                )
+                format!("`{{{name}}}` has no value here; there are {}", known.join(", "))
             })?;
             filled += value;
             rest = after;
@@ -336,9 +331,7 @@ impl Profile {
     /// What is wrong with it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let profile: Profile = toml::from_str(text).map_err(|error| FileError::new(file, error))?;
-        profile
-            .check()
-            .map_err(|error| FileError::new(file, error))?;
+        profile.check().map_err(|error| FileError::new(file, error))?;
         Ok(profile)
     }
 
@@ -377,9 +370,7 @@ impl Profile {
                 return Err(wrong("expected `statistics`".into()));
             }
             for statistic in &claim.statistics {
-                statistic
-                    .parse::<result::figure::Statistic>()
-                    .map_err(wrong)?;
+                statistic.parse::<result::figure::Statistic>().map_err(wrong)?;
             }
             match source.reader.as_str() {
                 "json" | "json-lines" if claim.at.is_none() => {
@@ -415,10 +406,7 @@ impl Profile {
     /// The sources that there are.
     pub fn source(&self, claim: &Claim) -> Result<&Source, String> {
         let Some(from) = &claim.from else {
-            return self
-                .sources
-                .first()
-                .ok_or_else(|| "there is no source".into());
+            return self.sources.first().ok_or_else(|| "there is no source".into());
         };
         let found = self.sources.iter().find(|source| source.name == *from);
         found.ok_or_else(|| {
@@ -462,13 +450,8 @@ impl Profile {
 
     /// The reason why it cannot run a case, if it cannot.
     pub fn cannot_run(&self, case: &str) -> Option<&str> {
-        let mut whole = self
-            .cannot
-            .iter()
-            .filter(|cannot| cannot.figures.is_empty());
-        whole
-            .find(|cannot| cannot.has(case))
-            .map(|cannot| cannot.why.as_str())
+        let mut whole = self.cannot.iter().filter(|cannot| cannot.figures.is_empty());
+        whole.find(|cannot| cannot.has(case)).map(|cannot| cannot.why.as_str())
     }
 
     /// The reason why it lacks a figure in a case, if it does.
@@ -483,17 +466,14 @@ impl Profile {
     /// # Errors
     /// A placeholder without a value.
     pub fn command_for(&self, asks: &Asks, values: &Values) -> Result<Vec<String>, String> {
-        let added = self
-            .arguments
-            .iter()
-            .filter(|arguments| match arguments.when {
-                When::Rate => asks.rate.is_some(),
-                When::Concurrency => asks.concurrency.is_some(),
-                When::Constant => asks.arrivals == Some(Arrivals::Constant),
-                When::Poisson => asks.arrivals == Some(Arrivals::Poisson),
-                When::Prefix => asks.prefix_len.is_some(),
-                When::WarmUp => asks.warm_up > 0,
-            });
+        let added = self.arguments.iter().filter(|arguments| match arguments.when {
+            When::Rate => asks.rate.is_some(),
+            When::Concurrency => asks.concurrency.is_some(),
+            When::Constant => asks.arrivals == Some(Arrivals::Constant),
+            When::Poisson => asks.arrivals == Some(Arrivals::Poisson),
+            When::Prefix => asks.prefix_len.is_some(),
+            When::WarmUp => asks.warm_up > 0,
+        });
         let added = added.flat_map(|arguments| &arguments.add);
         let words = self.command.iter().chain(added);
         words.map(|word| values.fill(word)).collect()

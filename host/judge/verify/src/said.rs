@@ -85,10 +85,7 @@ impl Sources {
             None => text.to_owned(),
         };
         let at = claim.at.as_deref().map(filled).unwrap_or_default();
-        let exact = |value: f64| Said {
-            value: value * unit,
-            rounding: 0.0,
-        };
+        let exact = |value: f64| Said { value: value * unit, rounding: 0.0 };
         let said = match content {
             Content::Unreadable(why) => return Err(format!("source `{}`: {why}", source.name)),
             Content::Json(values) | Content::Lines(values) => {
@@ -100,10 +97,7 @@ impl Sources {
                     walk(value, &parts, &mut found, &mut elements);
                 }
                 match (claim.fold, wanted) {
-                    (Some(Fold::Count), _) => Some(Said {
-                        value: elements as f64,
-                        rounding: 0.0,
-                    }),
+                    (Some(Fold::Count), _) => Some(Said { value: elements as f64, rounding: 0.0 }),
                     (Some(fold), _) => folded(fold, &found).map(exact),
                     (None, Some(wanted)) if many => statistic(wanted, found).map(exact),
                     (None, _) => found.last().copied().map(exact),
@@ -113,9 +107,7 @@ impl Sources {
                 let pattern = claim.pattern.as_deref().map(filled).unwrap_or_default();
                 let pattern = Regex::new(&pattern).map_err(|error| error.to_string())?;
                 let last = pattern.captures_iter(text).last();
-                let group = last
-                    .and_then(|found| found.get(1))
-                    .map(|group| group.as_str());
+                let group = last.and_then(|found| found.get(1)).map(|group| group.as_str());
                 group.and_then(|digits| stated(digits, unit))
             }
             Content::Claim(audited) => of_claim(audited, claim, quantity, name, wanted),
@@ -148,11 +140,7 @@ fn parse(name: &str, reader: &str, bytes: &[u8]) -> Result<Content, String> {
                 let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 errors.join("; ")
             })?;
-            let claim = document
-                .claims
-                .into_iter()
-                .next_back()
-                .ok_or("no result in it")?;
+            let claim = document.claims.into_iter().next_back().ok_or("no result in it")?;
             if tool != "audit" && claim.tool.name() != tool {
                 let other = claim.tool.name();
                 return Err(format!("expected a result of {tool}, found one of {other}"));
@@ -212,15 +200,8 @@ fn stated(digits: &str, unit: f64) -> Option<Said> {
     let decimals = digits.split_once('.').map_or(0, |(_, after)| after.len());
     let places = i32::try_from(decimals.min(18)).unwrap_or(18);
     // A count is written in full.
-    let rounding = if decimals == 0 {
-        0.0
-    } else {
-        0.5 * 10_f64.powi(-places)
-    };
-    Some(Said {
-        value: value * unit,
-        rounding: rounding * unit,
-    })
+    let rounding = if decimals == 0 { 0.0 } else { 0.5 * 10_f64.powi(-places) };
+    Some(Said { value: value * unit, rounding: rounding * unit })
 }
 
 fn of_claim(
@@ -243,16 +224,11 @@ fn of_claim(
         }
         quantity => quantity.name().to_owned(),
     };
-    let stated = audited.stated(&key).map(|stated| Said {
-        value: stated.value,
-        rounding: stated.rounding,
-    });
+    let stated =
+        audited.stated(&key).map(|stated| Said { value: stated.value, rounding: stated.rounding });
     stated.or_else(|| {
         let values = audited.values(quantity.name());
         let value = statistic(wanted?, values)?;
-        Some(Said {
-            value,
-            rounding: 0.0,
-        })
+        Some(Said { value, rounding: 0.0 })
     })
 }

@@ -66,24 +66,16 @@ impl Chunk {
             let delta = choice.get("delta").or_else(|| choice.get("message"));
             let text = |name: &str| delta.and_then(|delta| delta.get(name)?.as_str());
             chunk.answer += text("content").unwrap_or_default();
-            chunk.answer += choice
-                .get("text")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            chunk.answer += choice.get("text").and_then(Value::as_str).unwrap_or_default();
             let reasoning = text("reasoning").or_else(|| text("reasoning_content"));
             chunk.reasoning += reasoning.unwrap_or_default();
             let calls = delta.and_then(|delta| delta.get("tool_calls")?.as_array());
             for call in calls.into_iter().flatten() {
                 for part in ["/function/name", "/function/arguments"] {
-                    chunk.tool += call
-                        .pointer(part)
-                        .and_then(Value::as_str)
-                        .unwrap_or_default();
+                    chunk.tool += call.pointer(part).and_then(Value::as_str).unwrap_or_default();
                 }
             }
-            chunk.finish |= choice
-                .get("finish_reason")
-                .is_some_and(|why| !why.is_null());
+            chunk.finish |= choice.get("finish_reason").is_some_and(|why| !why.is_null());
         }
         chunk
     }
@@ -172,17 +164,13 @@ mod tests {
     #[test]
     fn an_event_has_the_time_of_its_last_byte() {
         for end in ["\n", "\r\n", "\r"] {
-            let text = format!(
-                ": hello{end}{end}data: {}{end}{end}data: [DONE]{end}{end}",
-                content("é")
-            );
+            let text =
+                format!(": hello{end}{end}data: {}{end}{end}data: [DONE]{end}{end}", content("é"));
             for cut in 0..text.len() {
                 let (first, second) = text.as_bytes().split_at(cut);
                 let events = events(&[(1.0, first.to_vec()), (2.0, second.to_vec())]);
                 assert_eq!(events.len(), 2, "{cut}: {events:?}");
-                let Kind::Chunk(chunk) = &events[0].kind else {
-                    panic!()
-                };
+                let Kind::Chunk(chunk) = &events[0].kind else { panic!() };
                 assert_eq!(chunk.answer, "é");
                 assert_eq!(events[1].kind, Kind::Done);
                 // With CR LF the CR ends the line, so its LF may come later.
@@ -196,13 +184,8 @@ mod tests {
     fn other_separators_end_no_line() {
         let text = format!("data: {}\n\n", content("a\u{2028}b\u{85}c"));
         let events = events(&[write(3.0, &text)]);
-        let Kind::Chunk(chunk) = &events[0].kind else {
-            panic!()
-        };
-        assert_eq!(
-            (chunk.answer.as_str(), events.len()),
-            ("a\u{2028}b\u{85}c", 1)
-        );
+        let Kind::Chunk(chunk) = &events[0].kind else { panic!() };
+        assert_eq!((chunk.answer.as_str(), events.len()), ("a\u{2028}b\u{85}c", 1));
     }
 
     #[test]
@@ -225,14 +208,8 @@ data: {"choices":[],"usage":null}"#;
         };
         assert!(!chunk(0).has_text() && !chunk(0).finish);
         let second = chunk(1);
-        assert_eq!(
-            (second.reasoning.as_str(), second.tool.as_str()),
-            ("hm", "f{}")
-        );
-        assert_eq!(
-            (second.usage, second.prompt_usage, second.finish),
-            (Some(3), Some(2), true)
-        );
+        assert_eq!((second.reasoning.as_str(), second.tool.as_str()), ("hm", "f{}"));
+        assert_eq!((second.usage, second.prompt_usage, second.finish), (Some(3), Some(2), true));
         assert_eq!(events[2].kind, Kind::Error);
         assert_eq!(events[3].kind, Kind::Other);
         assert_eq!(chunk(4), Chunk::default());

@@ -130,10 +130,7 @@ fn judged(case: &str, profile: &str, said: &Value) -> (Outcome, Vec<Check>) {
     let profile = Profile::read("client.toml", profile).unwrap();
     let contents = BTreeMap::from([("result".to_owned(), Ok(said.to_string().into_bytes()))]);
     let sources = Sources::read(&profile, &contents);
-    let run = Run {
-        log: log(),
-        sources,
-    };
+    let run = Run { log: log(), sources };
     judge(&case, &profile, &[run], &count, 1)
 }
 
@@ -146,9 +143,7 @@ fn with(key: &str, value: Value) -> Value {
 /// The check that is not exact, if there is one.
 fn off(said: &Value) -> Option<Check> {
     let (_, checks) = judged(CASE, PROFILE, said);
-    let mut off = checks
-        .into_iter()
-        .filter(|check| check.verdict != Verdict::Exact);
+    let mut off = checks.into_iter().filter(|check| check.verdict != Verdict::Exact);
     let found = off.next();
     assert_eq!(off.next(), None, "{found:?}");
     found
@@ -157,10 +152,7 @@ fn off(said: &Value) -> Option<Check> {
 #[test]
 fn a_client_that_is_right_is_exact() {
     let (outcome, checks) = judged(CASE, PROFILE, &right());
-    let off: Vec<&Check> = checks
-        .iter()
-        .filter(|check| check.verdict != Verdict::Exact)
-        .collect();
+    let off: Vec<&Check> = checks.iter().filter(|check| check.verdict != Verdict::Exact).collect();
     assert_eq!(off, Vec::<&Check>::new());
     assert_eq!(outcome, Outcome::Judged(Verdict::Exact));
     assert_eq!(checks.len(), 13);
@@ -170,28 +162,13 @@ fn a_client_that_is_right_is_exact() {
 fn another_definition_is_named() {
     for (key, value, figure, fits) in [
         ("ttft", json!({ "mean": 50.0 }), "ttft.mean", "first-chunk"),
-        (
-            "ttft",
-            json!({ "mean": 300.0 }),
-            "ttft.mean",
-            "first-answer",
-        ),
+        ("ttft", json!({ "mean": 300.0 }), "ttft.mean", "first-answer"),
         ("e2e", json!([0.5, 0.5, 0.5]), "e2e.mean", "last-chunk"),
         ("e2e", json!([0.6]), "e2e.mean", "end"),
         ("tpot", json!(62.5), "tpot.mean", "over-n"),
         ("tpot", json!(100.0), "tpot.mean", "with-first"),
-        (
-            "itl",
-            json!(250.0 / 6.0),
-            "itl.mean",
-            "gaps between tokens-at-once",
-        ),
-        (
-            "good",
-            json!(4),
-            "requests.successful",
-            "successes by finish",
-        ),
+        ("itl", json!(250.0 / 6.0), "itl.mean", "gaps between tokens-at-once"),
+        ("good", json!(4), "requests.successful", "successes by finish"),
         ("bad", json!(0), "requests.failed", "successes by finish"),
         ("out", json!(9), "tokens.output", "tokens by chunks"),
         ("out", json!(21), "tokens.output", "tokens by text"),
@@ -204,12 +181,7 @@ fn another_definition_is_named() {
             "gaps between tokens-at-once, tokens by chunk-texts",
         ),
         ("in", json!(27), "tokens.input", "prompt tokens by usage"),
-        (
-            "rate",
-            json!(9.0 / 3.6),
-            "throughput.output",
-            "tokens by chunks",
-        ),
+        ("rate", json!(9.0 / 3.6), "throughput.output", "tokens by chunks"),
         ("seconds", json!(3.4), "duration", "to-last-text"),
     ] {
         let check = off(&with(key, value.clone())).unwrap_or_else(|| panic!("{key} {value}"));
@@ -267,42 +239,24 @@ fn the_warm_up_and_the_slowest_are_told_apart() {
     let mut said = right();
     said["good"] = json!(3);
     let (_, checks) = judged(&warm, PROFILE, &said);
-    let good = checks
-        .iter()
-        .find(|check| check.figure == "requests.successful")
-        .unwrap();
-    assert_eq!(
-        (good.expected, good.verdict),
-        (Some(2.0), Verdict::AnotherDefinition)
-    );
+    let good = checks.iter().find(|check| check.figure == "requests.successful").unwrap();
+    assert_eq!((good.expected, good.verdict), (Some(2.0), Verdict::AnotherDefinition));
     assert_eq!(good.fits.as_deref(), Some("successes by finish"));
     said["good"] = json!(4);
     let (_, checks) = judged(&warm, PROFILE, &said);
-    let good = checks
-        .iter()
-        .find(|check| check.figure == "requests.successful")
-        .unwrap();
-    assert_eq!(
-        good.fits.as_deref(),
-        Some("successes by finish, with the warm-up")
-    );
+    let good = checks.iter().find(|check| check.figure == "requests.successful").unwrap();
+    assert_eq!(good.fits.as_deref(), Some("successes by finish, with the warm-up"));
 }
 
 #[test]
 fn the_load_is_what_the_server_saw() {
     let more = CASE.replace("requests = 4", "requests = 5");
     let (_, checks) = judged(&more, PROFILE, &right());
-    let requests = checks
-        .iter()
-        .find(|check| check.figure == "load.requests")
-        .unwrap();
+    let requests = checks.iter().find(|check| check.figure == "load.requests").unwrap();
     assert_eq!(requests.fits.as_deref(), Some("1 fewer than asked"));
     let wide = CASE.replace("concurrency = 1", "concurrency = 2");
     let (_, checks) = judged(&wide, PROFILE, &right());
-    let in_flight = checks
-        .iter()
-        .find(|check| check.figure == "load.in-flight")
-        .unwrap();
+    let in_flight = checks.iter().find(|check| check.figure == "load.in-flight").unwrap();
     assert_eq!((in_flight.expected, in_flight.said), (Some(2.0), Some(1.0)));
     assert_eq!(in_flight.verdict, Verdict::Wrong);
     for (rate, arrivals, verdict) in [
@@ -311,16 +265,10 @@ fn the_load_is_what_the_server_saw() {
         ("1.0", "poisson", Verdict::Exact),
     ] {
         let open = CASE
-            .replace(
-                "concurrency = 1",
-                &format!("rate = {rate}\narrivals = '{arrivals}'"),
-            )
+            .replace("concurrency = 1", &format!("rate = {rate}\narrivals = '{arrivals}'"))
             .replace("\"in-flight\"", "\"arrivals\"");
         let (_, checks) = judged(&open, PROFILE, &right());
-        let found = checks
-            .iter()
-            .find(|check| check.figure == "load.arrivals")
-            .unwrap();
+        let found = checks.iter().find(|check| check.figure == "load.arrivals").unwrap();
         assert_eq!(found.verdict, verdict, "{rate} {arrivals}: {found:?}");
     }
 }
@@ -334,15 +282,9 @@ fn a_source_that_is_missing_fails_the_case() {
         (Ok(b"{".to_vec()), "no JSON"),
     ] {
         let contents = BTreeMap::from([("result".to_owned(), content)]);
-        let run = Run {
-            log: log(),
-            sources: Sources::read(&profile, &contents),
-        };
+        let run = Run { log: log(), sources: Sources::read(&profile, &contents) };
         let (outcome, _) = judge(&case, &profile, &[run], &count, 1);
-        assert!(
-            matches!(&outcome, Outcome::Failed(why) if why.contains(said)),
-            "{outcome:?}"
-        );
+        assert!(matches!(&outcome, Outcome::Failed(why) if why.contains(said)), "{outcome:?}");
     }
 }
 
@@ -350,10 +292,7 @@ fn a_source_that_is_missing_fails_the_case() {
 fn figures_come_from_lines_text_and_audits() {
     let text = PROFILE.replace("reader = \"json\"", "reader = \"text\"");
     let error = Profile::read("x.toml", &text).unwrap_err().to_string();
-    assert!(
-        error.contains("x.toml: `figures.duration`: expected `pattern`"),
-        "{error}"
-    );
+    assert!(error.contains("x.toml: `figures.duration`: expected `pattern`"), "{error}");
     let profile = |reader: &str, figures: &str| {
         let text = format!(
             "name = 'c'\ntitle = 'C'\ncommand = ['c']\n\
@@ -374,14 +313,8 @@ fn figures_come_from_lines_text_and_audits() {
          names = { mean = 'Mean' }\nunit = 's'\npattern = '{statistic} TTFT: +([0-9.,]+)'",
     );
     let content = "Mean TTFT:  1,234.5\np99 TTFT: 2\n";
-    assert_eq!(
-        figure(&plain, content, "ttft", Some("mean")),
-        Some((1_234_500.0, 50.0))
-    );
-    assert_eq!(
-        figure(&plain, content, "ttft", Some("p99")),
-        Some((2000.0, 0.0))
-    );
+    assert_eq!(figure(&plain, content, "ttft", Some("mean")), Some((1_234_500.0, 50.0)));
+    assert_eq!(figure(&plain, content, "ttft", Some("p99")), Some((2000.0, 0.0)));
     let lines = profile(
         "json-lines",
         "[figures.ttft]\ndefinition = 'first-chunk'\nstatistics = ['mean']\nat = '/t'\n\
@@ -389,28 +322,16 @@ fn figures_come_from_lines_text_and_audits() {
          [figures.'tokens.output']\ndefinition = 'usage'\nat = '/n'\nfold = 'sum'",
     );
     let content = "{\"t\":1,\"ok\":1,\"n\":4}\n{\"t\":3,\"n\":5}\n";
-    assert_eq!(
-        figure(&lines, content, "ttft", Some("mean")),
-        Some((2.0, 0.0))
-    );
-    assert_eq!(
-        figure(&lines, content, "requests.successful", None),
-        Some((1.0, 0.0))
-    );
-    assert_eq!(
-        figure(&lines, content, "tokens.output", None),
-        Some((9.0, 0.0))
-    );
+    assert_eq!(figure(&lines, content, "ttft", Some("mean")), Some((2.0, 0.0)));
+    assert_eq!(figure(&lines, content, "requests.successful", None), Some((1.0, 0.0)));
+    assert_eq!(figure(&lines, content, "tokens.output", None), Some((9.0, 0.0)));
     let audit = profile(
         "vllm",
         "[figures.ttft]\ndefinition = 'first-chunk'\nstatistics = ['mean']\n\
          [figures.duration]\ndefinition = 'to-last-end'",
     );
     let content = r#"{"model_id":"m","completed":2,"duration":1.5,"mean_ttft_ms":7.25}"#;
-    assert_eq!(
-        figure(&audit, content, "ttft", Some("mean")).unwrap().0,
-        7.25
-    );
+    assert_eq!(figure(&audit, content, "ttft", Some("mean")).unwrap().0, 7.25);
     assert_eq!(figure(&audit, content, "duration", None).unwrap().0, 1.5);
 }
 
@@ -418,16 +339,8 @@ fn figures_come_from_lines_text_and_audits() {
 fn mistakes_of_files_are_told() {
     for (from, to, said) in [
         ("requests = 4", "requests = 0", "at least one request"),
-        (
-            "concurrency = 1",
-            "concurrency = 1\nrate = 2.0",
-            "either `concurrency` or `rate`",
-        ),
-        (
-            "concurrency = 1",
-            "rate = 2.0",
-            "`arrivals` belongs to `rate`",
-        ),
+        ("concurrency = 1", "concurrency = 1\nrate = 2.0", "either `concurrency` or `rate`"),
+        ("concurrency = 1", "rate = 2.0", "`arrivals` belongs to `rate`"),
         (
             "concurrency = 1",
             "rate = 0.0\narrivals = 'poisson'",
@@ -439,29 +352,18 @@ fn mistakes_of_files_are_told() {
             "`asks.output-len`: expected at most 1000000000, found 4000000000",
         ),
         ("\"ttft\",", "\"tttft\",", "tttft"),
-        (
-            "[judges]",
-            "[expected.ttft]\nfirst-bite = 1\n[judges]",
-            "first-bite",
-        ),
+        ("[judges]", "[expected.ttft]\nfirst-bite = 1\n[judges]", "first-bite"),
     ] {
         let error = Case::read("c/stream-x.toml", &CASE.replacen(from, to, 1)).unwrap_err();
         let error = error.to_string();
-        assert!(
-            error.contains("c/stream-x.toml") && error.contains(said),
-            "{error}"
-        );
+        assert!(error.contains("c/stream-x.toml") && error.contains(said), "{error}");
     }
     let error = Case::read("x.toml", CASE).unwrap_err().to_string();
     assert!(error.contains("begins with load-"), "{error}");
     for (from, to, said) in [
         ("first-text", "first-token", "first-token"),
         ("name = \"client\"", "nam = \"client\"", "nam"),
-        (
-            "[figures.ttft]",
-            "[figures.ttft]\nfrom = \"x\"",
-            "no source `x`",
-        ),
+        ("[figures.ttft]", "[figures.ttft]\nfrom = \"x\"", "no source `x`"),
         ("file = \"{folder}/*.json\"", "", "expected `file`"),
         (
             "[figures.ttft]",
@@ -505,16 +407,8 @@ fn the_card_is_text_and_json() {
     };
     let cases = vec![
         case("stream-a", outcome, checks),
-        case(
-            "stream-b",
-            Outcome::Failed("it left nothing".to_owned()),
-            Vec::new(),
-        ),
-        case(
-            "stream-c",
-            Outcome::NotApplicable("it has no chat".to_owned()),
-            Vec::new(),
-        ),
+        case("stream-b", Outcome::Failed("it left nothing".to_owned()), Vec::new()),
+        case("stream-c", Outcome::NotApplicable("it has no chat".to_owned()), Vec::new()),
         case("stream-d", Outcome::Judged(Verdict::Exact), Vec::new()),
     ];
     let client = Client {
@@ -538,10 +432,7 @@ fn the_card_is_text_and_json() {
     let schema: Value = serde_json::from_str(&schema::schema("verify").unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let document = serde_json::to_value(&card).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|e| e.to_string())
-        .collect();
+    let errors: Vec<String> = validator.iter_errors(&document).map(|e| e.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new());
 }
 
@@ -554,10 +445,7 @@ fn schemas_are_committed() {
             std::fs::write(&path, &made).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(
-            committed, made,
-            "{path} is not that of the types; BLESS=1 writes it anew"
-        );
+        assert_eq!(committed, made, "{path} is not that of the types; BLESS=1 writes it anew");
     }
 }
 
@@ -565,22 +453,14 @@ fn schemas_are_committed() {
 /// than its tolerance, so that no definition passes for another.
 #[test]
 fn what_ships_is_right() {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../scenarios/conformance"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/conformance");
     let read = |folder: &str| -> Vec<(String, String)> {
-        let entries = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path());
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let files = entries.filter(|path| path.extension().is_some_and(|own| own == "toml"));
         files
             .map(|path| {
                 let text = std::fs::read_to_string(&path).unwrap();
-                (
-                    path.file_name().unwrap().to_string_lossy().into_owned(),
-                    text,
-                )
+                (path.file_name().unwrap().to_string_lossy().into_owned(), text)
             })
             .collect()
     };
@@ -596,10 +476,7 @@ fn what_ships_is_right() {
             for pair in values.windows(2) {
                 let tolerance = case.tolerance.millis() + case.tolerance.share * pair[1];
                 let is_time = !figure.contains('.');
-                assert!(
-                    !is_time || pair[1] - pair[0] > tolerance,
-                    "{name}: {figure} {pair:?}"
-                );
+                assert!(!is_time || pair[1] - pair[0] > tolerance, "{name}: {figure} {pair:?}");
             }
         }
     }
@@ -611,8 +488,5 @@ fn what_ships_is_right() {
             assert_eq!(format!("{}.toml", profile.name), name);
         }
     }
-    assert_eq!(
-        Meaning::default().word(crate::meaning::Quantity::Ttft),
-        "first-text"
-    );
+    assert_eq!(Meaning::default().word(crate::meaning::Quantity::Ttft), "first-text");
 }

@@ -10,11 +10,7 @@ const VERDICT: usize = 14;
 /// The card of a client, for people to read.
 pub fn text(card: &Card) -> String {
     let mut text = String::new();
-    let version = card
-        .client
-        .version
-        .as_deref()
-        .map(|version| format!(" {version}"));
+    let version = card.client.version.as_deref().map(|version| format!(" {version}"));
     let _ = writeln!(
         text,
         "{}{}, judged by runner {}",
@@ -45,10 +41,7 @@ fn line(text: &mut String, case: &CaseCard) {
     let indent = " ".repeat(VERDICT + 2);
     match &case.outcome {
         Outcome::Judged(_) => {
-            let off = case
-                .checks
-                .iter()
-                .filter(|check| check.verdict != Verdict::Exact);
+            let off = case.checks.iter().filter(|check| check.verdict != Verdict::Exact);
             for check in off {
                 let _ = writeln!(text, "{indent}{}: {}", check.figure, check.words);
                 if let (true, Some(fits)) = (check.figure.starts_with("load."), &check.fits) {
@@ -72,22 +65,14 @@ fn line(text: &mut String, case: &CaseCard) {
 pub fn totals(totals: &Totals) -> String {
     let parts = [
         (totals.exact, "exact"),
-        (
-            totals.within_stated_error,
-            "within the error that it states",
-        ),
-        (
-            totals.another_definition,
-            "by another definition than it claims",
-        ),
+        (totals.within_stated_error, "within the error that it states"),
+        (totals.another_definition, "by another definition than it claims"),
         (totals.wrong, "wrong"),
         (totals.failed, "failed"),
         (totals.not_applicable, "not applicable"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> = parts
-        .map(|(count, label)| format!("{count} {label}"))
-        .collect();
+    let parts: Vec<String> = parts.map(|(count, label)| format!("{count} {label}")).collect();
     match parts.is_empty() {
         true => "no case".to_owned(),
         false => parts.join(", "),

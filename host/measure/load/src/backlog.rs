@@ -125,20 +125,12 @@ impl Backlog {
 
     /// Counts bytes that stay until more is read: a piece of a frame, or of an answer.
     pub fn hold(self: &Arc<Self>) -> Held {
-        Held {
-            backlog: Arc::clone(self),
-            bytes: 0,
-            is_queued: false,
-        }
+        Held { backlog: Arc::clone(self), bytes: 0, is_queued: false }
     }
 
     /// Counts bytes that wait to be worked on.
     pub fn queue(self: &Arc<Self>, bytes: usize) -> Held {
-        let mut held = Held {
-            backlog: Arc::clone(self),
-            bytes: 0,
-            is_queued: true,
-        };
+        let mut held = Held { backlog: Arc::clone(self), bytes: 0, is_queued: true };
         held.set(bytes);
         held
     }
@@ -197,9 +189,7 @@ impl Backlog {
         // What is held are pieces, which more bytes must complete: one stream at a time goes on.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
-            && (self.exempt)
-                .compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
+            && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     fn is_exempt(&self, stream: u64) -> bool {
@@ -209,9 +199,7 @@ impl Backlog {
     /// The stream needs no exemption any more.
     fn end_exemption(&self, stream: u64) {
         let own = stream.wrapping_add(1);
-        let had = self
-            .exempt
-            .compare_exchange(own, 0, Ordering::AcqRel, Ordering::Acquire);
+        let had = self.exempt.compare_exchange(own, 0, Ordering::AcqRel, Ordering::Acquire);
         if had.is_ok() {
             self.wake();
         }

@@ -272,15 +272,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         in_flight: InFlight,
     ) {
         trip("read");
-        let Job {
-            key,
-            exchange,
-            request,
-            framing,
-            course,
-            session,
-            cancelled_after,
-        } = *job;
+        let Job { key, exchange, request, framing, course, session, cancelled_after } = *job;
         let mut exchange = exchange.open();
         let reply = self.replies.open(key);
         let trail = Trail::default();

@@ -373,11 +373,7 @@ where
         let Some(due) = due else { return };
         // Of a session, its user waits for what follows, so another one would be one too many.
         let takes_user = is_root || !by_session;
-        let user = self
-            .users
-            .as_mut()
-            .filter(|_| takes_user)
-            .and_then(Users::next);
+        let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
         let Some(item) = self.take(is_root) else {
             return;
         };

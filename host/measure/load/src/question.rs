@@ -50,10 +50,7 @@ pub async fn open<C: Connect>(
     let limit = Duration::from(limit);
     match tokio::time::timeout(limit, Connection::open(connect, target, clock, None)).await {
         Ok(opened) => opened,
-        Err(_) => Err(format!(
-            "no connection within {}",
-            model::duration::format(limit)
-        )),
+        Err(_) => Err(format!("no connection within {}", model::duration::format(limit))),
     }
 }
 
@@ -70,10 +67,7 @@ where
 {
     match answer_within(connection, request, ANSWER_WITHIN).await {
         Some(answer) => answer,
-        None => Err(format!(
-            "nothing arrived for {}",
-            model::duration::format(ANSWER_WITHIN)
-        )),
+        None => Err(format!("nothing arrived for {}", model::duration::format(ANSWER_WITHIN))),
     }
 }
 

@@ -42,10 +42,7 @@ pub struct GroupThread<T>(JoinHandle<Option<T>>);
 impl ThreadGroup {
     /// For the run that this signal stops.
     pub fn new(signal: &Signal) -> Self {
-        ThreadGroup {
-            signal: signal.clone(),
-            panicked: Arc::default(),
-        }
+        ThreadGroup { signal: signal.clone(), panicked: Arc::default() }
     }
 
     /// Returns the signal that stops the run.
@@ -65,9 +62,8 @@ impl ThreadGroup {
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<GroupThread<T>> {
         let (group, own_name, vitals) = (self.clone(), name.to_owned(), vitals.cloned());
-        let (enlisted, is_enlisted) = (vitals.as_ref())
-            .map(|_| crossbeam_channel::bounded::<()>(0))
-            .unzip();
+        let (enlisted, is_enlisted) =
+            (vitals.as_ref()).map(|_| crossbeam_channel::bounded::<()>(0)).unzip();
         let watched = move || {
             group.guard(&own_name, || {
                 if let Some(vitals) = vitals {
@@ -77,9 +73,7 @@ impl ThreadGroup {
                 body()
             })
         };
-        let started = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(watched)?;
+        let started = std::thread::Builder::new().name(name.to_owned()).spawn(watched)?;
         if let Some(is_enlisted) = is_enlisted {
             // Nothing is sent: the other end is dropped.
             let _ = is_enlisted.recv();
@@ -147,13 +141,9 @@ impl ThreadGroup {
         let message = (panic.downcast_ref::<&str>().copied())
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("it left no message");
-        self.panicked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| Panicked {
-                thread: name.to_owned(),
-                message: message.to_owned(),
-            });
+        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| {
+            Panicked { thread: name.to_owned(), message: message.to_owned() }
+        });
         self.signal.break_down();
     }
 

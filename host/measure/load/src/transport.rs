@@ -316,11 +316,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         if let Some(failed) = failed_call(&head.headers) {
             return Err(failed);
         }
-        let mut kept = Keep {
-            body: Vec::new(),
-            most,
-            failed: None,
-        };
+        let mut kept = Keep { body: Vec::new(), most, failed: None };
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut kept)).await {
             Ok(()) | Err(Broke::Refused(_)) => match kept.failed {
                 Some(failed) => Err(failed),
@@ -348,9 +344,7 @@ fn failed_call(fields: &HeaderMap) -> Option<String> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
     let status = field(GRPC_STATUS).filter(|status| *status != "0")?;
     let message = field("grpc-message").unwrap_or("no message");
-    Some(format!(
-        "the call ended with gRPC status {status}: {message}"
-    ))
+    Some(format!("the call ended with gRPC status {status}: {message}"))
 }
 
 #[cfg(test)]

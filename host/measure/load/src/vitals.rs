@@ -130,10 +130,7 @@ impl Vitals {
         let stopped = Arc::new(AtomicBool::new(false));
         let (vitals, until) = (Arc::clone(self), Arc::clone(&stopped));
         let thread = group.start("vitals", None, move || vitals.observe(&until))?;
-        Ok(Watch {
-            stopped,
-            thread: Some(thread),
-        })
+        Ok(Watch { stopped, thread: Some(thread) })
     }
 
     fn observe(&self, stopped: &AtomicBool) -> Client {
@@ -147,14 +144,8 @@ impl Vitals {
             let threads = threads.iter().cloned();
             threads.map(|thread| (thread.name, thread.id)).unzip()
         };
-        let sample = |at| Sample {
-            at,
-            threads: ids.iter().map(|id| system::spent(*id)).collect(),
-        };
-        let whole = || Whole {
-            cores: system::cores(),
-            throttled: system::throttled(),
-        };
+        let sample = |at| Sample { at, threads: ids.iter().map(|id| system::spent(*id)).collect() };
+        let whole = || Whole { cores: system::cores(), throttled: system::throttled() };
         let before = whole();
         let mut tally = Tally::new(names, sample(self.clock.now()));
         while !stopped.load(Ordering::Acquire) {
@@ -168,10 +159,7 @@ impl Vitals {
             }
             if tally.is_second_over(now) {
                 tally.second(sample(now));
-                let load = Load {
-                    threads: tally.busy().collect(),
-                    backlog: self.backlog() as u64,
-                };
+                let load = Load { threads: tally.busy().collect(), backlog: self.backlog() as u64 };
                 *self.load.lock().unwrap_or_else(PoisonError::into_inner) = Some(load);
             }
         }

@@ -63,11 +63,9 @@ impl Access {
         match self {
             Access::Open => [None; 3],
             Access::Bearer(key) | Access::Header { key, .. } => [Some(key), None, None],
-            Access::Sigv4(with) => [
-                Some(&with.id),
-                Some(&with.secret),
-                with.session_token.as_deref(),
-            ],
+            Access::Sigv4(with) => {
+                [Some(&with.id), Some(&with.secret), with.session_token.as_deref()]
+            }
         }
     }
 }
@@ -100,12 +98,7 @@ impl Sigv4 {
 /// Absent where the host belongs to nobody's region, such as a gateway or `iam.amazonaws.com`.
 pub fn region_of(host: &str) -> Option<String> {
     /// Below these, AWS puts the names of its regions.
-    const AWS: [&str; 4] = [
-        ".amazonaws.com",
-        ".amazonaws.com.cn",
-        ".amazonaws.eu",
-        ".api.aws",
-    ];
+    const AWS: [&str; 4] = [".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws"];
     let host = host.to_ascii_lowercase();
     let below = AWS.iter().find_map(|end| host.strip_suffix(end))?;
     let region = below.rsplit('.').find(|label| is_region(label))?;
@@ -135,14 +128,8 @@ mod tests {
     fn regions_by_the_hosts_that_name_them() {
         for (host, region) in [
             ("bedrock-runtime.eu-west-1.amazonaws.com", Some("eu-west-1")),
-            (
-                "bedrock-runtime-fips.us-gov-west-1.amazonaws.com",
-                Some("us-gov-west-1"),
-            ),
-            (
-                "runtime.sagemaker.cn-north-1.amazonaws.com.cn",
-                Some("cn-north-1"),
-            ),
+            ("bedrock-runtime-fips.us-gov-west-1.amazonaws.com", Some("us-gov-west-1")),
+            ("runtime.sagemaker.cn-north-1.amazonaws.com.cn", Some("cn-north-1")),
             (
                 "vpce-0a1b-2c.bedrock-runtime.ap-southeast-2.vpce.amazonaws.com",
                 Some("ap-southeast-2"),
@@ -160,24 +147,14 @@ mod tests {
     #[test]
     fn keys_of_aws_by_their_parts() {
         let part = |text: &str| text.to_owned();
-        assert_eq!(
-            Sigv4::parse_key("AKID:s/e+c="),
-            Ok((part("AKID"), part("s/e+c="), None))
-        );
+        assert_eq!(Sigv4::parse_key("AKID:s/e+c="), Ok((part("AKID"), part("s/e+c="), None)));
         assert_eq!(
             Sigv4::parse_key("AKID:secret:to:ken=="),
             Ok((part("AKID"), part("secret"), Some(part("to:ken=="))))
         );
-        for wrong in [
-            "",
-            "AKID",
-            "AKID:",
-            ":secret",
-            "AKID:secret:",
-            "A ID:secret",
-            "A:b\n",
-            "A,B:c",
-        ] {
+        for wrong in
+            ["", "AKID", "AKID:", ":secret", "AKID:secret:", "A ID:secret", "A:b\n", "A,B:c"]
+        {
             assert_eq!(Sigv4::parse_key(wrong), Err(NotAwsKey), "{wrong:?}");
         }
     }
@@ -194,10 +171,7 @@ mod tests {
         assert_eq!(format!("{with:?}"), "Sigv4(…)");
         let access = Access::Sigv4(Arc::new(with));
         assert_eq!(format!("{access:?}"), "Access(…)");
-        assert_eq!(
-            access.secrets(),
-            [Some("AKID"), Some("s3cret"), Some("t0ken")]
-        );
+        assert_eq!(access.secrets(), [Some("AKID"), Some("s3cret"), Some("t0ken")]);
         fn part(text: &str) -> String {
             text.to_owned()
         }

@@ -111,11 +111,7 @@ pub enum Arrival {
 
 /// The spread of requests over the area under a rate: the numbers at which one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    rename_all = "kebab-case",
-    rename_all_fields = "kebab-case",
-    deny_unknown_fields
-)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Spread {
     /// 0, 1, 2 …
     Constant,
@@ -158,24 +154,14 @@ impl Arrival {
             Arrival::Inf => Box::new(std::iter::repeat(Due::At(Nanos::ZERO))),
             Arrival::Closed { .. } => Box::new(std::iter::repeat(Due::WhenFree)),
             Arrival::Constant { rate } => at((0u64..).map(move |i| i as f64 / rate)),
-            Arrival::Poisson {
-                rate,
-                normalise: false,
-            } => at(from_zero(gaps(seed, rate, 1.0))),
-            Arrival::Poisson {
-                rate,
-                normalise: true,
-            } => normalised(seed, rate, 1.0, requests),
-            Arrival::Gamma {
-                rate,
-                burstiness,
-                normalise: true,
-            } => normalised(seed, rate, burstiness, requests),
-            Arrival::Gamma {
-                rate,
-                burstiness,
-                normalise: false,
-            } => at(sums(gaps(seed, rate, burstiness))),
+            Arrival::Poisson { rate, normalise: false } => at(from_zero(gaps(seed, rate, 1.0))),
+            Arrival::Poisson { rate, normalise: true } => normalised(seed, rate, 1.0, requests),
+            Arrival::Gamma { rate, burstiness, normalise: true } => {
+                normalised(seed, rate, burstiness, requests)
+            }
+            Arrival::Gamma { rate, burstiness, normalise: false } => {
+                at(sums(gaps(seed, rate, burstiness)))
+            }
             Arrival::Ramp { spread, ramp } => {
                 // Then it stays where it has come to, for longer than any run.
                 let hold = Stage {
@@ -209,12 +195,8 @@ impl Arrival {
                 let seconds: f64 = stages.iter().map(|stage| stage.length.as_secs_f64()).sum();
                 Some(area / seconds)
             }
-            Arrival::Trace {
-                timestamps, length, ..
-            }
-            | Arrival::Dataset {
-                timestamps, length, ..
-            } => Some(*timestamps as f64 / length),
+            Arrival::Trace { timestamps, length, .. }
+            | Arrival::Dataset { timestamps, length, .. } => Some(*timestamps as f64 / length),
             Arrival::Closed { .. } => None,
         }
     }
@@ -240,10 +222,7 @@ impl Arrival {
 
     /// True if requests come at one mean rate from the first to the last.
     pub fn is_even(&self) -> bool {
-        matches!(
-            self,
-            Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. }
-        )
+        matches!(self, Arrival::Constant { .. } | Arrival::Poisson { .. } | Arrival::Gamma { .. })
     }
 
     /// True if due times are known beforehand, whatever the server does.
@@ -307,7 +286,5 @@ fn varying(
     seed: u64,
 ) -> DueTimes {
     let mut profile = Profile::new(stages);
-    at(spread
-        .areas(seed)
-        .map_while(move |area| profile.seconds_until(area)))
+    at(spread.areas(seed).map_while(move |area| profile.seconds_until(area)))
 }

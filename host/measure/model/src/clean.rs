@@ -8,11 +8,7 @@ use std::fmt::Write;
 
 /// A text of several lines, without control characters other than line breaks and tabs.
 pub fn text(text: &str) -> Cow<'_, str> {
-    escaped(
-        text,
-        |c| unsafe_to_show(c) && c != '\n' && c != '\t',
-        visible,
-    )
+    escaped(text, |c| unsafe_to_show(c) && c != '\n' && c != '\t', visible)
 }
 
 /// A text that is to stay on one line: line breaks and tabs are escaped too.
@@ -77,16 +73,8 @@ mod tests {
             ("a\rb", "a\\rb", "a\\rb"),
             ("\u{1b}[31mred", "\\u{1b}[31mred", "\\u{1b}[31mred"),
             ("\u{9b}2J", "\\u{9b}2J", "\\u{9b}2J"),
-            (
-                "\u{7}\u{7f}\0",
-                "\\u{7}\\u{7f}\\u{0}",
-                "\\u{7}\\u{7f}\\u{0}",
-            ),
-            (
-                "\u{202e}abc\u{2069}",
-                "\\u{202e}abc\\u{2069}",
-                "\\u{202e}abc\\u{2069}",
-            ),
+            ("\u{7}\u{7f}\0", "\\u{7}\\u{7f}\\u{0}", "\\u{7}\\u{7f}\\u{0}"),
+            ("\u{202e}abc\u{2069}", "\\u{202e}abc\\u{2069}", "\\u{202e}abc\\u{2069}"),
             ("größer 模型 🙂", "größer 模型 🙂", "größer 模型 🙂"),
         ] {
             assert_eq!(text(given), shown);
@@ -103,10 +91,7 @@ mod tests {
         for written in [value.to_string(), format!("{value:#}")] {
             let clean = json(&written);
             assert!(!clean.replace('\n', "").contains(unsafe_to_show), "{clean}");
-            assert_eq!(
-                serde_json::from_str::<serde_json::Value>(&clean).unwrap(),
-                value
-            );
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&clean).unwrap(), value);
         }
     }
 }

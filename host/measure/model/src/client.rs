@@ -273,11 +273,7 @@ impl Backlog {
         Backlog {
             bound_bytes: self.bound_bytes.max(other.bound_bytes),
             peak_bytes: self.peak_bytes.max(other.peak_bytes),
-            held_back: if is_worse {
-                other.held_back
-            } else {
-                self.held_back
-            },
+            held_back: if is_worse { other.held_back } else { self.held_back },
         }
     }
 }
@@ -298,15 +294,9 @@ mod tests {
     use super::*;
 
     fn client(threads: &[(&str, f64)]) -> Client {
-        let thread = |cpu| Thread {
-            cpu,
-            ..Thread::default()
-        };
+        let thread = |cpu| Thread { cpu, ..Thread::default() };
         Client {
-            threads: threads
-                .iter()
-                .map(|(name, cpu)| ((*name).to_owned(), thread(*cpu)))
-                .collect(),
+            threads: threads.iter().map(|(name, cpu)| ((*name).to_owned(), thread(*cpu))).collect(),
             ..Client::default()
         }
     }
@@ -318,10 +308,7 @@ mod tests {
         one.threads.get_mut("read-0").unwrap().cpu_most = Some(0.6);
         let mut other = client(&[("read-0", 0.4), ("read-1", 0.9)]);
         (other.longest_pause_ms, other.watched_s) = (120.0, 9.0);
-        other.machine = Some(Machine {
-            busy: 0.8,
-            ..Machine::default()
-        });
+        other.machine = Some(Machine { busy: 0.8, ..Machine::default() });
         let both = Client::worst([one.clone(), other.clone()]).unwrap();
         assert_eq!(Client::worst([other.clone(), one]).unwrap(), both);
         assert_eq!((both.decode_backlog, both.longest_pause_ms), (7, 120.0));

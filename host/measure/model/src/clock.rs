@@ -14,10 +14,7 @@ static PROCESS_BEGAN: OnceLock<std::time::Instant> = OnceLock::new();
 
 /// Time since the first call: `main` calls it before everything else.
 pub fn since_process_began() -> Nanos {
-    PROCESS_BEGAN
-        .get_or_init(std::time::Instant::now)
-        .elapsed()
-        .into()
+    PROCESS_BEGAN.get_or_init(std::time::Instant::now).elapsed().into()
 }
 
 /// A date of the system.
@@ -37,9 +34,7 @@ pub struct Clock {
 impl Clock {
     /// A clock whose origin is now.
     pub fn start() -> Self {
-        Clock {
-            origin: Instant::now(),
-        }
+        Clock { origin: Instant::now() }
     }
 
     /// The present instant.

@@ -87,9 +87,8 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
     let mut total: u128 = 0;
     let mut longest = u128::MAX;
     while !rest.is_empty() {
-        let number_ends = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let number_ends =
+            rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, tail) = rest.split_at(number_ends);
         let tail = tail.trim_start();
         let unit_ends = tail
@@ -97,19 +96,13 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_ends);
         if number.is_empty() {
-            return Err(ParseError::Number {
-                text: whole(),
-                rest: rest.to_owned(),
-            });
+            return Err(ParseError::Number { text: whole(), rest: rest.to_owned() });
         }
         if unit.is_empty() {
             return Err(ParseError::NoUnit { text: whole() });
         }
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(ParseError::Unit {
-                text: whole(),
-                unit: unit.to_owned(),
-            });
+            return Err(ParseError::Unit { text: whole(), unit: unit.to_owned() });
         };
         if *nanos >= longest {
             return Err(ParseError::Order { text: whole() });
@@ -130,10 +123,7 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
     let whole = || text.trim().to_owned();
     let (integer, decimals) = number.split_once('.').unwrap_or((number, ""));
     if (integer.is_empty() && decimals.is_empty()) || decimals.contains('.') {
-        return Err(ParseError::Number {
-            text: whole(),
-            rest: number.to_owned(),
-        });
+        return Err(ParseError::Number { text: whole(), rest: number.to_owned() });
     }
     let too_long = |_| ParseError::TooLong { text: whole() };
     let digits = |digits: &str| match digits {
@@ -145,9 +135,8 @@ fn term(number: &str, unit: u128, text: &str) -> Result<u128, ParseError> {
         .ok()
         .and_then(|places| 10_u128.checked_pow(places))
         .ok_or_else(|| ParseError::TooFine { text: whole() })?;
-    let fraction = digits(decimals)?
-        .checked_mul(unit)
-        .ok_or_else(|| ParseError::TooFine { text: whole() })?;
+    let fraction =
+        digits(decimals)?.checked_mul(unit).ok_or_else(|| ParseError::TooFine { text: whole() })?;
     if !fraction.is_multiple_of(scale) {
         return Err(ParseError::TooFine { text: whole() });
     }
@@ -176,10 +165,7 @@ pub fn format(span: Duration) -> String {
         }
     }
     let plain = [UNITS[2], UNITS[3], UNITS[4], UNITS[6]];
-    let (name, unit) = plain
-        .into_iter()
-        .find(|(_, unit)| nanos >= *unit)
-        .unwrap_or(UNITS[6]);
+    let (name, unit) = plain.into_iter().find(|(_, unit)| nanos >= *unit).unwrap_or(UNITS[6]);
     text.push_str(&(nanos / unit).to_string());
     if !nanos.is_multiple_of(unit) {
         let places = unit.ilog10() as usize;
@@ -245,9 +231,7 @@ pub fn milliseconds(text: &str) -> Result<f64, String> {
     if let Ok(milliseconds) = text.trim().parse::<f64>() {
         return Ok(milliseconds);
     }
-    parse(text)
-        .map(|span| span.as_secs_f64() * 1000.0)
-        .map_err(|error| error.to_string())
+    parse(text).map(|span| span.as_secs_f64() * 1000.0).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -282,10 +266,7 @@ mod tests {
             ("250", "a unit is missing; write `250ms`"),
             ("ms", "expected a number before `ms`"),
             ("-5ms", "expected a number before `-5ms`"),
-            (
-                "5 sec",
-                "`sec` is not a unit; expected one of ns us ms s m h",
-            ),
+            ("5 sec", "`sec` is not a unit; expected one of ns us ms s m h"),
             ("1.2.3s", "expected a number"),
             (".s", "expected a number"),
             ("30s1m", "units must go from long to short"),

@@ -150,12 +150,7 @@ impl Exchange {
 
     /// Returns the memory that it takes, in bytes, more or less.
     pub fn memory(&self) -> usize {
-        let Events {
-            at,
-            kind,
-            tokens,
-            bytes,
-        } = &self.events;
+        let Events { at, kind, tokens, bytes } = &self.events;
         size_of::<Exchange>()
             + size_of_val(&**at)
             + size_of_val(&**kind)

@@ -28,12 +28,7 @@ pub const TRAILERS: &str = "trailers";
 
 /// The length of a message of gRPC: four bytes, after one of flags
 /// (gRPC over HTTP/2, Length-Prefixed-Message).
-const GRPC: LengthPrefix = LengthPrefix {
-    skip: 1,
-    width: 4,
-    adjust: 0,
-    little_endian: false,
-};
+const GRPC: LengthPrefix = LengthPrefix { skip: 1, width: 4, adjust: 0, little_endian: false };
 /// The flag of trailer fields (gRPC-Web, HTTP/1.1 trailers within the body).
 const GRPC_TRAILERS: u8 = 0x80;
 
@@ -83,11 +78,7 @@ impl LengthPrefix {
         };
         // A length that is less than what it includes states no frame of any size, and is refused
         // as too large.
-        Some(
-            stated
-                .checked_add_signed(self.adjust.into())
-                .unwrap_or(u64::MAX),
-        )
+        Some(stated.checked_add_signed(self.adjust.into()).unwrap_or(u64::MAX))
     }
 }
 
@@ -206,12 +197,8 @@ impl Frames {
 
     fn get(&self, position: usize) -> Option<Frame<'_>> {
         let end = *self.ends.get(position)? as usize;
-        let start = position
-            .checked_sub(1)
-            .map_or(0, |before| self.ends[before]) as usize;
-        let named = self
-            .names
-            .binary_search_by_key(&(position as u32), |(of, _)| *of);
+        let start = position.checked_sub(1).map_or(0, |before| self.ends[before]) as usize;
+        let named = self.names.binary_search_by_key(&(position as u32), |(of, _)| *of);
         Some(Frame {
             at: self.at[position],
             name: named.ok().map(|index| self.names[index].1.as_str()),
@@ -252,8 +239,7 @@ impl Frames {
         self.ends.extend(later.ends.iter().map(|end| bytes + end));
         self.at.extend_from_slice(&later.at);
         let names = later.names.iter();
-        self.names
-            .extend(names.map(|(position, name)| (frames + position, name.clone())));
+        self.names.extend(names.map(|(position, name)| (frames + position, name.clone())));
         self.unfinished = later.unfinished;
     }
 

@@ -177,10 +177,7 @@ impl RunId {
     /// Of these random bytes.
     pub fn new(bytes: [u8; 16]) -> Self {
         let number = u128::from_be_bytes(bytes);
-        RunId {
-            high: (number >> 64) as u64,
-            low: number as u64,
-        }
+        RunId { high: (number >> 64) as u64, low: number as u64 }
     }
 
     /// 64 bits for this number of this kind.
@@ -292,12 +289,7 @@ impl RequestIds {
 
     /// The names of the header fields of every id.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let lists = [
-            &self.request,
-            &self.session,
-            &self.parent,
-            &self.routing_key,
-        ];
+        let lists = [&self.request, &self.session, &self.parent, &self.routing_key];
         lists.into_iter().flatten().map(String::as_str)
     }
 }
@@ -487,12 +479,7 @@ impl Identities {
 impl Ids {
     /// The memory of its texts, in bytes.
     pub fn memory(&self) -> usize {
-        let texts = [
-            &self.request,
-            &self.session,
-            &self.parent,
-            &self.routing_key,
-        ];
+        let texts = [&self.request, &self.session, &self.parent, &self.routing_key];
         let texts = texts.into_iter().flatten().map(String::len);
         size_of::<Ids>() + texts.sum::<usize>()
     }
@@ -503,9 +490,7 @@ pub fn beginning(bytes: impl Iterator<Item = u8>) -> u64 {
     /// The parameters of FNV-1a for 64 bits (RFC 9923).
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash = bytes.fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    });
+    let hash = bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     mix(hash)
 }
 

@@ -4,13 +4,7 @@
 //! This crate owns these types and the pure functions over them. It leaves connecting, sending and
 //! reading to `load`, the definitions of metrics to `result`, and the format of a scenario to
 //! `scenario`. [`clock`] is the one place that reads the clock of a run.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -35,10 +29,7 @@ mod nearest;
 pub mod number;
 pub mod places;
 pub mod plugin;
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the one place that makes private files"
-)]
+#[allow(clippy::disallowed_methods, reason = "the one place that makes private files")]
 pub mod private;
 pub mod random;
 pub mod redact;

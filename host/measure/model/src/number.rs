@@ -55,11 +55,7 @@ pub fn percent(share: f64) -> String {
 
 /// A number of things: `1 request`, `2 requests`.
 pub fn plural(number: u64, one: &str) -> String {
-    format!(
-        "{} {one}{}",
-        count(number),
-        if number == 1 { "" } else { "s" }
-    )
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Bytes in the largest unit of which there is at least one: `15.6 GiB`.
@@ -153,10 +149,7 @@ mod tests {
             [0.9925, 0.423, 1.0, 0.000_6].map(percent),
             ["99.25 %", "42.3 %", "100 %", "0.06 %"]
         );
-        assert_eq!(
-            [1, 2].map(|n| plural(n, "request")),
-            ["1 request", "2 requests"]
-        );
+        assert_eq!([1, 2].map(|n| plural(n, "request")), ["1 request", "2 requests"]);
         assert_eq!(bytes(16_777_216_000), "15.6 GiB");
         assert_eq!(bytes(100), "100 B");
     }

@@ -63,11 +63,7 @@ impl FromStr for AllowedHost {
         let (true, Ok(plain), Ok(secure)) = (is_bare, parse("http"), parse("https")) else {
             return Err(not_host());
         };
-        Ok(AllowedHost {
-            plain,
-            secure,
-            written: text.to_ascii_lowercase(),
-        })
+        Ok(AllowedHost { plain, secure, written: text.to_ascii_lowercase() })
     }
 }
 
@@ -81,10 +77,7 @@ impl Places {
     /// The targets of a run, and the hosts that its user allows beside them.
     pub fn new(targets: Vec<Target>, hosts: &[AllowedHost]) -> Self {
         let both = |host: &AllowedHost| [host.plain.clone(), host.secure.clone()];
-        Places {
-            targets,
-            others: hosts.iter().flat_map(both).collect(),
-        }
+        Places { targets, others: hosts.iter().flat_map(both).collect() }
     }
 
     /// The places that are no targets, in the order of their numbers.
@@ -99,11 +92,7 @@ impl Places {
 
     /// The target of this number, for a path below its URL.
     pub fn target(&self, number: u32) -> Option<Place<'_>> {
-        self.targets.get(number as usize).map(|origin| Place {
-            number,
-            origin,
-            is_target: true,
-        })
+        self.targets.get(number as usize).map(|origin| Place { number, origin, is_target: true })
     }
 
     /// The place that a whole URL leads to, and the path and query there.
@@ -125,11 +114,7 @@ impl Places {
         let Some((number, origin)) = found else {
             return Err(Unreachable::NotAllowed(asked.authority()));
         };
-        let place = Place {
-            number,
-            origin,
-            is_target: (number as usize) < self.targets.len(),
-        };
+        let place = Place { number, origin, is_target: (number as usize) < self.targets.len() };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok((place, format!("{slash}{path}")))
     }
@@ -159,11 +144,7 @@ mod tests {
             ("http://localhost:9000/", 4, false, "/"),
         ] {
             let (place, found) = places.find(url).unwrap();
-            assert_eq!(
-                (place.number, place.is_target),
-                (number, is_target),
-                "{url}"
-            );
+            assert_eq!((place.number, place.is_target), (number, is_target), "{url}");
             assert_eq!(found, path);
         }
         for (url, host) in [
@@ -173,19 +154,12 @@ mod tests {
             ("http://localhost:8000/x", "localhost:8000"),
             ("http://169.254.169.254/latest/meta-data", "169.254.169.254"),
             ("https://stream.example.com:444/", "stream.example.com:444"),
-            (
-                "https://stream.example.com.evil.com/",
-                "stream.example.com.evil.com",
-            ),
+            ("https://stream.example.com.evil.com/", "stream.example.com.evil.com"),
             ("http://[::1]:8000/", "[::1]:8000"),
         ] {
             let refused = places.find(url).unwrap_err();
             assert_eq!(refused, Unreachable::NotAllowed(host.to_owned()), "{url}");
-            assert!(
-                refused
-                    .to_string()
-                    .contains(&format!("hosts = [\"{host}\"]"))
-            );
+            assert!(refused.to_string().contains(&format!("hosts = [\"{host}\"]")));
         }
     }
 
@@ -214,12 +188,7 @@ mod tests {
 
     #[test]
     fn hosts_are_names_with_or_without_a_port() {
-        for host in [
-            "stream.example.com",
-            "LOCALHOST:9000",
-            "[::1]:80",
-            "10.0.0.1",
-        ] {
+        for host in ["stream.example.com", "LOCALHOST:9000", "[::1]:80", "10.0.0.1"] {
             let read: AllowedHost = host.parse().unwrap();
             assert_eq!(read.to_string(), host.to_ascii_lowercase());
         }

@@ -174,10 +174,7 @@ pub fn open_own(path: &Path) -> Result<File, NotOwn> {
 pub fn close(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is not a regular file",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
     match found.mode() & 0o777 & !FILE {
         0 => Ok(()),
@@ -189,19 +186,11 @@ pub fn close(path: &Path) -> io::Result<()> {
 pub fn stranger(found: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user {
-        return Some(format!(
-            "it belongs to user {}, but this is user {user}",
-            found.uid()
-        ));
+        return Some(format!("it belongs to user {}, but this is user {user}", found.uid()));
     }
     // A link has no mode of its own.
     let open = !found.is_symlink() && found.mode() & OTHERS_WRITE != 0;
-    open.then(|| {
-        format!(
-            "other users may write to it (mode {:03o})",
-            found.mode() & 0o777
-        )
-    })
+    open.then(|| format!("other users may write to it (mode {:03o})", found.mode() & 0o777))
 }
 
 /// A file that was there may have had another mode.

@@ -39,11 +39,8 @@ mod tests {
     #[test]
     fn numbers_are_split_mix_64s() {
         let mut random = SplitMix64::new(1_234_567);
-        let wanted = [
-            6_457_827_717_110_365_317,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423,
-        ];
+        let wanted =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         assert_eq!([(); 3].map(|()| random.draw()), wanted);
         assert_eq!(mix(1_234_567), wanted[0]);
     }

@@ -50,16 +50,8 @@ const SECRET_ENDS: [&str; 10] = [
 ];
 
 /// The beginnings of keys of well-known services.
-const SECRET_BEGINNINGS: [&str; 8] = [
-    "sk-",
-    "hf_",
-    "ghp_",
-    "gho_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "nvapi-",
-];
+const SECRET_BEGINNINGS: [&str; 8] =
+    ["sk-", "hf_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "nvapi-"];
 
 /// No such key is shorter.
 const SHORTEST_KEY: usize = 12;
@@ -161,9 +153,7 @@ pub fn command_line(words: impl IntoIterator<Item = String>) -> Vec<String> {
             Some((flag, _)) if SECRET_FLAGS.contains(&flag) => format!("{flag}={REDACTED}"),
             _ if word.trim_start_matches("--set=").starts_with(HEADERS) => {
                 let given = word.len() - word.trim_start_matches("--set=").len();
-                let end = word[given..]
-                    .find('=')
-                    .map_or(word.len(), |end| given + end);
+                let end = word[given..].find('=').map_or(word.len(), |end| given + end);
                 format!("{}={REDACTED}", &word[..end])
             }
             _ => command(&word),
@@ -182,9 +172,7 @@ pub fn about(about: About, secrets: &Secrets) -> About {
         engine_version: known(about.engine_version),
         hardware: known(about.hardware),
         launch_command: known(about.launch_command).map(|text| command(&text)),
-        notes: notes
-            .map(|(name, text)| (name, secrets.redact(&text)))
-            .collect(),
+        notes: notes.map(|(name, text)| (name, secrets.redact(&text))).collect(),
     }
 }
 
@@ -368,10 +356,7 @@ fn value(given: &str) -> String {
 /// True if a flag, a variable, a header or a field is named as secrets are.
 pub fn is_secret(name: &str) -> bool {
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let last = name
-        .rsplit(|c: char| !c.is_ascii_alphanumeric())
-        .next()
-        .unwrap_or_default();
+    let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     // `xApiKey`: words may be parted by a capital.
     let capital = last.rfind(|c: char| c.is_ascii_uppercase());
     let after = capital.map_or(last, |at| &last[at..]).to_lowercase();
@@ -383,9 +368,7 @@ pub fn is_secret(name: &str) -> bool {
 
 /// True if a word of a header names the kind of the secret after it.
 fn is_scheme(word: &str) -> bool {
-    ["bearer", "basic", "token", "digest"]
-        .iter()
-        .any(|scheme| word.eq_ignore_ascii_case(scheme))
+    ["bearer", "basic", "token", "digest"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
 /// `name:password`, but not the numbers of a user and a group.
@@ -395,9 +378,7 @@ fn has_password(word: &str) -> bool {
 }
 
 fn looks_like_a_key(word: &str) -> bool {
-    let begins = SECRET_BEGINNINGS
-        .iter()
-        .any(|begin| word.starts_with(begin));
+    let begins = SECRET_BEGINNINGS.iter().any(|begin| word.starts_with(begin));
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     begins && word.len() >= SHORTEST_KEY && word.bytes().all(plain)
 }
@@ -432,9 +413,7 @@ pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -
 pub fn secrets_in(value: &serde_json::Value) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
     fields(&mut value.clone(), &|secret| {
-        let text = secret
-            .as_str()
-            .map_or_else(|| secret.to_string(), str::to_owned);
+        let text = secret.as_str().map_or_else(|| secret.to_string(), str::to_owned);
         found.borrow_mut().push(text);
         String::new()
     });
@@ -455,12 +434,10 @@ fn without_credentials(url: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return format!("{scheme}://{authority}{path}");
     };
-    let parameters = query
-        .split('&')
-        .map(|parameter| match parameter.split_once('=') {
-            Some((name, given)) if is_secret(name) => format!("{name}={}", value(given)),
-            _ => parameter.to_owned(),
-        });
+    let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
+        Some((name, given)) if is_secret(name) => format!("{name}={}", value(given)),
+        _ => parameter.to_owned(),
+    });
     let parameters: Vec<String> = parameters.collect();
     format!("{scheme}://{authority}{path}?{}", parameters.join("&"))
 }

@@ -46,9 +46,7 @@ impl Target {
     /// # Errors
     /// If it is not an HTTP URL, or holds credentials.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
-        let not_url = || TargetError::NotUrl {
-            url: url.to_owned(),
-        };
+        let not_url = || TargetError::NotUrl { url: url.to_owned() };
         // First, because the other refusals repeat the URL.
         let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
@@ -256,10 +254,7 @@ mod tests {
         assert_eq!(gateway.path("/generate"), "/tenant/v1/generate");
         assert_eq!(gateway.authority(), "gateway");
         let secure = Target::parse("https://[::1]").unwrap();
-        assert_eq!(
-            (secure.host(), secure.to_string()),
-            ("::1", "https://[::1]".to_owned())
-        );
+        assert_eq!((secure.host(), secure.to_string()), ("::1", "https://[::1]".to_owned()));
         assert_eq!(Target::parse("https://h:80").unwrap().authority(), "h:80");
         for (url, whole) in [
             ("localhost:8000", "http://localhost:8000"),
@@ -289,17 +284,9 @@ mod tests {
             "http://[localhost]",
             "http://[::1",
         ] {
-            assert!(
-                matches!(Target::parse(url), Err(TargetError::NotUrl { .. })),
-                "{url}"
-            );
+            assert!(matches!(Target::parse(url), Err(TargetError::NotUrl { .. })), "{url}");
         }
-        for url in [
-            "http://me:pw@h",
-            "https://me:pw@h",
-            "me:pw@h",
-            "ftp://me:pw@h/x",
-        ] {
+        for url in ["http://me:pw@h", "https://me:pw@h", "me:pw@h", "ftp://me:pw@h/x"] {
             assert_eq!(Target::parse(url), Err(TargetError::Credentials), "{url}");
         }
     }

@@ -164,18 +164,12 @@ mod tests {
             assert_eq!(name.parse(), Ok(colour));
             assert_eq!(colour.to_string(), name);
             assert_eq!(serde_json::to_value(colour).unwrap(), name);
-            assert_eq!(
-                serde_json::from_value::<Colour>(name.into()).unwrap(),
-                colour
-            );
+            assert_eq!(serde_json::from_value::<Colour>(name.into()).unwrap(), colour);
         }
         assert_eq!(Colour::default(), Colour::LightBlue);
         assert_eq!(Colour::Green.about(), "Like grass, or like leaves.");
         let error = "red".parse::<Colour>().unwrap_err();
-        assert_eq!(
-            error,
-            "expected one of `green`, `light-blue`, found \"red\""
-        );
+        assert_eq!(error, "expected one of `green`, `light-blue`, found \"red\"");
     }
 
     #[test]

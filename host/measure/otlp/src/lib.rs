@@ -117,10 +117,7 @@ impl Tracer {
         let request = TracesRequest {
             resource_spans: vec![ResourceSpans {
                 resource: Some(self.resource()),
-                scope_spans: vec![ScopeSpans {
-                    scope: Some(self.scope()),
-                    spans,
-                }],
+                scope_spans: vec![ScopeSpans { scope: Some(self.scope()), spans }],
             }],
         };
         (request.encode_to_vec(), count)
@@ -133,10 +130,7 @@ impl Tracer {
         let request = MetricsRequest {
             resource_metrics: vec![ResourceMetrics {
                 resource: Some(self.resource()),
-                scope_metrics: vec![ScopeMetrics {
-                    scope: Some(self.scope()),
-                    metrics,
-                }],
+                scope_metrics: vec![ScopeMetrics { scope: Some(self.scope()), metrics }],
             }],
         };
         Some(request.encode_to_vec())
@@ -154,10 +148,7 @@ impl Tracer {
     }
 
     fn scope(&self) -> InstrumentationScope {
-        InstrumentationScope {
-            name: "runner".to_owned(),
-            version: self.about.version.clone(),
-        }
+        InstrumentationScope { name: "runner".to_owned(), version: self.about.version.clone() }
     }
 }
 

@@ -228,10 +228,7 @@ pub fn rejected(reply: &[u8]) -> (u64, String) {
 
 impl KeyValue {
     fn new(key: &str, value: Value) -> Self {
-        KeyValue {
-            key: key.to_owned(),
-            value: Some(AnyValue { value: Some(value) }),
-        }
+        KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
     }
 
     /// An attribute that is a text.

@@ -12,9 +12,8 @@ use crate::span::{common, error};
 use crate::{About, Seen};
 
 /// Upper bounds of durations, in seconds (semantic conventions, `gen_ai.client.operation.duration`).
-const DURATIONS: &[f64] = &[
-    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
-];
+const DURATIONS: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// Upper bounds of numbers of tokens (`gen_ai.client.token.usage`).
 const TOKENS: &[f64] = &[
     1.0,
@@ -33,13 +32,10 @@ const TOKENS: &[f64] = &[
     67_108_864.0,
 ];
 /// Upper bounds of times to the first chunk, in seconds (`gen_ai.server.time_to_first_token`).
-const FIRST: &[f64] = &[
-    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
-];
+const FIRST: &[f64] =
+    &[0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 /// Upper bounds of times per chunk, in seconds (`gen_ai.server.time_per_output_token`).
-const EACH: &[f64] = &[
-    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
-];
+const EACH: &[f64] = &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
 
 /// A metric: what it is called, and where its buckets end.
 struct Kind {
@@ -106,16 +102,8 @@ impl Counts {
         if let Some(bucket) = self.buckets.get_mut(bucket) {
             *bucket += 1;
         }
-        self.min = if self.count == 0 {
-            value
-        } else {
-            self.min.min(value)
-        };
-        self.max = if self.count == 0 {
-            value
-        } else {
-            self.max.max(value)
-        };
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = if self.count == 0 { value } else { self.max.max(value) };
         self.count += 1;
         self.sum += value;
     }

@@ -104,8 +104,6 @@ impl Seen {
     pub(crate) fn end(&self) -> Nanos {
         let seen = [self.sent, self.written, self.first_byte];
         let last = || seen.into_iter().flatten().max();
-        self.ended
-            .or_else(last)
-            .map_or(self.due, |last| last.max(self.due))
+        self.ended.or_else(last).map_or(self.due, |last| last.max(self.due))
     }
 }

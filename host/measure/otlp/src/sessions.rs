@@ -69,8 +69,7 @@ impl Sessions {
     /// The spans of sessions that are not over, as far as they came.
     pub(crate) fn finish(&mut self, about: &About) -> Vec<Span> {
         let open = std::mem::take(&mut self.open).into_iter();
-        open.map(|(trace, session)| session.span(about, trace))
-            .collect()
+        open.map(|(trace, session)| session.span(about, trace)).collect()
     }
 
     /// The number of sessions that have no span.

@@ -74,16 +74,10 @@ fn attributes(about: &About, seen: &Seen, operation: &str) -> Vec<KeyValue> {
     let numbers = [
         ("runner.index", Some(seen.index)),
         ("runner.turn", wide(seen.turn)),
-        (
-            "runner.requests",
-            (seen.requests > 0).then_some(seen.requests),
-        ),
+        ("runner.requests", (seen.requests > 0).then_some(seen.requests)),
         ("gen_ai.request.max_tokens", wide(seen.requested_tokens)),
         ("gen_ai.usage.input_tokens", wide(seen.input_tokens)),
-        (
-            "gen_ai.usage.cache_read.input_tokens",
-            wide(seen.cached_tokens),
-        ),
+        ("gen_ai.usage.cache_read.input_tokens", wide(seen.cached_tokens)),
         ("gen_ai.usage.output_tokens", wide(seen.output_tokens)),
         ("http.response.status_code", seen.status.map(u64::from)),
     ];
@@ -120,18 +114,9 @@ fn events(about: &About, seen: &Seen) -> Vec<Event> {
         ("due", Some(seen.due)),
         ("granted", seen.granted),
         ("connection.begun", opened.map(|opened| opened.begun)),
-        (
-            "connection.looked_up",
-            opened.and_then(|opened| opened.looked_up),
-        ),
-        (
-            "connection.connected",
-            opened.map(|opened| opened.connected),
-        ),
-        (
-            "connection.secured",
-            opened.and_then(|opened| opened.secured),
-        ),
+        ("connection.looked_up", opened.and_then(|opened| opened.looked_up)),
+        ("connection.connected", opened.map(|opened| opened.connected)),
+        ("connection.secured", opened.and_then(|opened| opened.secured)),
         ("sent", seen.sent),
         ("written", seen.written),
         ("first_byte", seen.first_byte),
@@ -139,14 +124,10 @@ fn events(about: &About, seen: &Seen) -> Vec<Event> {
         ("first_token", seen.first_output),
         ("last_token", seen.last_output),
     ];
-    let mut instants: Vec<(&str, Nanos)> = instants
-        .into_iter()
-        .filter_map(|(name, at)| Some((name, at?)))
-        .collect();
+    let mut instants: Vec<(&str, Nanos)> =
+        instants.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
     instants.sort_by_key(|(_, at)| *at);
-    let event = |(name, at): (&str, Nanos)| Event {
-        time_unix_nano: about.unix(at),
-        name: name.to_owned(),
-    };
+    let event =
+        |(name, at): (&str, Nanos)| Event { time_unix_nano: about.unix(at), name: name.to_owned() };
     instants.into_iter().map(event).collect()
 }

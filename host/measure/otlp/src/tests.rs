@@ -56,18 +56,12 @@ fn a_request_is_a_span_from_due_to_end_with_its_steps() {
     let mut tracer = Tracer::new(about());
     assert!(tracer.add(&record(3, serde_json::json!({}))));
     let span = spans(&mut tracer).remove(0);
-    assert_eq!(
-        (span.start_time_unix_nano, span.end_time_unix_nano),
-        (1_000_010, 1_000_021)
-    );
+    assert_eq!((span.start_time_unix_nano, span.end_time_unix_nano), (1_000_010, 1_000_021));
     assert_eq!(span.trace_id, 7_u128.to_be_bytes());
     assert_eq!(span.span_id, 4_u64.to_be_bytes());
     assert!(span.parent_span_id.is_empty());
     assert_eq!((&*span.name, span.status), ("chat m", None));
-    let steps = span
-        .events
-        .iter()
-        .map(|event| (&*event.name, event.time_unix_nano - 1_000_000));
+    let steps = span.events.iter().map(|event| (&*event.name, event.time_unix_nano - 1_000_000));
     assert_eq!(
         steps.collect::<Vec<_>>(),
         [
@@ -92,10 +86,7 @@ fn a_failure_is_the_status_and_leaving_on_purpose_is_none() {
     assert!(tracer.add(&record(2, left)));
     let [failed, left] = spans(&mut tracer).try_into().unwrap();
     let status = failed.status.unwrap();
-    assert_eq!(
-        (status.code, &*status.message),
-        (StatusCode::Error.into(), "cut")
-    );
+    assert_eq!((status.code, &*status.message), (StatusCode::Error.into(), "cut"));
     assert_eq!(left.status, None);
     use message::StatusCode;
     let error = failed.attributes.iter().find(|own| own.key == "error.type");
@@ -114,14 +105,9 @@ fn a_session_is_the_parent_of_its_requests_and_ends_with_the_last() {
     last["ended"] = 99.into();
     assert!(tracer.add(&record(2, last)));
     let spans = spans(&mut tracer);
-    let [first, .., session] = &*spans else {
-        panic!("{spans:?}")
-    };
+    let [first, .., session] = &*spans else { panic!("{spans:?}") };
     assert_eq!(spans.len(), 4);
-    assert_eq!(
-        (&*session.name, session.end_time_unix_nano),
-        ("session", 1_000_099)
-    );
+    assert_eq!((&*session.name, session.end_time_unix_nano), ("session", 1_000_099));
     assert_eq!(first.parent_span_id, session.span_id);
     assert_eq!(first.trace_id, session.trace_id);
 }
@@ -157,12 +143,7 @@ fn histograms_count_what_was_measured_and_answered() {
     }
     let bytes = tracer.metrics(Nanos(4 * second)).unwrap();
     let mut request = MetricsRequest::decode(&*bytes).unwrap();
-    let metrics = request
-        .resource_metrics
-        .remove(0)
-        .scope_metrics
-        .remove(0)
-        .metrics;
+    let metrics = request.resource_metrics.remove(0).scope_metrics.remove(0).metrics;
     let seen: Vec<_> = metrics
         .iter()
         .flat_map(|metric| {
@@ -181,10 +162,7 @@ fn histograms_count_what_was_measured_and_answered() {
             ("gen_ai.client.operation.time_per_output_chunk", 1, 1.0),
         ]
     );
-    for point in metrics
-        .iter()
-        .flat_map(|metric| &metric.histogram.as_ref().unwrap().data_points)
-    {
+    for point in metrics.iter().flat_map(|metric| &metric.histogram.as_ref().unwrap().data_points) {
         assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
         assert_eq!(point.bucket_counts.iter().sum::<u64>(), point.count);
     }

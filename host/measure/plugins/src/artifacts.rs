@@ -89,10 +89,7 @@ impl Hasher for Sum {
     /// Part of the digest; nobody asks for it.
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
-        digest
-            .iter()
-            .take(8)
-            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+        digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
     }
 }
 

@@ -175,19 +175,13 @@ pub struct Fold {
 impl Fold {
     /// After [`Dialect::begin`].
     pub fn new(state: Vec<u8>) -> Self {
-        Fold {
-            state,
-            ..Fold::default()
-        }
+        Fold { state, ..Fold::default() }
     }
 
     /// The same for a reply whose framing is known to be raw or not.
     #[must_use]
     pub fn framed(self, is_raw: bool) -> Self {
-        Fold {
-            is_raw: Some(is_raw),
-            ..self
-        }
+        Fold { is_raw: Some(is_raw), ..self }
     }
 
     /// Returns the number of bytes that cross to the plugin with each batch, beside the batch.
@@ -224,11 +218,7 @@ impl Dialect {
     }
 
     fn contract(&self, call: &'static str, what: String) -> PluginError {
-        PluginError::Contract {
-            plugin: self.name().to_owned(),
-            call,
-            what: words(&what),
-        }
+        PluginError::Contract { plugin: self.name().to_owned(), call, what: words(&what) }
     }
 
     /// The engine's default URL.
@@ -236,9 +226,7 @@ impl Dialect {
     /// # Errors
     /// If the plugin traps.
     pub fn default_url(&mut self) -> Result<String, PluginError> {
-        self.call("default-url", |world, store, handle| {
-            world.default_url(store, handle)
-        })
+        self.call("default-url", |world, store, handle| world.default_url(store, handle))
     }
 
     /// The request for something other than inference, if the engine supports it.
@@ -246,9 +234,8 @@ impl Dialect {
     /// # Errors
     /// If the plugin traps or writes a request that is not allowed.
     pub fn control(&mut self, what: Control) -> Result<Option<Request>, PluginError> {
-        let request = self.call("control", |world, store, handle| {
-            world.control(store, handle, what)
-        })?;
+        let request =
+            self.call("control", |world, store, handle| world.control(store, handle, what))?;
         if let Some(request) = &request {
             self.check_request("control", request)?;
         }
@@ -261,9 +248,7 @@ impl Dialect {
     /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
         let readings = self
-            .call("read-metrics", |world, store, handle| {
-                world.read_metrics(store, handle, body)
-            })?
+            .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))?;
         match readings.iter().find(|reading| !reading.value.is_finite()) {
             None => Ok(readings),
@@ -279,9 +264,8 @@ impl Dialect {
     /// # Errors
     /// If the plugin traps, or names a header that it may not.
     pub fn credentials(&mut self) -> Result<Credentials, PluginError> {
-        let credentials = self.call("credentials", |world, store, handle| {
-            world.credentials(store, handle)
-        })?;
+        let credentials =
+            self.call("credentials", |world, store, handle| world.credentials(store, handle))?;
         let named = match &credentials.scheme {
             Authentication::Header(name) => {
                 let letters = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
@@ -310,10 +294,8 @@ impl Dialect {
     /// # Errors
     /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
-        self.call("read-models", |world, store, handle| {
-            world.read_models(store, handle, body)
-        })?
-        .map_err(|error| PluginError::said(self.name(), error))
+        self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
+            .map_err(|error| PluginError::said(self.name(), error))
     }
 
     /// What to send for a sample. `earlier` is what the last reply of its conversation left for it.
@@ -348,9 +330,8 @@ impl Dialect {
     /// # Errors
     /// If the plugin traps.
     pub fn framing(&mut self, streaming: bool) -> Result<Framing, PluginError> {
-        let framing = self.call("framing", |world, store, handle| {
-            world.framing(store, handle, streaming)
-        })?;
+        let framing =
+            self.call("framing", |world, store, handle| world.framing(store, handle, streaming))?;
         match step::fault_of_framing(&framing) {
             Some(what) => Err(self.contract("framing", what)),
             None => Ok(framing),
@@ -363,9 +344,7 @@ impl Dialect {
     /// If the plugin cannot read such a reply, breaks its contract, or traps.
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
         let state = self
-            .call("begin", |world, store, handle| {
-                world.begin(store, handle, head)
-            })?
+            .call("begin", |world, store, handle| world.begin(store, handle, head))?
             .map_err(|error| PluginError::said(self.name(), error))?;
         if state.len() > STATE_BYTES {
             let bytes = state.len();
@@ -398,9 +377,8 @@ impl Dialect {
         let state = &fold.state;
         let (bytes, ends, names) = frames.take_parts();
         let crossing = wit::Frames { bytes, ends, names };
-        let decoded = self.call("decode", |world, store, handle| {
-            world.decode(store, handle, state, &crossing)
-        });
+        let decoded = self
+            .call("decode", |world, store, handle| world.decode(store, handle, state, &crossing));
         frames.put_back((crossing.bytes, crossing.ends, crossing.names));
         let decoded = decoded?.map_err(|error| PluginError::said(self.name(), error))?;
         let kept = decoded.state.len();
@@ -485,13 +463,8 @@ impl Dialect {
     /// # Errors
     /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
-        self.call("explain", |world, store, handle| {
-            world.explain(store, handle, status, body)
-        })
-        .map(|refusal| Refusal {
-            message: words(&refusal.message),
-            ..refusal
-        })
+        self.call("explain", |world, store, handle| world.explain(store, handle, status, body))
+            .map(|refusal| Refusal { message: words(&refusal.message), ..refusal })
     }
 
     /// Returns what a user sees of it before a run, as opened with its configuration.
@@ -511,21 +484,14 @@ impl Dialect {
                 controls.push((word, request));
             }
         }
-        Ok(Outside {
-            default_url,
-            credentials,
-            controls,
-        })
+        Ok(Outside { default_url, credentials, controls })
     }
 
     /// Checks that a request stays below the target's URL and does not set the host's headers.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
         let path = &request.path;
         let fault = if !path.starts_with('/') || path.starts_with("//") {
-            Some(format!(
-                "the path `{}` must begin with one `/`",
-                path.escape_debug()
-            ))
+            Some(format!("the path `{}` must begin with one `/`", path.escape_debug()))
         } else if let Some(fault) = path::fault(path) {
             let shown = words(path);
             Some(format!("the path `{}` {fault}", shown.escape_debug()))
@@ -551,9 +517,7 @@ fn fault_of_fields(request: &Request) -> Option<String> {
         if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
             Some(format!("the header `{name}` belongs to the host"))
         } else if name.is_empty()
-            || !name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+            || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
             || value.bytes().any(|b| b < b' ' && b != b'\t' || b == 0x7f)
         {
             Some(format!(

@@ -9,10 +9,7 @@ mod backend;
 mod damage;
 mod dataset;
 mod dice;
-#[allow(
-    clippy::disallowed_methods,
-    reason = "writes cases, which their author shares"
-)]
+#[allow(clippy::disallowed_methods, reason = "writes cases, which their author shares")]
 mod expect;
 mod files;
 pub mod find;
@@ -71,11 +68,7 @@ impl Suite {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok(Suite {
-            plugin,
-            limits,
-            cases,
-        })
+        Ok(Suite { plugin, limits, cases })
     }
 
     /// The plugin's own description.
@@ -84,10 +77,7 @@ impl Suite {
     /// If it cannot be instantiated or traps.
     pub fn describe(&self) -> Result<Info, PluginError> {
         let plugin = self.plugin.clone();
-        let (config, grants) = (
-            serde_json::json!({}),
-            self.grants(None, &LogBook::default()),
-        );
+        let (config, grants) = (serde_json::json!({}), self.grants(None, &LogBook::default()));
         match plugin.kind {
             Kind::Backend => Backend::new(plugin, &config, grants)?.describe(),
             Kind::Dataset => Dataset::new(plugin, &config, grants)?.describe(),
@@ -127,11 +117,8 @@ impl Suite {
                     .to_owned(),
             );
         }
-        let mut found: Vec<(&'static str, Option<String>)> = seen
-            .found
-            .into_iter()
-            .map(|(file, text)| (file, Some(text)))
-            .collect();
+        let mut found: Vec<(&'static str, Option<String>)> =
+            seen.found.into_iter().map(|(file, text)| (file, Some(text))).collect();
         if seen.settled {
             for file in given::expectations(self.plugin.kind) {
                 if !found.iter().any(|(known, _)| known == file) {
@@ -147,13 +134,7 @@ impl Suite {
         let (differing, written) = expect::compare(&case.folder, &found, bless);
         let mut failures = seen.failures;
         failures.extend(differing);
-        CaseReport {
-            name: case.name.clone(),
-            log,
-            failures,
-            written,
-            checks: seen.checks,
-        }
+        CaseReport { name: case.name.clone(), log, failures, written, checks: seen.checks }
     }
 
     /// True if the backend finds the end of the reply of some case, of this suite or beside it.
@@ -207,10 +188,8 @@ impl Suite {
             limits: self.limits.clone(),
             log: log.clone(),
             files: Arc::new(draw.map(|draw| draw.files.clone()).unwrap_or_default()),
-            tokenizer: draw.map_or_else(
-                || Arc::new(Tokenizer::bytes()),
-                |draw| Arc::clone(&draw.tokenizer),
-            ),
+            tokenizer: draw
+                .map_or_else(|| Arc::new(Tokenizer::bytes()), |draw| Arc::clone(&draw.tokenizer)),
             seed: draw.map_or(0, |draw| draw.seed),
         }
     }

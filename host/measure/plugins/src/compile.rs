@@ -49,9 +49,7 @@ pub(super) fn component(
         loading.warnings.push(fault);
         None
     });
-    let found = artifacts
-        .as_ref()
-        .and_then(|own| own.find(digest, engine).transpose());
+    let found = artifacts.as_ref().and_then(|own| own.find(digest, engine).transpose());
     let component = match found {
         Some(Ok(component)) => {
             loading.kept = true;
@@ -59,17 +57,12 @@ pub(super) fn component(
         }
         found => {
             if let Some(Err(what)) = found {
-                loading
-                    .warnings
-                    .push(format!("plugin `{asked}` was recompiled: {what}"));
+                loading.warnings.push(format!("plugin `{asked}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
             let effort = Effort::of(&bytes).map_err(|fault| match fault {
                 Fault::Malformed(cause) => PluginError::not_valid(asked, &cause),
-                Fault::Beyond(what) => PluginError::Excessive {
-                    plugin: asked.to_owned(),
-                    what,
-                },
+                Fault::Beyond(what) => PluginError::Excessive { plugin: asked.to_owned(), what },
             })?;
             let limit = Duration::from_millis(limits.compile_ms);
             let component = within(asked, bytes, engine, &effort, limit)?;
@@ -112,10 +105,7 @@ fn within(
         });
     match compiled.recv_timeout(limit) {
         Ok(Ok(component)) => Ok(component),
-        Ok(Err(cause)) => Err(PluginError::not_valid(
-            asked,
-            &cause.root_cause().to_string(),
-        )),
+        Ok(Err(cause)) => Err(PluginError::not_valid(asked, &cause.root_cause().to_string())),
         Err(RecvTimeoutError::Timeout) => Err(PluginError::Excessive {
             plugin: asked.to_owned(),
             what: format!(

@@ -58,10 +58,7 @@ impl Contract {
 }
 
 fn key(version: &str) -> Vec<u64> {
-    version
-        .split(['.', '-'])
-        .map_while(|part| part.parse().ok())
-        .collect()
+    version.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -78,10 +75,7 @@ mod tests {
         for newer in ["1.0.1", "1.1.0", "2.0.0"] {
             let said = Contract::serving(newer).unwrap_err();
             assert!(said.ends_with("update the runner"), "{said}");
-            assert!(
-                said.contains(newer) && said.contains("supports 1.0.0"),
-                "{said}"
-            );
+            assert!(said.contains(newer) && said.contains("supports 1.0.0"), "{said}");
         }
         for older in ["0.0.9", "0.3.0", "x"] {
             let said = Contract::serving(older).unwrap_err();

@@ -75,13 +75,7 @@ impl DatasetPlugin {
         limit: u32,
     ) -> Located<Vec<Sample>> {
         let interface = self.runner_plugin_dataset().generator();
-        exported!(
-            store,
-            "dataset",
-            "[method]generator.next",
-            interface,
-            call_next(from, limit)
-        )
+        exported!(store, "dataset", "[method]generator.next", interface, call_next(from, limit))
     }
 
     fn spare(
@@ -91,13 +85,7 @@ impl DatasetPlugin {
         limit: u32,
     ) -> Located<Vec<Sample>> {
         let interface = self.runner_plugin_dataset().generator();
-        exported!(
-            store,
-            "dataset",
-            "[method]generator.spare",
-            interface,
-            call_spare(from, limit)
-        )
+        exported!(store, "dataset", "[method]generator.spare", interface, call_spare(from, limit))
     }
 
     fn remarks(
@@ -106,13 +94,7 @@ impl DatasetPlugin {
         from: ResourceAny,
     ) -> wasmtime::Result<Vec<Remark>> {
         let interface = self.runner_plugin_dataset().generator();
-        exported!(
-            store,
-            "dataset",
-            "[method]generator.remarks",
-            interface,
-            call_remarks(from)
-        )
+        exported!(store, "dataset", "[method]generator.remarks", interface, call_remarks(from))
     }
 }
 
@@ -126,12 +108,7 @@ impl Configured<DatasetPlugin> {
         let generator = live
             .call("open", |world, store| world.open(store, self, seed, amount))?
             .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
-        Ok(Samples {
-            live,
-            generator,
-            plugin: self.plugin.asked.clone(),
-            given: HashSet::new(),
-        })
+        Ok(Samples { live, generator, plugin: self.plugin.asked.clone(), given: HashSet::new() })
     }
 }
 
@@ -141,9 +118,8 @@ impl Samples {
     /// # Errors
     /// If the plugin rejects its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples = self.call("next", |world, store, generator| {
-            world.next(store, generator, limit)
-        })?;
+        let samples =
+            self.call("next", |world, store, generator| world.next(store, generator, limit))?;
         self.checked("next", limit, samples)
     }
 
@@ -152,9 +128,8 @@ impl Samples {
     /// # Errors
     /// As [`Samples::next`].
     pub fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples = self.call("spare", |world, store, generator| {
-            world.spare(store, generator, limit)
-        })?;
+        let samples =
+            self.call("spare", |world, store, generator| world.spare(store, generator, limit))?;
         self.checked("spare", limit, samples)
     }
 
@@ -163,9 +138,8 @@ impl Samples {
     /// # Errors
     /// If the plugin traps.
     pub fn remarks(&mut self) -> Result<Vec<Remark>, PluginError> {
-        let mut remarks = self.call("remarks", |world, store, generator| {
-            world.remarks(store, generator)
-        })?;
+        let mut remarks =
+            self.call("remarks", |world, store, generator| world.remarks(store, generator))?;
         remarks.truncate(REMARKS);
         for remark in &mut remarks {
             remark.reason = words(&remark.reason);
@@ -176,11 +150,7 @@ impl Samples {
 
     /// The error for samples that break the contract in a way that only the caller sees.
     pub fn broken(&self, call: &'static str, what: &str) -> PluginError {
-        PluginError::Contract {
-            plugin: self.plugin.clone(),
-            call,
-            what: words(what),
-        }
+        PluginError::Contract { plugin: self.plugin.clone(), call, what: words(what) }
     }
 
     fn call<T>(
@@ -189,8 +159,7 @@ impl Samples {
         make: impl FnOnce(&DatasetPlugin, &mut Store<Guest>, ResourceAny) -> wasmtime::Result<T>,
     ) -> Result<T, PluginError> {
         let generator = self.generator;
-        self.live
-            .call(call, |world, store| make(world, store, generator))
+        self.live.call(call, |world, store| make(world, store, generator))
     }
 
     fn checked(

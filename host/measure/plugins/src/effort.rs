@@ -135,9 +135,7 @@ fn meetings(body: &FunctionBody<'_>, locals: u64) -> Result<u64, Fault> {
             }
             Operator::Block { blockty }
             | Operator::If { blockty }
-            | Operator::TryTable {
-                try_table: wasmparser::TryTable { ty: blockty, .. },
-            } => {
+            | Operator::TryTable { try_table: wasmparser::TryTable { ty: blockty, .. } } => {
                 open.push(false);
                 places += 1;
                 passes_values |= matches!(blockty, BlockType::FuncType(_));

@@ -146,10 +146,7 @@ pub enum PluginError {
 impl PluginError {
     /// True if the plugin itself misbehaved, rather than reported an error in its input.
     pub fn is_misbehaviour(&self) -> bool {
-        matches!(
-            self,
-            PluginError::Trapped { .. } | PluginError::Contract { .. }
-        )
+        matches!(self, PluginError::Trapped { .. } | PluginError::Contract { .. })
     }
 
     /// True if the plugin itself misbehaved, and in this call.
@@ -194,13 +191,7 @@ pub(super) fn words(text: &str) -> String {
     let end = text.floor_char_boundary(text.len().min(WORDS));
     text[..end]
         .chars()
-        .map(|c| {
-            if unsafe_to_show(c) && c != '\n' {
-                ' '
-            } else {
-                c
-            }
-        })
+        .map(|c| if unsafe_to_show(c) && c != '\n' { ' ' } else { c })
         .collect::<String>()
         .trim()
         .to_owned()

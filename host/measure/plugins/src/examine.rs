@@ -134,10 +134,7 @@ fn rest<W: World>(
     }
     let mut live = plugin.instantiate()?;
     let info = plugin.described(&mut live)?;
-    Ok(AtRest {
-        info,
-        memory_bytes: live.store.data().memory_bytes(),
-    })
+    Ok(AtRest { info, memory_bytes: live.store.data().memory_bytes() })
 }
 
 /// The default limits, no files, and a tokenizer of bytes.

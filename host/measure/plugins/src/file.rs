@@ -21,10 +21,7 @@ impl OpenFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let size = file.metadata()?.len();
-        Ok(OpenFile {
-            content: Content::File(file),
-            size,
-        })
+        Ok(OpenFile { content: Content::File(file), size })
     }
 
     /// The names of the files whose names begin with a folder's, `data/`: each in a line, without
@@ -38,10 +35,8 @@ impl OpenFile {
             names.extend_from_slice(below.as_bytes());
             names.push(b'\n');
         }
-        (!names.is_empty()).then(|| OpenFile {
-            size: names.len() as u64,
-            content: Content::Names(names),
-        })
+        (!names.is_empty())
+            .then(|| OpenFile { size: names.len() as u64, content: Content::Names(names) })
     }
 
     /// Reads at most `length` bytes from `offset` on.
@@ -72,14 +67,7 @@ mod tests {
 
     #[test]
     fn a_list_has_the_files_of_its_folder_alone() {
-        let names = [
-            "data",
-            "data.txt",
-            "data/a/1.wav",
-            "data/b.wav",
-            "data0",
-            "other/c",
-        ];
+        let names = ["data", "data.txt", "data/a/1.wav", "data/b.wav", "data0", "other/c"];
         let files = names.map(|name| (name.to_owned(), PathBuf::new())).into();
         let list = OpenFile::list("data/", &files).unwrap();
         assert_eq!(list.size, 14);

@@ -23,24 +23,12 @@ const OURS: &str = "runner:plugin/";
 
 /// The packages of WASI 0.2 and 0.3 that exist but are empty, and what that means.
 const EMPTY: [(&str, &str); 6] = [
-    (
-        "wasi:cli/",
-        "no arguments and no environment variables; standard output goes to the log",
-    ),
+    ("wasi:cli/", "no arguments and no environment variables; standard output goes to the log"),
     ("wasi:clocks/", "clocks stand still at 0"),
-    (
-        "wasi:filesystem/",
-        "no files; a dataset reads its input files through runner:plugin/files",
-    ),
-    (
-        "wasi:io/",
-        "input is empty, output goes to the log, and nothing ever blocks",
-    ),
+    ("wasi:filesystem/", "no files; a dataset reads its input files through runner:plugin/files"),
+    ("wasi:io/", "input is empty, output goes to the log, and nothing ever blocks"),
     ("wasi:random/", "random numbers follow from the run's seed"),
-    (
-        "wasi:sockets/",
-        "there is no network: using it aborts the call to the plugin",
-    ),
+    ("wasi:sockets/", "there is no network: using it aborts the call to the plugin"),
 ];
 
 /// Checks a component's imports, in order.
@@ -64,11 +52,7 @@ fn judge(name: &str, kind: Option<Kind>) -> Import {
         Some(interface) => ours(interface, kind),
         None => foreign(name),
     };
-    Import {
-        name: clean::line(name).into_owned(),
-        allowed,
-        why,
-    }
+    Import { name: clean::line(name).into_owned(), allowed, why }
 }
 
 fn ours(interface: &str, kind: Option<Kind>) -> (bool, &'static str) {
@@ -118,12 +102,7 @@ fn foreign(name: &str) -> (bool, &'static str) {
 pub(super) fn refused(outline: &Outline, ours_too: bool) -> Option<String> {
     let mut refused = (of(outline).into_iter())
         .filter(|import| !import.allowed && (ours_too || !import.name.starts_with(OURS)))
-        .map(|import| {
-            format!(
-                "imports `{}`, which is refused: {}",
-                import.name, import.why
-            )
-        });
+        .map(|import| format!("imports `{}`, which is refused: {}", import.name, import.why));
     let first = refused.next()?;
     match refused.count() {
         0 => Some(first),

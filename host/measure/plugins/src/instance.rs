@@ -135,12 +135,7 @@ impl<W: World> Configured<W> {
             .and_then(|()| linker.instantiate_pre(&plugin.component))
             .and_then(W::ready)
             .map_err(|error| refused(&plugin, &error))?;
-        Ok(Configured {
-            plugin,
-            config: config.to_string(),
-            grants,
-            ready,
-        })
+        Ok(Configured { plugin, config: config.to_string(), grants, ready })
     }
 
     /// The plugin it is made from.
@@ -189,11 +184,7 @@ impl<W: World> Configured<W> {
         arm(&mut store, limit_ms);
         let world = W::instantiate(&mut store, &self.ready)
             .map_err(|error| trapped(&mut store, "instantiate", limit_ms, &error))?;
-        Ok(Live {
-            store,
-            world,
-            limit_ms,
-        })
+        Ok(Live { store, world, limit_ms })
     }
 }
 
@@ -230,10 +221,7 @@ impl<W: Reopen> Opened<W> {
     /// Opens a first instance.
     pub fn new(from: &Configured<W>) -> Result<Self, PluginError> {
         let live = Some(open(from)?);
-        Ok(Opened {
-            from: from.clone(),
-            live,
-        })
+        Ok(Opened { from: from.clone(), live })
     }
 
     /// Returns the plugin's statements about itself.
@@ -283,10 +271,8 @@ fn open<W: Reopen>(from: &Configured<W>) -> Result<(Live<W>, ResourceAny), Plugi
 
 fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
     let text = format!("{error:#}");
-    if let Some(import) = text
-        .split('`')
-        .nth(1)
-        .filter(|_| text.contains("matching implementation was not found"))
+    if let Some(import) =
+        text.split('`').nth(1).filter(|_| text.contains("matching implementation was not found"))
     {
         return PluginError::WrongWorld {
             plugin: plugin.asked.clone(),
@@ -298,10 +284,7 @@ fn refused(plugin: &Plugin, error: &wasmtime::Error) -> PluginError {
     }
     PluginError::WrongWorld {
         plugin: plugin.asked.clone(),
-        what: format!(
-            "does not fit the world `{}-plugin`: {text}",
-            plugin.kind.name()
-        ),
+        what: format!("does not fit the world `{}-plugin`: {text}", plugin.kind.name()),
     }
 }
 

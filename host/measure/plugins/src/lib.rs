@@ -22,13 +22,7 @@
 //! MiB, with a look at the clock between them. Calls that ran too long are counted by plugin, and
 //! raise the finding `plugin-overruns`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 mod artifacts;
 mod awaited;

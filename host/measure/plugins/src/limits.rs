@@ -84,11 +84,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Nothing used yet.
     pub fn new(limits: &Limits) -> Self {
-        let none = |limit, exceeded| Share {
-            taken: 0,
-            limit,
-            exceeded,
-        };
+        let none = |limit, exceeded| Share { taken: 0, limit, exceeded };
         Tally {
             memory: none(limits.memory_bytes, Exceeded::Memory),
             tables: none(limits.table_elements, Exceeded::Tables),

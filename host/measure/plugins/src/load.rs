@@ -78,10 +78,7 @@ pub fn load_within(
         return Err(PluginError::Excessive { plugin, what });
     }
     let refused = |ours_too| match imports::refused(&outline, ours_too) {
-        Some(what) => Err(PluginError::WrongWorld {
-            plugin: asked.to_owned(),
-            what,
-        }),
+        Some(what) => Err(PluginError::WrongWorld { plugin: asked.to_owned(), what }),
         None => Ok(()),
     };
     refused(false)?;
@@ -89,16 +86,7 @@ pub fn load_within(
     let (component, loading) = compile::component(asked, &digest, bytes, engine, limits)?;
     let (kind, contract) = kind_of(asked, &component)?;
     refused(true)?;
-    Ok(Plugin {
-        asked: asked.to_owned(),
-        origin,
-        digest,
-        size,
-        kind,
-        loading,
-        contract,
-        component,
-    })
+    Ok(Plugin { asked: asked.to_owned(), origin, digest, size, kind, loading, contract, component })
 }
 
 /// Distinguishes the ways in which a file can fail to be a component, before compiling it.
@@ -111,10 +99,7 @@ fn check_container(asked: &str, bytes: &[u8]) -> Result<(), PluginError> {
         [] => "is an empty file",
         _ => "is not a WebAssembly file",
     };
-    Err(PluginError::NotComponent {
-        plugin: asked.to_owned(),
-        what: what.to_owned(),
-    })
+    Err(PluginError::NotComponent { plugin: asked.to_owned(), what: what.to_owned() })
 }
 
 /// Its kind and its version of the contract, from its exports.
@@ -125,26 +110,17 @@ fn kind_of(asked: &str, component: &Component) -> Result<(Kind, Contract), Plugi
         .filter(|(_, item)| matches!(item.ty, ComponentItem::ComponentInstance(_)))
         .map(|(name, _)| name.to_owned())
         .collect();
-    let wrong = |what: String| PluginError::WrongWorld {
-        plugin: asked.to_owned(),
-        what,
-    };
+    let wrong = |what: String| PluginError::WrongWorld { plugin: asked.to_owned(), what };
     for kind in Kind::ALL {
         let interface = format!("runner:plugin/{}@", kind.name());
-        let version = exports
-            .iter()
-            .find_map(|name| name.strip_prefix(&interface));
+        let version = exports.iter().find_map(|name| name.strip_prefix(&interface));
         if let Some(version) = version {
             return Ok((kind, Contract::serving(version).map_err(wrong)?));
         }
     }
     Err(wrong(format!(
         "is a component, but not a runner plugin: it exports {}, but must export runner:plugin/dataset, backend or scorer@{}",
-        if exports.is_empty() {
-            "no interface".to_owned()
-        } else {
-            exports.join(", ")
-        },
+        if exports.is_empty() { "no interface".to_owned() } else { exports.join(", ") },
         Contract::NEWEST.version()
     )))
 }

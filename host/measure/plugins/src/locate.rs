@@ -40,27 +40,16 @@ impl<'a> Reference<'a> {
                     what: "lacks `sha256:` before its digits".to_owned(),
                 });
             }
-            return Ok(Reference {
-                name: text,
-                digest: None,
-            });
+            return Ok(Reference { name: text, digest: None });
         };
-        let malformed = |what: String| PluginError::Pin {
-            plugin: name.to_owned(),
-            what,
-        };
+        let malformed = |what: String| PluginError::Pin { plugin: name.to_owned(), what };
         if let Some(other) = digest.chars().find(|digit| !digit.is_ascii_hexdigit()) {
-            return Err(malformed(format!(
-                "contains {other:?}, which is not hexadecimal"
-            )));
+            return Err(malformed(format!("contains {other:?}, which is not hexadecimal")));
         }
         if digest.len() != DIGITS {
             return Err(malformed(format!("has {}", digest.len())));
         }
-        Ok(Reference {
-            name,
-            digest: Some(digest.to_ascii_lowercase()),
-        })
+        Ok(Reference { name, digest: Some(digest.to_ascii_lowercase()) })
     }
 }
 
@@ -87,17 +76,13 @@ pub(super) fn bytes(
     limits: &Limits,
 ) -> Result<(String, Vec<u8>), PluginError> {
     // A folder of plugins need not sort them by kind: `backends/NAME.wasm` is also NAME.wasm in it.
-    let flat = Kind::ALL
-        .iter()
-        .find_map(|kind| name.strip_prefix(kind.folder())?.strip_prefix('/'));
+    let flat =
+        Kind::ALL.iter().find_map(|kind| name.strip_prefix(kind.folder())?.strip_prefix('/'));
     let folders = search.folders.iter();
     let candidates = std::iter::once(PathBuf::from(name))
         .chain(search.scenario.iter().map(|folder| folder.join(name)))
         .chain(folders.clone().map(|folder| folder.join(name)))
-        .chain(
-            flat.iter()
-                .flat_map(|flat| folders.clone().map(move |folder| folder.join(flat))),
-        );
+        .chain(flat.iter().flat_map(|flat| folders.clone().map(move |folder| folder.join(flat))));
     for path in candidates {
         match read(&path, limits.component_bytes) {
             Ok(Some(bytes)) => return Ok((path.display().to_string(), bytes)),
@@ -105,10 +90,7 @@ pub(super) fn bytes(
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) if path.is_dir() => return Err(a_folder(&path)),
             Err(cause) => {
-                return Err(PluginError::Unreadable {
-                    plugin: path.display().to_string(),
-                    cause,
-                });
+                return Err(PluginError::Unreadable { plugin: path.display().to_string(), cause });
             }
         }
     }
@@ -141,10 +123,7 @@ fn a_folder(path: &Path) -> PluginError {
         Ok(component) => format!("name its component, `{}`", component.display()),
         Err(_) => "name a .wasm file in it, or search it for plugins with --plugin-path".to_owned(),
     };
-    PluginError::Folder {
-        plugin: path.display().to_string(),
-        what,
-    }
+    PluginError::Folder { plugin: path.display().to_string(), what }
 }
 
 fn not_found(asked: &str, search: &SearchPath) -> PluginError {
@@ -155,11 +134,8 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
         .filter(|folder| !folder.as_os_str().is_empty())
         .map(|folder| format!("`{}`", folder.display()))
         .collect();
-    let searched = if folders.is_empty() {
-        String::new()
-    } else {
-        format!(" or in {}", folders.join(", "))
-    };
+    let searched =
+        if folders.is_empty() { String::new() } else { format!(" or in {}", folders.join(", ")) };
     let names: Vec<&str> = search.shipped.iter().map(|(name, _)| *name).collect();
     let nearest = names
         .iter()
@@ -178,9 +154,5 @@ fn not_found(asked: &str, search: &SearchPath) -> PluginError {
         Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
         _ => format!("; shipped plugins: {}", names.join(", ")),
     };
-    PluginError::NotFound {
-        asked: asked.to_owned(),
-        searched,
-        nearest,
-    }
+    PluginError::NotFound { asked: asked.to_owned(), searched, nearest }
 }

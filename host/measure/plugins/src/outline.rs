@@ -81,9 +81,7 @@ impl Outline {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
-            outline
-                .add(&mut levels, payload.map_err(said)?)
-                .map_err(said)?;
+            outline.add(&mut levels, payload.map_err(said)?).map_err(said)?;
         }
         Ok(outline)
     }
@@ -95,10 +93,7 @@ impl Outline {
                 let is_component = encoding == Encoding::Component;
                 levels.push(Level {
                     is_component,
-                    cost: Cost {
-                        instances: u64::from(is_component),
-                        bytes: ITEM_BYTES,
-                    },
+                    cost: Cost { instances: u64::from(is_component), bytes: ITEM_BYTES },
                     ..Level::default()
                 });
                 self.nesting = self.nesting.max(levels.len() as u64);
@@ -178,10 +173,7 @@ impl Outline {
                 self.list(section.count());
                 for instance in section {
                     match instance? {
-                        ComponentInstance::Instantiate {
-                            component_index,
-                            args,
-                        } => {
+                        ComponentInstance::Instantiate { component_index, args } => {
                             self.items += args.len() as u64;
                             made(levels, |level| &level.components, component_index);
                         }
@@ -260,10 +252,7 @@ impl Outline {
         };
         match levels.last_mut() {
             Some(outer) if inner.is_component => outer.components.push(inner.cost),
-            Some(outer) => outer.modules.push(Cost {
-                instances: 1,
-                ..inner.cost
-            }),
+            Some(outer) => outer.modules.push(Cost { instances: 1, ..inner.cost }),
             None => {
                 // The component itself is no instance of anything.
                 self.instances = inner.cost.instances.saturating_sub(1);
@@ -276,18 +265,8 @@ impl Outline {
     pub fn beyond(&self, limits: &Limits) -> Option<String> {
         let settable = [
             (self.functions, limits.functions, "functions", "functions"),
-            (
-                self.table_elements,
-                limits.table_elements,
-                "elements in its tables",
-                "table",
-            ),
-            (
-                self.nesting,
-                limits.nesting,
-                "levels of nested modules and components",
-                "nesting",
-            ),
+            (self.table_elements, limits.table_elements, "elements in its tables", "table"),
+            (self.nesting, limits.nesting, "levels of nested modules and components", "nesting"),
         ];
         for (found, limit, what, key) in settable {
             if found > limit {

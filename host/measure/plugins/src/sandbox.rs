@@ -81,9 +81,7 @@ fn concurrent_engine() -> &'static Engine {
 
 /// True for the engine whose components are called as futures.
 pub(super) fn is_concurrent(engine: &Engine) -> bool {
-    CONCURRENT
-        .get()
-        .is_some_and(|concurrent| Engine::same(engine, concurrent))
+    CONCURRENT.get().is_some_and(|concurrent| Engine::same(engine, concurrent))
 }
 
 fn made(concurrent: bool) -> Engine {
@@ -120,9 +118,7 @@ pub struct Overruns {
 
 impl LogBook {
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Counts a line of a plugin, and keeps it unless there are too many.
@@ -153,14 +149,10 @@ impl LogBook {
 
     /// Takes the lines written so far, and adds how many were dropped.
     pub fn drain(&self) -> Vec<String> {
-        let Lines {
-            mut kept, written, ..
-        } = std::mem::take(&mut *self.lines());
+        let Lines { mut kept, written, .. } = std::mem::take(&mut *self.lines());
         for (plugin, written) in written {
             if let Some(more @ 1..) = written.checked_sub(LOG_LINES) {
-                kept.push(format!(
-                    "warn {plugin}: it wrote {more} more lines, which were dropped"
-                ));
+                kept.push(format!("warn {plugin}: it wrote {more} more lines, which were dropped"));
             }
         }
         kept
@@ -220,8 +212,7 @@ impl Guest {
     /// True if this call's time is up. Epochs interrupt the guest, but not what the host does for
     /// it.
     pub(super) fn is_late(&self) -> bool {
-        self.deadline
-            .is_some_and(|deadline| clock::since_process_began() > deadline)
+        self.deadline.is_some_and(|deadline| clock::since_process_began() > deadline)
     }
 
     /// The next random number.
@@ -260,9 +251,9 @@ impl Guest {
                 said.push_str(&one_line(line));
             }
         }
-        self.grants.log.write(&self.plugin, || {
-            format!("{name} {}: {}", self.plugin, one_line(line))
-        });
+        self.grants
+            .log
+            .write(&self.plugin, || format!("{name} {}: {}", self.plugin, one_line(line)));
     }
 
     /// Returns why it aborted, in its own words. A line of the log is written for people, so it
@@ -312,9 +303,7 @@ pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
 
 /// Sets the limits of the next call.
 pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
-    let ticks = Duration::from_millis(limit_ms)
-        .as_millis()
-        .div_ceil(TICK.as_millis());
+    let ticks = Duration::from_millis(limit_ms).as_millis().div_ceil(TICK.as_millis());
     store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX / 2) + 1);
     let guest = store.data_mut();
     guest.finish_lines();
@@ -374,11 +363,7 @@ pub fn trapped(
             }
         }
     };
-    PluginError::Trapped {
-        plugin: guest.plugin.clone(),
-        call,
-        cause,
-    }
+    PluginError::Trapped { plugin: guest.plugin.clone(), call, cause }
 }
 
 /// For `add_to_linker`: the guest itself is the data.
@@ -397,9 +382,9 @@ impl log::Host for Guest {
         if level == log::Level::Error {
             self.last_error = Some(one_line(&message));
         }
-        self.grants.log.write(&self.plugin, || {
-            format!("{name} {}: {}", self.plugin, one_line(&message))
-        });
+        self.grants
+            .log
+            .write(&self.plugin, || format!("{name} {}: {}", self.plugin, one_line(&message)));
         Ok(())
     }
 }
@@ -407,10 +392,8 @@ impl log::Host for Guest {
 /// A message as a line of the log: no control characters, and not too long.
 fn one_line(message: &str) -> String {
     let end = message.floor_char_boundary(LOG_LINE_BYTES.min(message.len()));
-    let mut line: String = message[..end]
-        .chars()
-        .map(|c| if unsafe_to_show(c) { ' ' } else { c })
-        .collect();
+    let mut line: String =
+        message[..end].chars().map(|c| if unsafe_to_show(c) { ' ' } else { c }).collect();
     if end < message.len() {
         line.push('…');
     }

@@ -58,13 +58,7 @@ impl World for ScorerPlugin {
 impl Reopen for ScorerPlugin {
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         let interface = self.runner_plugin_scorer().judge();
-        exported!(
-            store,
-            "scorer",
-            "[static]judge.open",
-            interface,
-            call_open(&from.config)
-        )
+        exported!(store, "scorer", "[static]judge.open", interface, call_open(&from.config))
     }
 }
 
@@ -77,24 +71,12 @@ impl ScorerPlugin {
         exchange: &Exchange,
     ) -> Located<Vec<Score>> {
         let interface = self.runner_plugin_scorer().judge();
-        exported!(
-            store,
-            "scorer",
-            "[method]judge.score",
-            interface,
-            call_score(judge, exchange)
-        )
+        exported!(store, "scorer", "[method]judge.score", interface, call_score(judge, exchange))
     }
 
     fn finish(&self, store: &mut Store<Guest>, judge: ResourceAny) -> Located<Vec<Score>> {
         let interface = self.runner_plugin_scorer().judge();
-        exported!(
-            store,
-            "scorer",
-            "[method]judge.finish",
-            interface,
-            call_finish(judge)
-        )
+        exported!(store, "scorer", "[method]judge.finish", interface, call_finish(judge))
     }
 }
 
@@ -185,11 +167,8 @@ impl RunsAnswers {
     pub fn run(&self, exchange: &Exchange) -> Result<Ran, PluginError> {
         let answers = std::iter::once(&exchange.output).chain(&exchange.choices);
         let scores = answers.map(|output| {
-            let alone = Exchange {
-                output: output.clone(),
-                choices: Vec::new(),
-                ..exchange.clone()
-            };
+            let alone =
+                Exchange { output: output.clone(), choices: Vec::new(), ..exchange.clone() };
             match scored(&mut Opened::new(&self.from)?, &alone) {
                 Ok(scores) => Ok(self.declared.finished(scores)),
                 Err(error) if error.is_misbehaviour_in("score") => Ok(self.declared.killed()),
@@ -204,9 +183,7 @@ fn scored(
     opened: &mut Opened<ScorerPlugin>,
     exchange: &Exchange,
 ) -> Result<Vec<(String, f64)>, PluginError> {
-    let scores = opened.call("score", |world, store, judge| {
-        world.score(store, judge, exchange)
-    })?;
+    let scores = opened.call("score", |world, store, judge| world.score(store, judge, exchange))?;
     checked(&opened.from, "score", scores)
 }
 

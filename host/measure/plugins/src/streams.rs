@@ -15,10 +15,7 @@ use super::sandbox::{Guest, Output};
 const PIECE: usize = 64 << 10;
 
 /// The errors of `wasi:cli/types`. None of them happens here.
-#[expect(
-    dead_code,
-    reason = "the type of a future must be the one that the guest imports"
-)]
+#[expect(dead_code, reason = "the type of a future must be the one that the guest imports")]
 #[derive(Clone, Copy, Debug, ComponentType, Lift, Lower)]
 #[component(enum)]
 #[repr(u8)]
@@ -50,10 +47,7 @@ pub(super) fn printed(
 ) -> Result<Val> {
     let end = End::default();
     let reader = stream.try_into_stream_reader::<u8>()?;
-    let printer = Printer {
-        to,
-        end: end.clone(),
-    };
+    let printer = Printer { to, end: end.clone() };
     reader.pipe(&mut *store, printer)?;
     future(store, end)
 }
@@ -63,9 +57,7 @@ fn future(
     ended: impl Future<Output = Result<Ended>> + Send + 'static,
 ) -> Result<Val> {
     let reader = FutureReader::new(&mut *store, ended)?;
-    Ok(Val::Future(FutureAny::try_from_future_reader(
-        store, reader,
-    )?))
+    Ok(Val::Future(FutureAny::try_from_future_reader(store, reader)?))
 }
 
 /// Whether a stream has ended, and who waits for it.

@@ -67,10 +67,7 @@ impl Config {
 impl ConfigTable {
     /// An empty table that begins there.
     pub fn new(place: Option<Place>) -> Self {
-        ConfigTable {
-            place,
-            entries: Vec::new(),
-        }
+        ConfigTable { place, entries: Vec::new() }
     }
 
     /// From a JSON object that was given in one place.
@@ -82,29 +79,19 @@ impl ConfigTable {
                 value: Located::new(Config::from_json(value, place), place.clone()),
             })
             .collect();
-        ConfigTable {
-            place: Some(place.clone()),
-            entries,
-        }
+        ConfigTable { place: Some(place.clone()), entries }
     }
 
     /// Sets `key`, and replaces its earlier value.
     pub fn set(&mut self, key: &str, value: Located<Value>) {
         let Located { value, place } = value;
         let value = Located::new(Config::from_json(value, &place), place.clone());
-        self.put(ConfigEntry {
-            key: Located::new(key.to_owned(), place),
-            value,
-        });
+        self.put(ConfigEntry { key: Located::new(key.to_owned(), place), value });
     }
 
     /// Adds an entry, and replaces one with the same key.
     pub fn put(&mut self, entry: ConfigEntry) {
-        match self
-            .entries
-            .iter_mut()
-            .find(|known| known.key.value == entry.key.value)
-        {
+        match self.entries.iter_mut().find(|known| known.key.value == entry.key.value) {
             Some(known) => *known = entry,
             None => self.entries.push(entry),
         }
@@ -127,9 +114,7 @@ impl ConfigTable {
 
     /// The same as a JSON object.
     pub fn to_json(&self) -> serde_json::Map<String, Value> {
-        self.iter()
-            .map(|entry| (entry.key.value.clone(), entry.value.value.to_json()))
-            .collect()
+        self.iter().map(|entry| (entry.key.value.clone(), entry.value.value.to_json())).collect()
     }
 
     /// This table with `over` laid on it, key by key; nested tables are merged in the same way, and
@@ -137,28 +122,13 @@ impl ConfigTable {
     #[must_use]
     pub fn overlay(mut self, over: ConfigTable) -> Self {
         for entry in over.entries {
-            let below = self
-                .entries
-                .iter_mut()
-                .find(|below| below.key.value == entry.key.value);
+            let below = self.entries.iter_mut().find(|below| below.key.value == entry.key.value);
             match (below, entry) {
                 (
                     Some(ConfigEntry {
-                        value:
-                            Located {
-                                value: Config::Table(below),
-                                ..
-                            },
-                        ..
+                        value: Located { value: Config::Table(below), .. }, ..
                     }),
-                    ConfigEntry {
-                        value:
-                            Located {
-                                value: Config::Table(over),
-                                ..
-                            },
-                        ..
-                    },
+                    ConfigEntry { value: Located { value: Config::Table(over), .. }, .. },
                 ) => *below = std::mem::take(below).overlay(over),
                 (Some(below), entry) => *below = entry,
                 (None, entry) => self.entries.push(entry),
@@ -221,31 +191,20 @@ mod tests {
     use serde_json::json;
 
     fn table(value: Value, flag: &str) -> ConfigTable {
-        let Value::Object(map) = value else {
-            panic!("a table is expected")
-        };
+        let Value::Object(map) = value else { panic!("a table is expected") };
         ConfigTable::from_json(map, &Place::Flag(flag.to_owned()))
     }
 
     #[test]
     fn lays_tables_over_each_other_key_by_key() {
-        let below = table(
-            json!({"z": 1, "deep": {"x": 1, "y": [1, 2]}, "a": 1}),
-            "--below",
-        );
-        let over = table(
-            json!({"deep": {"y": [3], "w": 4}, "a": {"b": 2}, "new": true}),
-            "--over",
-        );
+        let below = table(json!({"z": 1, "deep": {"x": 1, "y": [1, 2]}, "a": 1}), "--below");
+        let over = table(json!({"deep": {"y": [3], "w": 4}, "a": {"b": 2}, "new": true}), "--over");
         let both = below.overlay(over);
         assert_eq!(
             serde_json::to_string(&both).unwrap(),
             r#"{"z":1,"deep":{"x":1,"y":[3],"w":4},"a":{"b":2},"new":true}"#
         );
-        assert_eq!(
-            Value::Object(both.to_json()),
-            serde_json::to_value(&both).unwrap()
-        );
+        assert_eq!(Value::Object(both.to_json()), serde_json::to_value(&both).unwrap());
         let told = |path: &[&str]| both.place_of(path).map(ToString::to_string);
         assert_eq!(told(&["deep", "x"]).as_deref(), Some("--below"));
         assert_eq!(told(&["deep", "y", "0"]).as_deref(), Some("--over"));
@@ -256,17 +215,8 @@ mod tests {
     #[test]
     fn a_key_is_said_once() {
         let mut config = table(json!({"input-len": 64, "like": "vllm"}), "--file");
-        config.set(
-            "input-len",
-            Located::flag("--random-input-len", json!(1024)),
-        );
-        assert_eq!(
-            Value::Object(config.to_json()),
-            json!({"input-len": 1024, "like": "vllm"})
-        );
-        assert_eq!(
-            config.get("input-len").unwrap().key.place.to_string(),
-            "--random-input-len"
-        );
+        config.set("input-len", Located::flag("--random-input-len", json!(1024)));
+        assert_eq!(Value::Object(config.to_json()), json!({"input-len": 1024, "like": "vllm"}));
+        assert_eq!(config.get("input-len").unwrap().key.place.to_string(), "--random-input-len");
     }
 }

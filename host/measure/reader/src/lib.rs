@@ -6,10 +6,7 @@
 //! `mock` for scripts.
 #![forbid(unsafe_code)]
 // A number that somebody wrote must not change on its way.
-#![cfg_attr(
-    not(test),
-    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
-)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod config;
 mod located;

@@ -34,10 +34,7 @@ pub fn text_named(name: &str, text: &str) -> Source {
 impl Place {
     /// A part of a text, in bytes.
     pub fn within(source: &Source, part: std::ops::Range<usize>) -> Self {
-        Place::Text {
-            source: Arc::clone(source),
-            span: part.into(),
-        }
+        Place::Text { source: Arc::clone(source), span: part.into() }
     }
 
     /// The part of the scenario's text, if it is there.
@@ -75,10 +72,7 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
     let line = memchr::memchr_iter(b'\n', before).count() + 1;
-    let column = String::from_utf8_lossy(&before[line_start..])
-        .chars()
-        .count()
-        + 1;
+    let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
     (line, column)
 }
 
@@ -134,11 +128,7 @@ mod tests {
     fn places_are_told_as_line_and_column_in_characters() {
         let source: Source = Arc::new(NamedSource::new("a.toml", "x = 1\nå = 2\n".to_owned()));
         let told = |offset: usize| {
-            Place::Text {
-                source: source.clone(),
-                span: (offset, 0).into(),
-            }
-            .to_string()
+            Place::Text { source: source.clone(), span: (offset, 0).into() }.to_string()
         };
         assert_eq!(told(0), "a.toml:1:1");
         assert_eq!(told(6), "a.toml:2:1");
@@ -150,13 +140,7 @@ mod tests {
     fn a_path_in_a_text_is_relative_to_the_scenario() {
         let source: Source = Arc::new(NamedSource::new("a.toml", String::new()));
         let path = || PathBuf::from("data.json");
-        let in_text = Located::new(
-            path(),
-            Place::Text {
-                source,
-                span: (0, 0).into(),
-            },
-        );
+        let in_text = Located::new(path(), Place::Text { source, span: (0, 0).into() });
         let by_flag = Located::flag("--dataset-path", path());
         let folder = Path::new("scenarios");
         assert_eq!(in_text.seen_from(folder), Path::new("scenarios/data.json"));

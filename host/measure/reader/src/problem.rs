@@ -20,20 +20,14 @@ pub struct Problem {
 impl Problem {
     /// A mistake; `message` says what was expected and what was found.
     pub fn new(message: impl Into<String>) -> Self {
-        Problem {
-            message: one_line(message.into()),
-            help: None,
-            places: Vec::new(),
-            secret: false,
-        }
+        Problem { message: one_line(message.into()), help: None, places: Vec::new(), secret: false }
     }
 
     /// Points at a place. `label` is shown there; the first place is the one named in a line of
     /// text.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>, label: impl Into<String>) -> Self {
-        self.places
-            .extend(place.into().map(|place| (place, label.into())));
+        self.places.extend(place.into().map(|place| (place, label.into())));
         self
     }
 
@@ -70,12 +64,10 @@ impl Problem {
     /// The places in the text of the first place: only one text can be shown.
     fn shown(&self) -> impl Iterator<Item = &(Place, String)> {
         let text = self.places.iter().find_map(|(place, _)| place.source());
-        self.places
-            .iter()
-            .filter(move |(place, _)| match (text, place.source()) {
-                (Some(text), Some(source)) => std::sync::Arc::ptr_eq(text, source),
-                _ => false,
-            })
+        self.places.iter().filter(move |(place, _)| match (text, place.source()) {
+            (Some(text), Some(source)) => std::sync::Arc::ptr_eq(text, source),
+            _ => false,
+        })
     }
 }
 
@@ -124,9 +116,7 @@ impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -179,11 +169,7 @@ impl ScenarioError {
 
     /// `Ok` if nothing is wrong.
     pub fn unless_empty(problems: Vec<Problem>) -> Result<(), Self> {
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(ScenarioError::new(problems))
-        }
+        if problems.is_empty() { Ok(()) } else { Err(ScenarioError::new(problems)) }
     }
 
     /// Each mistake.
@@ -214,11 +200,7 @@ impl std::error::Error for ScenarioError {}
 
 impl Diagnostic for ScenarioError {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(
-            self.problems
-                .iter()
-                .map(|problem| problem as &dyn Diagnostic),
-        ))
+        Some(Box::new(self.problems.iter().map(|problem| problem as &dyn Diagnostic)))
     }
 }
 
@@ -260,33 +242,21 @@ mod tests {
             assert!(shown.contains("file.toml:"), "{:.300}", shown);
             assert!(shown.len() < 4_000, "{} bytes", shown.len());
         }
-        for text in [
-            "known = \"\x1b[2J\"\n",
-            "# \x1b]0;x\x07\n",
-            "a\0 = 1\n",
-            "known = 1 \u{9b}2J",
-        ] {
+        for text in ["known = \"\x1b[2J\"\n", "# \x1b]0;x\x07\n", "a\0 = 1\n", "known = 1 \u{9b}2J"]
+        {
             let shown = shown(text);
             let obeyed = |c: char| c.is_control() && c != '\n';
-            assert!(
-                shown.contains("file.toml:1:") && !shown.contains(obeyed),
-                "{shown:?}"
-            );
+            assert!(shown.contains("file.toml:1:") && !shown.contains(obeyed), "{shown:?}");
         }
     }
 
     #[test]
     fn of_very_many_mistakes_the_first_are_told() {
-        let many: String = (0..50_000)
-            .map(|number| format!("k{number} = 1\n"))
-            .collect();
+        let many: String = (0..50_000).map(|number| format!("k{number} = 1\n")).collect();
         let problems = problems(&many);
         assert_eq!(problems.len(), MOST + 1);
         assert_eq!(problems[0].message(), "unknown key `k0`");
-        assert_eq!(
-            problems[MOST].message(),
-            "there are more mistakes; these are the first 100"
-        );
+        assert_eq!(problems[MOST].message(), "there are more mistakes; these are the first 100");
     }
 
     #[test]
@@ -298,10 +268,7 @@ mod tests {
             ("known = 1\0", Some("not TOML")),
             ("known = 1\rx = 2", Some("not TOML")),
         ] {
-            let told: Vec<_> = problems(text)
-                .iter()
-                .map(|p| p.message().to_owned())
-                .collect();
+            let told: Vec<_> = problems(text).iter().map(|p| p.message().to_owned()).collect();
             match message {
                 None => assert!(told.is_empty(), "{text:?}: {told:?}"),
                 Some(message) => assert!(told[0].contains(message), "{text:?}: {told:?}"),

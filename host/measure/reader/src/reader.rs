@@ -25,20 +25,12 @@ pub struct Reader<'a, 'i> {
     known: Vec<&'static str>,
 }
 
-type Entry<'a, 'i> = (
-    &'a Spanned<toml::de::DeString<'i>>,
-    &'a Spanned<DeValue<'i>>,
-);
+type Entry<'a, 'i> = (&'a Spanned<toml::de::DeString<'i>>, &'a Spanned<DeValue<'i>>);
 
 impl<'a, 'i> Reader<'a, 'i> {
     /// Reads the whole text's table.
     pub fn new(reading: &'a Reading, table: &'a DeTable<'i>) -> Self {
-        Reader {
-            reading,
-            table: Some(table),
-            path: String::new(),
-            known: Vec::new(),
-        }
+        Reader { reading, table: Some(table), path: String::new(), known: Vec::new() }
     }
 
     fn entry(&mut self, key: &'static str) -> Option<Entry<'a, 'i>> {
@@ -49,11 +41,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// The key's full name for messages: `load.requests`.
     fn name(&self, key: &str) -> String {
-        if self.path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.path)
-        }
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
     /// A value that `take` converts, or says what is wrong with it. `expected` goes into the
@@ -76,9 +64,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         expected: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<Located<T>> {
-        self.value(key, expected, |value| {
-            parse(value.as_str().ok_or(None)?).map_err(Some)
-        })
+        self.value(key, expected, |value| parse(value.as_str().ok_or(None)?).map_err(Some))
     }
 
     /// A string that is not empty.
@@ -103,16 +89,12 @@ impl<'a, 'i> Reader<'a, 'i> {
             })
         };
         let Some(items) = value.get_ref().as_array() else {
-            return string(value).map(|said| Located {
-                place: said.place.clone(),
-                value: vec![said],
-            });
+            return string(value)
+                .map(|said| Located { place: said.place.clone(), value: vec![said] });
         };
-        take_value(reading, &name, value, "at least one", |_| {
-            match items.is_empty() {
-                true => Err(Some("an empty list".to_owned())),
-                false => Ok(items.iter().filter_map(string).collect()),
-            }
+        take_value(reading, &name, value, "at least one", |_| match items.is_empty() {
+            true => Err(Some("an empty list".to_owned())),
+            false => Ok(items.iter().filter_map(string).collect()),
         })
     }
 
@@ -126,9 +108,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     /// `true` or `false`.
     pub fn boolean(&mut self, key: &'static str) -> Option<Located<bool>> {
-        self.value(key, "`true` or `false`", |value| {
-            value.as_bool().ok_or(None)
-        })
+        self.value(key, "`true` or `false`", |value| value.as_bool().ok_or(None))
     }
 
     /// A whole number, zero or more.
@@ -173,14 +153,10 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn numbers(&mut self, key: &'static str) -> Option<Located<Vec<Located<f64>>>> {
         let name = self.name(key);
         let reading = self.reading;
-        let items = self.value(key, "a list of numbers", |value| {
-            value.as_array().ok_or(None)
-        })?;
+        let items = self.value(key, "a list of numbers", |value| value.as_array().ok_or(None))?;
         Some(items.map(|items| {
             let number = |item| {
-                take_value(reading, &name, item, "a number", |value| {
-                    number(value).ok_or(None)
-                })
+                take_value(reading, &name, item, "a number", |value| number(value).ok_or(None))
             };
             items.iter().filter_map(number).collect()
         }))
@@ -225,12 +201,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     ) -> T {
         let table = self.table_at(key);
         let path = self.name(key);
-        let mut reader = Reader {
-            reading: self.reading,
-            table,
-            path,
-            known: Vec::new(),
-        };
+        let mut reader = Reader { reading: self.reading, table, path, known: Vec::new() };
         let read = read(&mut reader);
         reader.done();
         read
@@ -253,11 +224,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let taken = take_value(self.reading, &path, item, "a table", |value| {
                 value.as_table().ok_or(None)
             });
-            let Some(Located {
-                value: table,
-                place,
-            }) = taken
-            else {
+            let Some(Located { value: table, place }) = taken else {
                 continue;
             };
             let mut reader = Reader {
@@ -283,13 +250,9 @@ impl<'a, 'i> Reader<'a, 'i> {
         let table = self.table_at(key);
         table.into_iter().flatten().filter_map(move |(key, value)| {
             let key = key.get_ref().as_ref();
-            let said = take_value(
-                reading,
-                &format!("{path}.{key}"),
-                value,
-                "a string",
-                |value| parse(value.as_str().ok_or(None)?).map_err(Some),
-            )?;
+            let said = take_value(reading, &format!("{path}.{key}"), value, "a string", |value| {
+                parse(value.as_str().ok_or(None)?).map_err(Some)
+            })?;
             Some((key.to_owned(), said))
         })
     }

@@ -55,10 +55,7 @@ impl Reading {
     /// The place of a part of the text.
     pub fn place(&self, span: std::ops::Range<usize>) -> Place {
         match &self.origin {
-            Origin::Text(source) => Place::Text {
-                source: source.clone(),
-                span: span.into(),
-            },
+            Origin::Text(source) => Place::Text { source: source.clone(), span: span.into() },
             Origin::Flag(flag) => Place::Flag(flag.clone()),
         }
     }
@@ -71,10 +68,7 @@ impl Reading {
     /// Notes that a table may have a key.
     pub fn ask(&self, table: &str, key: &'static str) {
         let mut asked = self.asked.borrow_mut();
-        if !asked
-            .iter()
-            .any(|(in_table, known)| in_table == table && *known == key)
-        {
+        if !asked.iter().any(|(in_table, known)| in_table == table && *known == key) {
             asked.push((table.to_owned(), key));
         }
     }
@@ -107,10 +101,8 @@ impl Reading {
         let asked = self.asked.into_inner();
         let mut problems = self.problems.into_inner();
         for Unknown { table, key, known } in self.unknown.into_inner() {
-            let ours = aliases
-                .iter()
-                .find(|(theirs, _)| *theirs == key.value)
-                .map(|(_, ours)| *ours);
+            let ours =
+                aliases.iter().find(|(theirs, _)| *theirs == key.value).map(|(_, ours)| *ours);
             let home = |name: &str| {
                 let found = asked.iter().find(|(_, asked)| *asked == name);
                 found.map(|(home, name)| (in_table(home), *name))
@@ -123,9 +115,7 @@ impl Reading {
             } else if let Some(meant) = meant_here.or_else(near) {
                 Problem::new(format!("unknown key `{written}`; did you mean `{meant}`?"))
             } else if let Some((home, name)) = ours.and_then(home) {
-                Problem::new(format!(
-                    "unknown key `{written}`; did you mean `{name}` {home}?"
-                ))
+                Problem::new(format!("unknown key `{written}`; did you mean `{name}` {home}?"))
             } else {
                 Problem::new(format!("unknown key `{written}`"))
                     .help(format!("the keys {here} are {}", list(&known)))
@@ -138,9 +128,5 @@ impl Reading {
 
 /// A table's name in a message.
 fn in_table(path: &str) -> String {
-    if path.is_empty() {
-        "at the top".to_owned()
-    } else {
-        format!("in [{path}]")
-    }
+    if path.is_empty() { "at the top".to_owned() } else { format!("in [{path}]") }
 }

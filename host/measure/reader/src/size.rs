@@ -25,9 +25,7 @@ impl Size {
     /// Reads a whole number and a unit; the error says what is wrong, for people.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let digits = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         if number.is_empty() {
             return Err(format!("`{text}` does not begin with a whole number"));
@@ -38,12 +36,10 @@ impl Size {
                 "`{text}` has no unit; write `{text}MiB` or another of B KiB MiB GiB"
             ));
         }
-        let (_, bytes) = UNITS
-            .into_iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-            .ok_or_else(|| {
-                format!("`{unit}` is not a unit; expected one of B KiB MiB GiB kB MB GB")
-            })?;
+        let (_, bytes) =
+            UNITS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(
+                || format!("`{unit}` is not a unit; expected one of B KiB MiB GiB kB MB GB"),
+            )?;
         number
             .parse::<u64>()
             .ok()

@@ -72,9 +72,8 @@ fn parse<T>(
         let mut told = None;
         for error in errors {
             // What follows an error in its line is mostly said because of it.
-            let line = error
-                .span()
-                .map(|span| text[..span.start.min(text.len())].matches('\n').count());
+            let line =
+                error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count());
             if told.is_some() && told == line {
                 continue;
             }

@@ -37,10 +37,7 @@ pub fn read_text_from(source: impl Read) -> io::Result<String> {
 
 /// Returns the message about a text that is too large.
 pub(crate) fn too_large() -> String {
-    format!(
-        "it is larger than {} MiB, the most that is read",
-        MOST_BYTES >> 20
-    )
+    format!("it is larger than {} MiB, the most that is read", MOST_BYTES >> 20)
 }
 
 #[cfg(test)]
@@ -52,10 +49,7 @@ mod tests {
         let fits = vec![b'#'; MOST_BYTES];
         assert_eq!(read_text_from(&fits[..]).unwrap().len(), MOST_BYTES);
         let error = read_text_from(io::repeat(b'#')).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "it is larger than 1 MiB, the most that is read"
-        );
+        assert_eq!(error.to_string(), "it is larger than 1 MiB, the most that is read");
         let error = read_text_from(&b"a = 1\nb = \"\xff\"\n"[..]).unwrap_err();
         assert_eq!(error.to_string(), "line 2 is not text in UTF-8");
     }

@@ -21,11 +21,7 @@ pub fn number(number: f64) -> String {
 /// A name as a key: in quotes where it needs them.
 pub fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.chars().all(bare) {
-        name.to_owned()
-    } else {
-        string(name)
-    }
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { string(name) }
 }
 
 /// A value of free form.
@@ -61,14 +57,10 @@ mod tests {
         let value = json!({
             "plain": 1, "float": 2.0, "a b": "q\"uote\n\u{7f}", "list": [true, {"x": -1}], "none": {},
         });
-        let Value::Object(fields) = value.clone() else {
-            panic!("it is an object")
-        };
+        let Value::Object(fields) = value.clone() else { panic!("it is an object") };
         let table = ConfigTable::from_json(fields, &Place::Flag("--flag".to_owned()));
         let text = format!("x = {}", config(&Config::Table(table)));
-        let read: toml::Table = text
-            .parse()
-            .unwrap_or_else(|error| panic!("{error}: {text}"));
+        let read: toml::Table = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(serde_json::to_value(&read["x"]).unwrap(), value);
         assert_eq!(number(f64::INFINITY), "inf");
         assert_eq!(number(1e300), "1e300");

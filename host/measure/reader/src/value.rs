@@ -24,10 +24,7 @@ pub(crate) fn take_value<'a, 'i, T>(
         Err(reason) => reason,
     };
     let message = match reason {
-        None => format!(
-            "`{name}`: expected {expected}, found {}",
-            found(value.get_ref())
-        ),
+        None => format!("`{name}`: expected {expected}, found {}", found(value.get_ref())),
         Some(reason) => format!("`{name}`: expected {expected}, but {reason}"),
     };
     reading.report(Problem::new(message).at(place, format!("expected {expected}")));
@@ -91,10 +88,7 @@ pub(crate) fn config_table(
     place: Option<Place>,
 ) -> ConfigTable {
     if table.len() > MOST_KEYS {
-        let words = format!(
-            "`{path}`: expected at most {MOST_KEYS} keys, found {}",
-            table.len()
-        );
+        let words = format!("`{path}`: expected at most {MOST_KEYS} keys, found {}", table.len());
         reading.report(Problem::new(words).at(place.clone(), "too many keys"));
         return ConfigTable::new(place);
     }
@@ -133,19 +127,11 @@ fn config_value(
             .map(|number| Config::Scalar(number.into()))
             .ok_or(None),
         DeValue::Array(items) => Ok(Config::List(
-            items
-                .iter()
-                .filter_map(|item| config_value(reading, name, item))
-                .collect(),
+            items.iter().filter_map(|item| config_value(reading, name, item)).collect(),
         )),
         DeValue::Table(table) => {
             let place = reading.place(value.span());
-            Ok(Config::Table(config_table(
-                reading,
-                name,
-                table,
-                Some(place),
-            )))
+            Ok(Config::Table(config_table(reading, name, table, Some(place))))
         }
     })
 }

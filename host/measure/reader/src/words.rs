@@ -6,10 +6,7 @@ use crate::config::Config;
 
 /// `a`, `b` and `c`, as keys are quoted.
 pub fn list(names: &[impl AsRef<str>]) -> String {
-    let names: Vec<_> = names
-        .iter()
-        .map(|name| format!("`{}`", name.as_ref()))
-        .collect();
+    let names: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     joined(&names, "and")
 }
 

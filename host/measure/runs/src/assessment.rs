@@ -141,9 +141,7 @@ impl Later {
         let later = Later {
             at,
             scorers,
-            scores: (judged.scores.into_iter())
-                .map(|(name, column)| (new(name), column))
-                .collect(),
+            scores: (judged.scores.into_iter()).map(|(name, column)| (new(name), column)).collect(),
             unscored: (judged.unscored.into_iter())
                 .map(|(name, failed)| (new(name), failed))
                 .collect(),
@@ -167,9 +165,7 @@ mod tests {
     #[test]
     fn scores_that_come_later_take_no_name_from_those_that_are_there() {
         let judged = Assessment {
-            scores: ["exact-match", "sane"]
-                .map(|name| (name.to_owned(), [(0, 1.0)].into()))
-                .into(),
+            scores: ["exact-match", "sane"].map(|name| (name.to_owned(), [(0, 1.0)].into())).into(),
             unscored: [("exact-match".to_owned(), vec![1])].into(),
             run_scores: [("needle:4k".to_owned(), 0.5)].into(),
             ..Assessment::default()

@@ -164,10 +164,7 @@ impl RunFolder {
             true => stamp,
             false => format!("{stamp}-{slug}"),
         };
-        let write = |path: &Path, cause| FolderError::Write {
-            path: path.to_owned(),
-            cause,
-        };
+        let write = |path: &Path, cause| FolderError::Write { path: path.to_owned(), cause };
         std::fs::create_dir_all(parent).map_err(|cause| write(parent, cause))?;
         for attempt in 1..1000 {
             let again = match attempt {
@@ -198,14 +195,7 @@ impl RunFolder {
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
         if !begun.iter().any(|name| self.0.join(name).exists()) {
-            let files = [
-                PLAN,
-                ENVIRONMENT,
-                REPEAT,
-                STATUS,
-                telemetry::FILE,
-                series::FILE,
-            ];
+            let files = [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE, series::FILE];
             for name in files {
                 let _ = std::fs::remove_file(self.0.join(name));
             }
@@ -333,10 +323,7 @@ impl RunFolder {
             }
             Ok(())
         };
-        write().map_err(|cause| FolderError::Write {
-            path: path.clone(),
-            cause,
-        })
+        write().map_err(|cause| FolderError::Write { path: path.clone(), cause })
     }
 
     /// The plan.
@@ -471,11 +458,9 @@ impl RunFolder {
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FolderError> {
         let path = self.0.join(name);
-        let mut text =
-            serde_json::to_string_pretty(value).map_err(|cause| FolderError::Malformed {
-                path: path.clone(),
-                cause: cause.to_string(),
-            })?;
+        let mut text = serde_json::to_string_pretty(value).map_err(|cause| {
+            FolderError::Malformed { path: path.clone(), cause: cause.to_string() }
+        })?;
         text.push('\n');
         // Whole or not at all: half a file, from a full disk or a kill, would keep a report from
         // being drawn.
@@ -489,10 +474,8 @@ impl RunFolder {
             folder: self.0.clone(),
             cause,
         })?;
-        serde_json::from_slice(&text).map_err(|cause| FolderError::Malformed {
-            path,
-            cause: cause.to_string(),
-        })
+        serde_json::from_slice(&text)
+            .map_err(|cause| FolderError::Malformed { path, cause: cause.to_string() })
     }
 
     fn read_if_there<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FolderError> {

@@ -42,12 +42,7 @@ impl Growing {
             .open(&path)
             .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL));
         match out {
-            Ok(out) => Ok(Growing {
-                path,
-                out,
-                flushed: Nanos::ZERO,
-                failed: None,
-            }),
+            Ok(out) => Ok(Growing { path, out, flushed: Nanos::ZERO, failed: None }),
             Err(cause) => Err(RecordError::Write { path, cause }),
         }
     }
@@ -80,10 +75,7 @@ impl Growing {
     pub(crate) fn finish(self) -> Result<(), RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
         let ended = self.failed.map_or(closed, Err);
-        ended.map_err(|cause| RecordError::Write {
-            path: self.path,
-            cause,
-        })
+        ended.map_err(|cause| RecordError::Write { path: self.path, cause })
     }
 }
 

@@ -178,15 +178,12 @@ impl std::str::FromStr for TokenPrice {
             let price: Option<f64> = text.trim().parse().ok();
             price.filter(|price| price.is_finite() && *price >= 0.0)
         };
-        let both = text
-            .split_once(',')
-            .and_then(|(input, output)| Some((price(input)?, price(output)?)));
+        let both =
+            text.split_once(',').and_then(|(input, output)| Some((price(input)?, price(output)?)));
         match both {
             Some((input, output)) => Ok(TokenPrice { input, output }),
-            None => Err(
-                "expected the prices of a million input and output tokens, as in 0.15,0.6"
-                    .to_owned(),
-            ),
+            None => Err("expected the prices of a million input and output tokens, as in 0.15,0.6"
+                .to_owned()),
         }
     }
 }

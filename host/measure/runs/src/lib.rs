@@ -4,20 +4,11 @@
 //! This crate owns the folder, the records, and what probes and outlooks write as JSON. It leaves
 //! figures to `result`, and what people look at to `report`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 pub mod assessment;
 pub mod environment;
-#[allow(
-    clippy::disallowed_methods,
-    reason = "makes the folder above all runs, which people share"
-)]
+#[allow(clippy::disallowed_methods, reason = "makes the folder above all runs, which people share")]
 pub mod folder;
 mod growing;
 pub mod judged;

@@ -325,11 +325,7 @@ impl Lengths {
                 true => figures.count(),
                 false => figures.below(to),
             };
-            bars.push(Bar {
-                from,
-                to,
-                count: until - before,
-            });
+            bars.push(Bar { from, to, count: until - before });
             before = until;
         }
         Lengths {

@@ -92,16 +92,8 @@ impl Recorder {
             .create_new(true)
             .open(&path)
             .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL))
-            .map_err(|cause| RecordError::Write {
-                path: path.clone(),
-                cause,
-            })?;
-        Ok(Recorder {
-            path,
-            out,
-            count: 0,
-            digest: Sha256::new(),
-        })
+            .map_err(|cause| RecordError::Write { path: path.clone(), cause })?;
+        Ok(Recorder { path, out, count: 0, digest: Sha256::new() })
     }
 
     /// Writes every exchange it receives, passes it to `seen`, and returns when no more can come.
@@ -126,10 +118,7 @@ impl Recorder {
     /// # Errors
     /// If writing fails.
     fn put(&mut self, exchange: &Exchange) -> Result<(), RecordError> {
-        self.write(exchange).map_err(|cause| RecordError::Write {
-            path: self.path.clone(),
-            cause,
-        })
+        self.write(exchange).map_err(|cause| RecordError::Write { path: self.path.clone(), cause })
     }
 
     /// Ends the file.
@@ -138,22 +127,12 @@ impl Recorder {
     /// If its end cannot be written.
     fn close(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
-        closed.map_err(|cause| RecordError::Write {
-            path: self.path,
-            cause,
-        })?;
-        Ok(Written {
-            count: self.count,
-            sha256: model::hex(&self.digest.finalize()),
-        })
+        closed.map_err(|cause| RecordError::Write { path: self.path, cause })?;
+        Ok(Written { count: self.count, sha256: model::hex(&self.digest.finalize()) })
     }
 
     fn write(&mut self, exchange: &Exchange) -> io::Result<()> {
-        let written = Line {
-            out: &mut self.out,
-            digest: &mut self.digest,
-            length: 0,
-        };
+        let written = Line { out: &mut self.out, digest: &mut self.digest, length: 0 };
         // A record may be large; it is not made in memory a second time.
         let mut line = BufWriter::with_capacity(PIECE, written);
         serde_json::to_writer(&mut line, exchange)?;

@@ -71,10 +71,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn pages(count: u64) -> Vec<Vec<Entry>> {
-        let mut encoder = Encoder::new(Head {
-            targets: vec!["http://a".into()],
-            every_ns: Nanos(SECOND),
-        });
+        let mut encoder =
+            Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
         let head = vec![encoder.head()];
         let pages = (1..=count).map(|second| {
             let at = Nanos(second * SECOND / 2);
@@ -99,10 +97,7 @@ mod tests {
         pages.iter().for_each(|page| log.write(page));
         log.finish().unwrap();
         assert_eq!(read(folder.path()).unwrap(), Some(recorded(&pages)));
-        assert!(
-            Log::create(folder.path()).is_err(),
-            "it is not written over"
-        );
+        assert!(Log::create(folder.path()).is_err(), "it is not written over");
     }
 
     #[test]
@@ -121,10 +116,8 @@ mod tests {
     fn a_recording_of_an_hour_is_small() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
-        let mut encoder = Encoder::new(Head {
-            targets: vec!["http://a".into()],
-            every_ns: Nanos(SECOND),
-        });
+        let mut encoder =
+            Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
         log.write(&[encoder.head()]);
         // Like vLLM's page: some 450 series, of which a third moves.
         for second in 0..3_600u64 {

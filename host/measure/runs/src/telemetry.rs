@@ -76,29 +76,17 @@ mod tests {
         let samples = (1..=50).map(|tenth| {
             Entry::Sample(Sample {
                 at_ns: Nanos(tenth * 100_000_000),
-                devices: vec![Some(Reading {
-                    power_w: Some(tenth as f64),
-                    ..Reading::default()
-                })],
+                devices: vec![Some(Reading { power_w: Some(tenth as f64), ..Reading::default() })],
                 host_j: None,
             })
         });
-        let failed = Entry::Failed(Failed {
-            count: 3,
-            error: "GPU is lost".into(),
-        });
-        std::iter::once(head)
-            .chain(samples)
-            .chain([failed])
-            .collect()
+        let failed = Entry::Failed(Failed { count: 3, error: "GPU is lost".into() });
+        std::iter::once(head).chain(samples).chain([failed]).collect()
     }
 
     fn recorded(entries: &[Entry]) -> Recording {
         let mut recording = Recording::default();
-        entries
-            .iter()
-            .cloned()
-            .for_each(|entry| recording.enter(entry));
+        entries.iter().cloned().for_each(|entry| recording.enter(entry));
         recording
     }
 
@@ -110,10 +98,7 @@ mod tests {
         entries().iter().for_each(|entry| log.write(entry));
         log.finish().unwrap();
         assert_eq!(read(folder.path()).unwrap(), Some(recorded(&entries())));
-        assert!(
-            Log::create(folder.path()).is_err(),
-            "it is not written over"
-        );
+        assert!(Log::create(folder.path()).is_err(), "it is not written over");
     }
 
     #[test]
@@ -130,22 +115,13 @@ mod tests {
     #[test]
     fn lines_that_are_no_entries_are_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        let lines: Vec<String> = entries()
-            .iter()
-            .map(|entry| serde_json::to_string(entry).unwrap())
-            .collect();
-        let text = format!(
-            "{}\nnonsense\n{{\"other\":1}}\n{}\n{}\n",
-            lines[0], lines[1], lines[1]
-        );
+        let lines: Vec<String> =
+            entries().iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+        let text = format!("{}\nnonsense\n{{\"other\":1}}\n{}\n{}\n", lines[0], lines[1], lines[1]);
         let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
         std::fs::write(folder.path().join(FILE), packed).unwrap();
         let found = read(folder.path()).unwrap().unwrap();
-        assert_eq!(
-            found,
-            recorded(&entries()[..2]),
-            "and an instant counts once"
-        );
+        assert_eq!(found, recorded(&entries()[..2]), "and an instant counts once");
         std::fs::write(folder.path().join(FILE), "not compressed").unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
     }

@@ -39,9 +39,7 @@ impl About {
             engine_version: plain(&self.engine_version),
             hardware: plain(&self.hardware),
             launch_command: plain(&self.launch_command),
-            notes: notes
-                .map(|(name, said)| (name.clone(), said.value.clone()))
-                .collect(),
+            notes: notes.map(|(name, said)| (name.clone(), said.value.clone())).collect(),
         }
     }
 }

@@ -62,10 +62,7 @@ pub fn values(scenario: &Scenario) -> Vec<Problem> {
                 let expected = "a number above 0 and at most 100";
                 check(Some(wrong("report.percentiles", place, expected, value)));
             }
-            if percentiles.value[..index]
-                .iter()
-                .any(|before| before.value == *value)
-            {
+            if percentiles.value[..index].iter().any(|before| before.value == *value) {
                 let problem = Problem::new(format!("`report.percentiles`: {value} occurs twice"));
                 check(Some(problem.at(place.clone(), "again")));
             }
@@ -106,12 +103,8 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
             let message = "`target.api-key-env`: expected the name of an environment variable";
             let help = "put the key itself into a variable and name that variable here; \
                         keys do not belong in scenarios";
-            problems.push(
-                Problem::new(message)
-                    .at(place.clone(), "not a name")
-                    .help(help)
-                    .secret(),
-            );
+            problems
+                .push(Problem::new(message).at(place.clone(), "not a name").help(help).secret());
         }
     }
     for (name, Located { value, place }) in target.headers.iter() {
@@ -119,9 +112,7 @@ fn target(target: &Target, problems: &mut Vec<Problem>) {
         let problem = if HeaderName::from_bytes(name.as_bytes()).is_err() {
             Problem::new(format!("`{key}`: {name:?} is not a valid header name"))
         } else if HeaderValue::from_str(value).is_err() {
-            Problem::new(format!(
-                "`{key}`: the value has characters that a header cannot contain"
-            ))
+            Problem::new(format!("`{key}`: the value has characters that a header cannot contain"))
         } else if name == "authorization" {
             Problem::new(format!("`{key}`: keys do not belong in scenarios"))
                 .help("put the key into an environment variable and name it with `api-key-env` in [target]")

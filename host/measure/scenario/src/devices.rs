@@ -136,35 +136,20 @@ mod tests {
         for (text, parts) in [
             (
                 "run.device-metrics = \"dcgm\"",
-                &[
-                    "run.device-metrics",
-                    "\"none\", \"nvml\", or the URL of a page",
-                ][..],
+                &["run.device-metrics", "\"none\", \"nvml\", or the URL of a page"][..],
             ),
-            (
-                "run.device-metrics = true",
-                &["run.device-metrics", "\"none\""],
-            ),
+            ("run.device-metrics = true", &["run.device-metrics", "\"none\""]),
             (
                 "run.device-metrics = \"http://gpu:9400/metrics?x=1\"",
                 &["run.device-metrics", "a URL without a query"],
             ),
             ("run.device-interval = \"1ms\"", &["from 10ms to 1m"]),
             ("run.device-interval = \"61s\"", &["from 10ms to 1m"]),
-            (
-                "cost.per-hour = 0",
-                &["cost.per-hour", "a number above zero"],
-            ),
+            ("cost.per-hour = 0", &["cost.per-hour", "a number above zero"]),
             ("cost.per-hour = -2.5", &["a number above zero"]),
             ("cost.per-hour = inf", &["a number above zero"]),
-            (
-                "cost = { per-hour = 1, currency = \"in euros\" }",
-                &["at most 8 letters"],
-            ),
-            (
-                "cost.currency = \"EUR\"",
-                &["`cost.per-hour` is not", "--cost-per-hour"],
-            ),
+            ("cost = { per-hour = 1, currency = \"in euros\" }", &["at most 8 letters"]),
+            ("cost.currency = \"EUR\"", &["`cost.per-hour` is not", "--cost-per-hour"]),
         ] {
             let error = wrong(text);
             for part in parts {
@@ -183,10 +168,7 @@ mod tests {
     #[test]
     fn readings_are_as_frequent_as_their_source_is_renewed() {
         let page = DeviceMetrics::Page("http://gpu:9400/metrics".to_owned());
-        assert_eq!(
-            WatchedDevices::usual(&DeviceMetrics::Nvml),
-            Nanos(100_000_000)
-        );
+        assert_eq!(WatchedDevices::usual(&DeviceMetrics::Nvml), Nanos(100_000_000));
         assert_eq!(WatchedDevices::usual(&page), Nanos(1_000_000_000));
         for from in [DeviceMetrics::None, DeviceMetrics::Nvml, page] {
             assert_eq!(DeviceMetrics::parse(&from.to_string()), Ok(from));

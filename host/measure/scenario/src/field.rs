@@ -99,11 +99,7 @@ pub trait Table: Field {
 
 /// A path and a key below it.
 pub(crate) fn below(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 impl<T: Value> Field for Maybe<T> {
@@ -271,9 +267,7 @@ impl<T: Table> Field for Option<Vec<Located<T>>> {
         for table in tables {
             let mut own = Vec::new();
             table.value.entries("", &mut own);
-            let own = own
-                .iter()
-                .map(|own| format!("{} = {}", own.path, own.value));
+            let own = own.iter().map(|own| format!("{} = {}", own.path, own.value));
             texts.push(format!("{{ {} }}", own.collect::<Vec<_>>().join(", ")));
         }
         entries.extend(tables.first().map(|first| Entry {

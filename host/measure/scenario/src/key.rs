@@ -108,18 +108,12 @@ pub mod heading {
 
 /// A key that goes there in the plan.
 pub(crate) fn plan(path: &'static str, fate: Fate) -> Key {
-    Key {
-        plan: Some((path, fate)),
-        ..Key::default()
-    }
+    Key { plan: Some((path, fate)), ..Key::default() }
 }
 
 /// A key that the plan does not have.
 pub(crate) fn unplanned() -> Key {
-    Key {
-        unplanned: true,
-        ..Key::default()
-    }
+    Key { unplanned: true, ..Key::default() }
 }
 
 impl Default for Key {
@@ -249,9 +243,7 @@ impl Key {
 
     /// Its last name: `connect`.
     pub fn name(&self) -> &str {
-        self.path
-            .rsplit_once('.')
-            .map_or(self.path.as_str(), |(_, name)| name)
+        self.path.rsplit_once('.').map_or(self.path.as_str(), |(_, name)| name)
     }
 
     /// The table it belongs to: `timeouts`; empty for a key at the top.
@@ -262,7 +254,6 @@ impl Key {
     /// Returns what holds if it is absent: its default without quotes and brackets, or words.
     pub fn absent(&self) -> Option<&str> {
         let value = self.default.as_deref();
-        self.otherwise
-            .or(value.map(|value| value.trim_matches(['"', '[', ']'])))
+        self.otherwise.or(value.map(|value| value.trim_matches(['"', '[', ']'])))
     }
 }

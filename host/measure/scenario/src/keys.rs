@@ -20,6 +20,5 @@ pub fn keys() -> &'static [Key] {
 /// Names that other tools give to keys, each with ours.
 pub(crate) fn aliases() -> Vec<(&'static str, &'static str)> {
     let keys = keys().iter();
-    keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name())))
-        .collect()
+    keys.flat_map(|key| key.theirs.iter().map(|theirs| (*theirs, key.name()))).collect()
 }

@@ -6,18 +6,9 @@
 //! `session`: an absent value means that nothing was set. The configuration of plugins is carried
 //! in free form and compared with a plugin's own schema by [`check_config`].
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 // A number that somebody wrote must not change on its way.
-#![cfg_attr(
-    not(test),
-    warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)
-)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 use reader::{Located, ScenarioError};
 

@@ -224,10 +224,7 @@ fn at<T>(said: &Option<Located<T>>) -> Option<&Place> {
 impl Ramp {
     /// The first place where it is set, if it is.
     pub fn place(&self) -> Option<&Place> {
-        at(&self.to)
-            .or(at(&self.from))
-            .or(at(&self.shape))
-            .or(at(&self.over))
+        at(&self.to).or(at(&self.from)).or(at(&self.shape)).or(at(&self.over))
     }
 }
 
@@ -254,10 +251,7 @@ impl Load {
             true => Arrival::Inf,
             false => Arrival::Poisson,
         };
-        let only = [
-            (self.trace.place(), Arrival::Trace),
-            (at(&self.burstiness), Arrival::Gamma),
-        ];
+        let only = [(self.trace.place(), Arrival::Trace), (at(&self.burstiness), Arrival::Gamma)];
         let said = self.arrival.as_ref().map(|arrival| arrival.value);
         said.or_else(|| only.into_iter().find_map(|(at, means)| at.map(|_| means)))
             .or_else(|| self.rate.as_ref().map(by_rate))
@@ -266,9 +260,8 @@ impl Load {
                 varies.then_some(Arrival::Poisson)
             })
             .or_else(|| {
-                let user = at(&self.concurrency)
-                    .or(at(&self.think_time))
-                    .or(at(&self.think_spread));
+                let user =
+                    at(&self.concurrency).or(at(&self.think_time)).or(at(&self.think_spread));
                 user.map(|_| Arrival::Closed)
             })
     }

@@ -55,10 +55,7 @@ fn give_way(below: &mut Load, over: &Load, means: Arrival) {
         leaves && arrival.has_rate() && means.has_rate()
     };
     let spread = below.meant_arrival().filter(open).unwrap_or(means);
-    below.arrival = below
-        .arrival
-        .take()
-        .filter(|arrival| arrival.value == spread);
+    below.arrival = below.arrival.take().filter(|arrival| arrival.value == spread);
     if spread != Arrival::Gamma {
         below.burstiness = None;
     }
@@ -76,16 +73,11 @@ fn give_way(below: &mut Load, over: &Load, means: Arrival) {
         below.concurrency = None;
         (below.think_time, below.think_spread) = (None, None);
     }
-    let (rate, ramp, stages) = (
-        over.rate.is_some(),
-        over.ramp.place().is_some(),
-        over.stages.is_some(),
-    );
+    let (rate, ramp, stages) =
+        (over.rate.is_some(), over.ramp.place().is_some(), over.stages.is_some());
     let keeps = means.has_rate();
-    below.rate = below
-        .rate
-        .take()
-        .filter(|rate| keeps && !ramp && !stages && rate.value.is_finite());
+    below.rate =
+        below.rate.take().filter(|rate| keeps && !ramp && !stages && rate.value.is_finite());
     if !keeps || rate || stages {
         below.ramp = Ramp::default();
     }

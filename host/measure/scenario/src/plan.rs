@@ -265,10 +265,7 @@ pub struct Load {
     #[serde(default, skip_serializing_if = "model::is_default")]
     pub users: Users,
     /// Bytes that the sessions under way may take; no new one begins beyond that.
-    #[serde(
-        default = "usual_session_memory",
-        skip_serializing_if = "is_usual_session_memory"
-    )]
+    #[serde(default = "usual_session_memory", skip_serializing_if = "is_usual_session_memory")]
     pub session_memory: u64,
     /// True if every prompt begins with a text that no other run has.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -455,13 +452,10 @@ impl Plan {
             digest: plugin.digest.clone(),
         };
         let scorers = self.scorers.iter();
-        [
-            used(Kind::Backend, &self.backend),
-            used(Kind::Dataset, &self.dataset.plugin),
-        ]
-        .into_iter()
-        .chain(scorers.map(|scorer| used(Kind::Scorer, scorer)))
-        .collect()
+        [used(Kind::Backend, &self.backend), used(Kind::Dataset, &self.dataset.plugin)]
+            .into_iter()
+            .chain(scorers.map(|scorer| used(Kind::Scorer, scorer)))
+            .collect()
     }
 
     /// True if this plan's slice holds the session with this number. If no request depends on

@@ -36,7 +36,5 @@ pub fn assignments(texts: &[String]) -> (Scenario, Vec<Problem>) {
 
 /// Reads a key and its value, whose place is a flag of that name.
 pub fn assignment(flag: &str, assignment: [&str; 2]) -> (Option<Scenario>, Vec<Problem>) {
-    parse_assignment(flag, assignment, &aliases(), |root, _| {
-        Scenario::read_keys(root)
-    })
+    parse_assignment(flag, assignment, &aliases(), |root, _| Scenario::read_keys(root))
 }

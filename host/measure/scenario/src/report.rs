@@ -134,9 +134,7 @@ impl field::Value for ServerSeries {
 
 fn usual_percentiles() -> Vec<Located<f64>> {
     let usual = [90.0, 95.0, 99.0].into_iter();
-    usual
-        .map(|percent| Located::flag("default", percent))
-        .collect()
+    usual.map(|percent| Located::flag("default", percent)).collect()
 }
 
 /// `[goodput]`: SLOs, the upper limits of request metrics in milliseconds, by the names of the
@@ -263,8 +261,7 @@ impl Field for Thresholds {
 
     fn say(&mut self, _: &[&str], flag: &str, texts: &[String]) -> Result<(), String> {
         let texts = texts.iter();
-        self.0
-            .extend(texts.map(|text| Located::flag(flag, text.clone())));
+        self.0.extend(texts.map(|text| Located::flag(flag, text.clone())));
         Ok(())
     }
 
@@ -280,9 +277,8 @@ impl Field for Thresholds {
                 continue;
             }
             let all = self.0.iter().map(parts);
-            let own: Vec<String> = all
-                .filter_map(|(other, condition)| (other == path).then_some(condition))
-                .collect();
+            let own: Vec<String> =
+                all.filter_map(|(other, condition)| (other == path).then_some(condition)).collect();
             entries.push(Entry {
                 path: path.clone(),
                 value: match own.as_slice() {

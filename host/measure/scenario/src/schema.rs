@@ -27,10 +27,7 @@ const DEPTH: usize = 64;
 /// Finds the mistakes in a plugin's configuration according to the plugin's schema. Keys are named
 /// as within the table; the caller knows which table that is.
 pub fn check_config(schema: &Value, config: &ConfigTable) -> Vec<Problem> {
-    let mut check = Check {
-        root: schema,
-        visits: 0,
-    };
+    let mut check = Check { root: schema, visits: 0 };
     let place = config.place.clone();
     check.value(schema, "", &place, &Config::Table(config.clone()), 0)
 }
@@ -92,8 +89,7 @@ impl<'s> Check<'s> {
     }
 
     fn reference(&self, rules: &'s Rules) -> Option<&'s Value> {
-        self.root
-            .pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
+        self.root.pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
     /// A value must fit one of several schemas. If none fits, the problems of the one that was most
@@ -108,12 +104,7 @@ impl<'s> Check<'s> {
         depth: usize,
     ) -> Vec<Problem> {
         let mut meant: Option<(bool, Vec<Problem>)> = None;
-        for branch in schema
-            .get(keyword)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
             let problems = self.value(branch, name, place, value, depth + 1);
             if problems.is_empty() {
                 return Vec::new();
@@ -157,18 +148,10 @@ impl<'s> Check<'s> {
             .collect();
         let (tag, _) = *tags.first()?;
         let entry = table.get(tag)?;
-        let allowed: Vec<_> = tags
-            .into_iter()
-            .filter(|(key, _)| *key == tag)
-            .map(|(_, c)| c)
-            .collect();
+        let allowed: Vec<_> =
+            tags.into_iter().filter(|(key, _)| *key == tag).map(|(_, c)| c).collect();
         let name = format!("{name}.{}", plain(tag));
-        Some(one_of(
-            &name,
-            &Some(entry.value.place.clone()),
-            &entry.value.value,
-            &allowed,
-        ))
+        Some(one_of(&name, &Some(entry.value.place.clone()), &entry.value.value, &allowed))
     }
 
     /// Returns true if a value that does not fit a schema was still meant for it: a table for a
@@ -267,15 +250,8 @@ impl<'s> Check<'s> {
         } else if let Some(constants) = constants(rules) {
             allowed.extend(constants.into_iter().filter(|constant| !constant.is_null()));
         } else if let Some(names) = rules.get("type") {
-            let names = names
-                .as_array()
-                .map_or(std::slice::from_ref(names), Vec::as_slice);
-            kinds.extend(
-                names
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .filter_map(kind_in_words),
-            );
+            let names = names.as_array().map_or(std::slice::from_ref(names), Vec::as_slice);
+            kinds.extend(names.iter().filter_map(Value::as_str).filter_map(kind_in_words));
         } else {
             for keyword in ["anyOf", "oneOf", "allOf"] {
                 for branch in branches(rules, keyword) {
@@ -325,21 +301,10 @@ impl<'s> Check<'s> {
     ) -> Vec<Problem> {
         let mut problems = Vec::new();
         let full = |key: &str| {
-            if name.is_empty() {
-                plain(key)
-            } else {
-                format!("{name}.{}", plain(key))
-            }
+            if name.is_empty() { plain(key) } else { format!("{name}.{}", plain(key)) }
         };
-        let required = rules
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        for key in required
-            .filter_map(Value::as_str)
-            .filter(|key| table.get(key).is_none())
-        {
+        let required = rules.get("required").and_then(Value::as_array).into_iter().flatten();
+        for key in required.filter_map(Value::as_str).filter(|key| table.get(key).is_none()) {
             let mut problem = Problem::new(format!("`{}` is missing", full(key)));
             problem = problem.at(table.place.clone(), "it belongs here");
             let meaning = properties(rules).find(|(known, _)| *known == key);

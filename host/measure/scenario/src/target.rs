@@ -203,8 +203,6 @@ impl Field for Headers {
     fn entries(&self, path: &str, entries: &mut Vec<Entry>) {
         let from = entries.len();
         self.0.entries(path, entries);
-        entries[from..]
-            .iter_mut()
-            .for_each(|entry| entry.secret = true);
+        entries[from..].iter_mut().for_each(|entry| entry.secret = true);
     }
 }

@@ -28,9 +28,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// The folders within a folder, by name.
 fn folders(within: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(within)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(within).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
     folders
@@ -48,10 +46,7 @@ fn compare(expected: &Path, actual: &str) -> Result<(), String> {
     if text == actual {
         return Ok(());
     }
-    Err(format!(
-        "{} holds:\n{text}\nbut this came:\n{actual}",
-        expected.display()
-    ))
+    Err(format!("{} holds:\n{text}\nbut this came:\n{actual}", expected.display()))
 }
 
 /// Problems as a line of text each, and as they are shown with the text they are in.
@@ -61,9 +56,7 @@ fn rendered(problems: Vec<Problem>) -> String {
     let shown =
         GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(100);
     for problem in error.problems() {
-        shown
-            .render_report(&mut told, problem as &dyn Diagnostic)
-            .unwrap();
+        shown.render_report(&mut told, problem as &dyn Diagnostic).unwrap();
     }
     let lines: Vec<_> = told.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
@@ -104,10 +97,7 @@ fn three_mistakes_are_three_problems() {
 /// Returns a scenario as JSON, without the tables that say nothing.
 fn said(scenario: &Scenario) -> Value {
     let mut value = serde_json::to_value(scenario).unwrap();
-    value
-        .as_object_mut()
-        .unwrap()
-        .retain(|_, part| *part != json!({}));
+    value.as_object_mut().unwrap().retain(|_, part| *part != json!({}));
     value
 }
 
@@ -121,10 +111,7 @@ fn shipped_scenarios_are_read_as_meant() {
         .chain([shipped.clone()])
         .flat_map(|folder| fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "toml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     texts.sort();
     assert!(!texts.is_empty(), "no scenario ships");
@@ -134,9 +121,7 @@ fn shipped_scenarios_are_read_as_meant() {
         let text = fs::read_to_string(&path).unwrap();
         let scenario = Scenario::parse(&path.to_string_lossy(), &text);
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-        scenario
-            .validate()
-            .unwrap_or_else(|error| panic!("{error}"));
+        scenario.validate().unwrap_or_else(|error| panic!("{error}"));
         let golden = name.to_string_lossy().replace(['/', '\\'], "-") + ".json";
         let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
         failures.extend(compare(&folder("shipped").join(golden), &read).err());
@@ -165,9 +150,7 @@ const OTHER_LOADS: [&str; 5] = [
 fn every_load_can_be_said() {
     for text in OTHER_LOADS {
         let scenario = Scenario::parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
-        scenario
-            .validate()
-            .unwrap_or_else(|error| panic!("{error}"));
+        scenario.validate().unwrap_or_else(|error| panic!("{error}"));
         let written: toml::Table = text.parse().unwrap();
         let written = serde_json::to_value(&written["load"]).unwrap();
         let read = serde_json::to_value(&scenario.load).unwrap();
@@ -190,12 +173,7 @@ fn every_value_is_known_by_its_path_and_place() {
         }
         let read = |text: &str| -> toml::Table { format!("x = {text}").parse().unwrap() };
         // Numbers and dates keep their value, not their type.
-        let plain = |text: &str| {
-            read(text)["x"]
-                .to_string()
-                .replace(".0", "")
-                .replace('"', "")
-        };
+        let plain = |text: &str| read(text)["x"].to_string().replace(".0", "").replace('"', "");
         assert_eq!(plain(found), plain(&entry.value), "{}", entry.path);
     }
     // What the text cannot say beside its gamma-distributed load.

@@ -47,8 +47,7 @@ impl Value for bool {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| "expected `true` or `false`".to_owned())
+        text.parse().map_err(|_| "expected `true` or `false`".to_owned())
     }
 
     fn toml(&self) -> String {
@@ -75,9 +74,7 @@ impl Value for u64 {
             Some(number) if number.parse::<f64>().is_ok() => {
                 Err(format!("expected {}", Self::expected()))
             }
-            _ => text
-                .parse()
-                .map_err(|error: std::num::ParseIntError| error.to_string()),
+            _ => text.parse().map_err(|error: std::num::ParseIntError| error.to_string()),
         }
     }
 
@@ -100,8 +97,7 @@ impl Value for f64 {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|error: std::num::ParseFloatError| error.to_string())
+        text.parse().map_err(|error: std::num::ParseFloatError| error.to_string())
     }
 
     fn toml(&self) -> String {
@@ -127,8 +123,7 @@ impl Value for Span {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|error: model::duration::ParseError| error.to_string())
+        text.parse().map_err(|error: model::duration::ParseError| error.to_string())
     }
 
     fn toml(&self) -> String {
@@ -204,10 +199,8 @@ fn toml_list<T: Value>(items: &[Located<T>]) -> String {
 
 /// Makes a list of everything that a flag was given.
 fn said_list<T: Value>(flag: &str, texts: &[String]) -> Result<Maybe<Vec<Located<T>>>, String> {
-    let items: Result<Vec<Located<T>>, String> = texts
-        .iter()
-        .map(|text| T::parse(text).map(|value| Located::flag(flag, value)))
-        .collect();
+    let items: Result<Vec<Located<T>>, String> =
+        texts.iter().map(|text| T::parse(text).map(|value| Located::flag(flag, value))).collect();
     Ok(Some(Located::flag(flag, items?)))
 }
 

@@ -33,12 +33,8 @@ pub fn assess<E: Borrow<Exchange>>(
     tokenizer: &Tokenizer,
     scorers: &[Scorer],
 ) -> Assessment {
-    match assess_read(
-        exchanges.into_iter().map(Ok::<E, Infallible>),
-        tokenizer,
-        scorers,
-        || false,
-    ) {
+    match assess_read(exchanges.into_iter().map(Ok::<E, Infallible>), tokenizer, scorers, || false)
+    {
         Ok(assessment) => assessment.unwrap_or_default(),
         Err(never) => match never {},
     }
@@ -54,13 +50,7 @@ pub(crate) fn assess_read<E: Borrow<Exchange>, X>(
     scorers: &[Scorer],
     given_up: impl Fn() -> bool + Sync,
 ) -> Result<Option<Assessment>, X> {
-    assess_with(
-        Assessment::default(),
-        exchanges,
-        Some(tokenizer),
-        scorers,
-        given_up,
-    )
+    assess_with(Assessment::default(), exchanges, Some(tokenizer), scorers, given_up)
 }
 
 /// Has scorers judge the measured exchanges of a saved run that were answered. Nothing is counted
@@ -74,10 +64,7 @@ pub fn judge_again<E: Borrow<Exchange>, X>(
     counted: Column<u32>,
     scorers: &[Scorer],
 ) -> Result<Assessment, X> {
-    let known = Assessment {
-        retokenized: counted,
-        ..Assessment::default()
-    };
+    let known = Assessment { retokenized: counted, ..Assessment::default() };
     let judged = assess_with(known, exchanges, None, scorers, || false)?;
     Ok(judged.unwrap_or_default())
 }
@@ -165,9 +152,7 @@ struct Answer {
 /// theirs.
 fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenizer: &Tokenizer) {
     let answered = batch.iter().map(Borrow::borrow);
-    let answered: Vec<&Exchange> = answered
-        .filter(|one: &&Exchange| !one.has_sound())
-        .collect();
+    let answered: Vec<&Exchange> = answered.filter(|one: &&Exchange| !one.has_sound()).collect();
     let texts: Vec<String> = answered.iter().copied().map(text_of).collect();
     match tokenizer.count(&texts, false) {
         Ok(counts) => {
@@ -191,10 +176,7 @@ fn count<E: Borrow<Exchange>>(assessment: &mut Assessment, batch: &[E], tokenize
 fn text_of(exchange: &Exchange) -> String {
     let mut text = [&*exchange.reasoning, &exchange.output, &exchange.tool_calls].concat();
     // The server counts all answers to a request together.
-    exchange
-        .choices
-        .iter()
-        .for_each(|choice| text.push_str(choice));
+    exchange.choices.iter().for_each(|choice| text.push_str(choice));
     text
 }
 
@@ -218,10 +200,11 @@ fn shown(exchange: &Exchange, retokenized: Option<u32>) -> scorer::Exchange {
     scorer::Exchange {
         id: exchange.sample.id.clone(),
         reference: exchange.sample.reference.as_ref().map(ToString::to_string),
-        turn: exchange.sample.turn.as_ref().map(|turn| scorer::Turn {
-            session: turn.session.clone(),
-            index: turn.index,
-        }),
+        turn: exchange
+            .sample
+            .turn
+            .as_ref()
+            .map(|turn| scorer::Turn { session: turn.session.clone(), index: turn.index }),
         class: exchange.sample.class.clone(),
         requested_tokens: exchange.sample.output_tokens,
         output: exchange.output.clone(),

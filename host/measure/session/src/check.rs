@@ -77,13 +77,7 @@ impl Resolved {
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
         let (targets, places) = (&self.parts.targets, self.parts.places());
-        Dial::new(
-            targets,
-            places.others(),
-            wiring.http,
-            &wiring.trust,
-            wiring.timestamps,
-        )
+        Dial::new(targets, places.others(), wiring.http, &wiring.trust, wiring.timestamps)
     }
 
     /// Takes the targets as they are, without a question. Gives the run back where its scenario
@@ -135,11 +129,7 @@ impl Resolved {
             }
             let wanted = (model.as_deref(), &*draft.request.adapters);
             let found = probe(&asked, &mut dialect, wanted).await?;
-            found
-                .remark
-                .map(Note::Remark)
-                .into_iter()
-                .for_each(&mut note);
+            found.remark.map(Note::Remark).into_iter().for_each(&mut note);
             root = root.or(found.root);
             model = Some(found.model);
         }

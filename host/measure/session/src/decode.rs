@@ -109,20 +109,12 @@ struct Fault {
 
 impl Fault {
     fn new(class: Class, message: String) -> Self {
-        Fault {
-            class,
-            reason: None,
-            message,
-        }
+        Fault { class, reason: None, message }
     }
 
     /// The server's own word.
     fn refused(class: Class, refusal: Refusal) -> Self {
-        Fault {
-            class,
-            reason: refusal.known_reason(),
-            message: refusal.message,
-        }
+        Fault { class, reason: refusal.known_reason(), message: refusal.message }
     }
 }
 
@@ -201,10 +193,7 @@ impl Decoder {
         let mut now = unfinished.answer.memory();
         // Wraps where it shrank, and is right in the sum.
         let change = now.wrapping_sub(before);
-        let all = shared
-            .answers
-            .fetch_add(change, Ordering::Relaxed)
-            .wrapping_add(change);
+        let all = shared.answers.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
         if all > shared.backlog.bound() / ANSWERS_SHARE {
             if let Err(cause) = unfinished.answer.spool(&shared.spool, SPOOLED_BYTES) {
                 let path = shared.spool.folder().to_owned();
@@ -384,9 +373,7 @@ impl Decoder {
                 outputs += u64::from(event.tokens.unwrap_or(1));
             }
         }
-        self.shared
-            .output_tokens
-            .fetch_add(outputs, Ordering::Relaxed);
+        self.shared.output_tokens.fetch_add(outputs, Ordering::Relaxed);
         answer.received += frames.bytes().len();
         if answer.size() > ANSWER_BYTES && answer.size() / INFLATION < answer.received {
             let what = format!("the reply goes on beyond {} MiB", ANSWER_BYTES >> 20);
@@ -395,10 +382,7 @@ impl Decoder {
             return Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: format!(
-                    "it produces more than {} MiB from one reply",
-                    ANSWER_BYTES >> 20
-                ),
+                what: format!("it produces more than {} MiB from one reply", ANSWER_BYTES >> 20),
             });
         }
         Ok(())
@@ -407,10 +391,7 @@ impl Decoder {
     /// The backend's explanation of an error reply; a server may repeat the key, which plugins must
     /// not see.
     fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
-        match self
-            .dialect
-            .explain(status, &self.shared.routes.secrets.redact_bytes(body))
-        {
+        match self.dialect.explain(status, &self.shared.routes.secrets.redact_bytes(body)) {
             Ok(said) => {
                 self.shared.failures.reset();
                 Fault::refused(Class::HttpStatus, said)
@@ -454,9 +435,8 @@ impl Decoder {
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
                 let said = self.explain(status, &body);
-                let again = retry_after
-                    .map(|wait| format!(" (retry-after: {wait})"))
-                    .unwrap_or_default();
+                let again =
+                    retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
                 let message = format!("HTTP {status}: {}{again}", said.message);
                 Some(Fault { message, ..said })
             }

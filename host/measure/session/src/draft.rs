@@ -88,31 +88,15 @@ pub struct DraftTarget {
 impl Draft {
     /// The plan, with this model.
     pub fn complete(self, model: String) -> Plan {
-        let DraftTarget {
-            base_urls,
-            model: _,
-            api_key,
-            headers,
-            hosts,
-            metrics_urls,
-        } = self.target;
+        let DraftTarget { base_urls, model: _, api_key, headers, hosts, metrics_urls } =
+            self.target;
         Plan {
             name: self.name,
             runner: env!("CARGO_PKG_VERSION").to_owned(),
             about: self.about,
-            target: PlannedTarget {
-                base_urls,
-                model,
-                api_key,
-                headers,
-                hosts,
-                metrics_urls,
-            },
+            target: PlannedTarget { base_urls, model, api_key, headers, hosts, metrics_urls },
             backend: self.backend,
-            dataset: PlannedDataset {
-                plugin: self.dataset,
-                files: self.files,
-            },
+            dataset: PlannedDataset { plugin: self.dataset, files: self.files },
             scorers: self.scorers,
             tokenizer: self.tokenizer,
             load: self.load,

@@ -30,10 +30,7 @@ impl Finished {
 
     /// Has an exchange recorded.
     pub fn send(&self, exchange: Box<Exchange>) {
-        let waiting = Waiting {
-            _held: self.backlog.queue(exchange.memory()),
-            exchange,
-        };
+        let waiting = Waiting { _held: self.backlog.queue(exchange.memory()), exchange };
         // The recorder outlives everyone who sends, unless it failed; then the run ends for that
         // reason.
         let _ = self.recorder.send(waiting);

@@ -98,8 +98,7 @@ impl Gate {
     /// Waits until all others have warmed up, or the run is stopped.
     pub(crate) async fn wait_for_others(&self, signal: &Signal) {
         self.reach(Stage::Warm);
-        self.until(signal, |open| open.others_are_warm.then_some(()))
-            .await;
+        self.until(signal, |open| open.others_are_warm.then_some(())).await;
     }
 
     /// Waits until it is known when to begin. Gives the instant; nothing if the run is stopped.
@@ -116,8 +115,7 @@ impl Gate {
     pub(crate) async fn leave(&self, signal: &Signal, waits: bool) {
         self.reach(Stage::Drained);
         if waits {
-            self.until(signal, |open| open.others_are_drained.then_some(()))
-                .await;
+            self.until(signal, |open| open.others_are_drained.then_some(())).await;
         }
     }
 
@@ -150,10 +148,7 @@ impl Gate {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
-        self.inner
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

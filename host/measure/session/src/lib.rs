@@ -16,13 +16,7 @@
 //! nothing: the command line, the tests and other programs call the same functions and watch
 //! [`live`]. It leaves the wire to `load`, the sandbox to `plugins`, what a result looks like to
 //! `report`, and exit codes to the command line.
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
 pub mod assess;

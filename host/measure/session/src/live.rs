@@ -133,10 +133,7 @@ enum Due {
 impl Live {
     /// Of a run that is not begun, whose start is timed there.
     pub(crate) fn timed_by(timings: &Arc<Timings>) -> Self {
-        Live {
-            timings: Arc::clone(timings),
-            ..Live::default()
-        }
+        Live { timings: Arc::clone(timings), ..Live::default() }
     }
 
     /// The run has begun, with this clock.
@@ -199,8 +196,7 @@ impl Live {
     pub(crate) fn measure(&self, since: Nanos) {
         let tokens = self.output_tokens.load(Ordering::Relaxed);
         self.tokens_before.store(tokens, Ordering::Relaxed);
-        self.measuring_since
-            .store(since.0.max(1), Ordering::Release);
+        self.measuring_since.store(since.0.max(1), Ordering::Release);
         self.enter(Phase::Measuring);
     }
 
@@ -219,10 +215,7 @@ impl Live {
 
     /// Enters an exchange that has ended.
     pub(crate) fn count(&self, exchange: &Exchange) {
-        let streamed = self
-            .begun
-            .get()
-            .is_none_or(|begun| begun.plan.request.stream);
+        let streamed = self.begun.get().is_none_or(|begun| begun.plan.request.stream);
         if exchange.phase == Part::Warmup {
             lock(&self.waves).add(exchange, streamed);
         }
@@ -263,11 +256,7 @@ impl Live {
             Some(agents) => agents.snapshot(),
             None => self.state().snapshot(),
         };
-        Snapshot {
-            devices: self.telemetry.latest(),
-            server: self.pages.latest(),
-            ..seen
-        }
+        Snapshot { devices: self.telemetry.latest(), server: self.pages.latest(), ..seen }
     }
 
     /// Returns the state of this process's part of the run, as it is now.
@@ -301,22 +290,15 @@ impl Live {
             failed: totals.failed.clone(),
             input_tokens: totals.input_tokens,
             output_tokens: totals.output_tokens,
-            tokens_seen: elapsed.map_or(0, |_| {
-                seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))
-            }),
+            tokens_seen: elapsed
+                .map_or(0, |_| seen.saturating_sub(self.tokens_before.load(Ordering::Relaxed))),
         };
         drop(totals);
-        let load = begun
-            .and_then(|begun| begun.vitals.as_ref())
-            .and_then(|vitals| vitals.load());
+        let load = begun.and_then(|begun| begun.vitals.as_ref()).and_then(|vitals| vitals.load());
         if let (Some(begun), Some(elapsed)) = (begun, elapsed) {
             begun.tell_due(&mut counts, elapsed);
         }
-        State {
-            counts,
-            tracks,
-            load,
-        }
+        State { counts, tracks, load }
     }
 }
 

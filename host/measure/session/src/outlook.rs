@@ -210,10 +210,7 @@ impl<'r> Looking<'r> {
                     None => gathering.finish(),
                 };
                 if let Some(whole) = whole {
-                    if self
-                        .sessions
-                        .is_some_and(|most| self.tally.sessions() >= most)
-                    {
+                    if self.sessions.is_some_and(|most| self.tally.sessions() >= most) {
                         return Ok(End::Whole);
                     }
                     if self.tally.requests() >= limit {
@@ -267,9 +264,7 @@ impl<'r> Looking<'r> {
         let mut graph = Graph::new(samples, policy).map_err(|what| broken(&self.plan, what))?;
         let mut ready = vec![0];
         while let Some(node) = ready.pop() {
-            let composed = graph
-                .compose(node)
-                .map_err(|what| broken(&self.plan, what))?;
+            let composed = graph.compose(node).map_err(|what| broken(&self.plan, what))?;
             let request = self.request(graph.index(node), composed, &given[node]);
             requests.push(request);
             let answer = self.answer(&given[node]);
@@ -299,16 +294,11 @@ impl<'r> Looking<'r> {
             Some(recorded) => recorded.clone(),
             None => self.made_up.answer(self.tokenizer, tokens),
         };
-        ReplyContent {
-            answer,
-            carry: None,
-        }
+        ReplyContent { answer, carry: None }
     }
 
     fn write(&mut self, mut pending: PendingRequest, given: Option<&Sample>) -> Request {
-        let given = given
-            .cloned()
-            .unwrap_or_else(|| pending.composed.sample.clone());
+        let given = given.cloned().unwrap_or_else(|| pending.composed.sample.clone());
         self.writer.complete(&mut pending);
         let item = self.writer.write_complete(&pending);
         let (path, fault) = match &item {

@@ -43,17 +43,11 @@ impl ComposedSample {
     }
 
     pub(crate) fn parents(self, parents: impl Iterator<Item = u64>) -> Self {
-        ComposedSample {
-            parents: parents.collect(),
-            ..self
-        }
+        ComposedSample { parents: parents.collect(), ..self }
     }
 
     pub(crate) fn lineage(self, lineage: Lineage) -> Self {
-        ComposedSample {
-            lineage: Some(lineage),
-            ..self
-        }
+        ComposedSample { lineage: Some(lineage), ..self }
     }
 
     pub(crate) fn released(self, released: Option<Nanos>) -> Self {
@@ -89,12 +83,6 @@ impl PendingRequest {
 
     /// A sample of a session.
     pub(crate) fn of_session(index: u64, composed: ComposedSample) -> Self {
-        PendingRequest {
-            index,
-            phase: Phase::Measure,
-            composed,
-            descendants: 0,
-            beginning: None,
-        }
+        PendingRequest { index, phase: Phase::Measure, composed, descendants: 0, beginning: None }
     }
 }

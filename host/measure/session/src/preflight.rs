@@ -156,21 +156,11 @@ pub async fn probe<C: Connect>(
     dialect: &mut Dialect,
     (model, adapters): (Option<&str>, &[String]),
 ) -> Result<Found, PreflightError> {
-    let TargetAccess {
-        connect,
-        target,
-        secrets,
-        ..
-    } = *asked;
+    let TargetAccess { connect, target, secrets, .. } = *asked;
     let opened = asked.open().await;
-    let mut connection = opened.map_err(|cause| PreflightError::Unreachable {
-        target: target.to_string(),
-        cause,
-    })?;
-    let no_model = |served: String| PreflightError::NoModel {
-        target: target.to_string(),
-        served,
-    };
+    let mut connection = opened
+        .map_err(|cause| PreflightError::Unreachable { target: target.to_string(), cause })?;
+    let no_model = |served: String| PreflightError::NoModel { target: target.to_string(), served };
     let Some(question) = dialect.control(Control::ListModels)? else {
         return match model {
             Some(model) => Ok(plain(model)),
@@ -178,10 +168,7 @@ pub async fn probe<C: Connect>(
         };
     };
     let path = question.path.clone();
-    let no_answer = |cause: String| PreflightError::NoAnswer {
-        target: target.to_string(),
-        cause,
-    };
+    let no_answer = |cause: String| PreflightError::NoAnswer { target: target.to_string(), cause };
     let below = target.path(&path);
     let request = http_request(target, connect.version(), (secrets, &[]), &below, question)
         .map_err(no_answer)?;
@@ -190,11 +177,7 @@ pub async fn probe<C: Connect>(
     let status = head.status;
     let kind = head.headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
-        return Err(PreflightError::WebPage {
-            target: target.to_string(),
-            path,
-            status,
-        });
+        return Err(PreflightError::WebPage { target: target.to_string(), path, status });
     }
     if status == 401 || status == 403 {
         let said = fit(&explained(dialect, secrets, status, &body)?);
@@ -211,14 +194,8 @@ pub async fn probe<C: Connect>(
         let said = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");
         return match model {
-            Some(model) => Ok(Found {
-                model: model.to_owned(),
-                root: None,
-                remark: Some(remark),
-            }),
-            None => Err(no_model(format!(
-                "does not list its models (HTTP {status}: {said})"
-            ))),
+            Some(model) => Ok(Found { model: model.to_owned(), root: None, remark: Some(remark) }),
+            None => Err(no_model(format!("does not list its models (HTTP {status}: {said})"))),
         };
     };
     let served = match (served, model) {
@@ -233,9 +210,7 @@ pub async fn probe<C: Connect>(
             });
         }
         (Err(error), None) => {
-            return Err(no_model(format!(
-                "answered {path} with something unexpected ({error})"
-            )));
+            return Err(no_model(format!("answered {path} with something unexpected ({error})")));
         }
     };
     let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
@@ -250,9 +225,7 @@ pub async fn probe<C: Connect>(
             .and_then(|served| served.root.clone()),
         remark: remark.clone(),
     };
-    let models: Vec<&String> = (names.iter())
-        .filter(|name| !adapters.contains(name))
-        .collect();
+    let models: Vec<&String> = (names.iter()).filter(|name| !adapters.contains(name)).collect();
     match model {
         Some(model) if names.is_empty() || names.iter().any(|name| name == model) => {
             Ok(found(model))
@@ -309,19 +282,12 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
 }
 
 fn plain(model: &str) -> Found {
-    Found {
-        model: model.to_owned(),
-        root: None,
-        remark: None,
-    }
+    Found { model: model.to_owned(), root: None, remark: None }
 }
 
 pub(crate) fn list(names: &[String]) -> String {
-    let told: Vec<String> = names
-        .iter()
-        .take(NAMES_TOLD)
-        .map(|name| format!("`{}`", fit(name)))
-        .collect();
+    let told: Vec<String> =
+        names.iter().take(NAMES_TOLD).map(|name| format!("`{}`", fit(name))).collect();
     let more = names.len().saturating_sub(NAMES_TOLD);
     match more {
         0 => told.join(", "),

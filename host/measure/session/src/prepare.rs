@@ -89,9 +89,8 @@ impl Preparation {
     /// If the dataset fails.
     pub fn warmup(&mut self) -> Result<Vec<Item>, PluginError> {
         let signal = self.group.signal();
-        let samples = spares(&mut self.samples, self.plan.load.warmup_requests(), || {
-            signal.is_stopped()
-        })?;
+        let samples =
+            spares(&mut self.samples, self.plan.load.warmup_requests(), || signal.is_stopped())?;
         let numbered = (0..).zip(samples);
         Ok(numbered
             .filter(|(index, _)| self.plan.holds(*index))
@@ -117,12 +116,7 @@ impl Preparation {
             let Completing(stock) = &completing;
             self.run(&sender, stock);
         })?;
-        Ok(Feed {
-            items,
-            stock,
-            thread: Some(thread),
-            signal: group.signal().clone(),
-        })
+        Ok(Feed { items, stock, thread: Some(thread), signal: group.signal().clone() })
     }
 
     fn run(self, items: &Sender<Item>, stock: &Stock) {
@@ -130,15 +124,7 @@ impl Preparation {
             // Nothing that the dataset has would be kept, and it may have no end.
             return;
         }
-        let Preparation {
-            samples,
-            mut writer,
-            plan,
-            failures,
-            group,
-            remarks,
-            ..
-        } = self;
+        let Preparation { samples, mut writer, plan, failures, group, remarks, .. } = self;
         let planned = plan.requests().unwrap_or(u64::MAX);
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let sampler = group.start("sample", None, move || {

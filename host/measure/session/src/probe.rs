@@ -73,11 +73,7 @@ impl Prober {
         let service = service(&source).filter(|_| named.is_none());
         let own = named.or(service);
         let first = resolved(&source, own.unwrap_or(GENERIC), None, own.is_some())?;
-        Ok(Prober {
-            source,
-            named: named.map(str::to_owned),
-            first,
-        })
+        Ok(Prober { source, named: named.map(str::to_owned), first })
     }
 
     /// Prepares what connections need.
@@ -116,22 +112,12 @@ impl Prober {
         connect: &C,
         repeated: &[String],
     ) -> Result<Probed, PreflightError> {
-        let mut asker = Asker {
-            connect,
-            clock: Clock::start(),
-            requests: 0,
-        };
+        let mut asker = Asker { connect, clock: Clock::start(), requests: 0 };
         let target = &self.first.target;
-        let mut probe = Probe {
-            url: target.to_string(),
-            ..Probe::default()
-        };
+        let mut probe = Probe { url: target.to_string(), ..Probe::default() };
         let listed = self.listed(&mut asker, &mut probe).await?;
         let mut remarks = self.first.remarks.clone();
-        let failure = match self
-            .look(&mut asker, &mut probe, &listed, &mut remarks)
-            .await
-        {
+        let failure = match self.look(&mut asker, &mut probe, &listed, &mut remarks).await {
             Ok(()) => self.judged(&probe),
             Err(error) => Some(error),
         };
@@ -139,11 +125,7 @@ impl Prober {
         if let Some(best) = probe.routes.iter().find(|route| route.answers()) {
             probe.command = command(&probe, best, repeated);
         }
-        Ok(Probed {
-            probe,
-            failure,
-            remarks,
-        })
+        Ok(Probed { probe, failure, remarks })
     }
 
     /// Asks for the models as most engines list them: the first question, which shows whether there
@@ -172,22 +154,11 @@ impl Prober {
             }
         };
         if ask::is_page(&head.headers) && (200..300).contains(&head.status) {
-            return Err(PreflightError::WebPage {
-                target,
-                path,
-                status: head.status,
-            });
+            return Err(PreflightError::WebPage { target, path, status: head.status });
         }
-        let server = head
-            .headers
-            .get(SERVER)
-            .and_then(|value| value.to_str().ok());
+        let server = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
         probe.server = server.map(|server| fit(&self.first.secrets.redact(server)));
-        Ok(Listed {
-            path,
-            status: head.status,
-            body,
-        })
+        Ok(Listed { path, status: head.status, body })
     }
 
     /// Everything after the first question.
@@ -219,22 +190,9 @@ impl Prober {
             let call = dialect.encode(&sample(), &settings(&model), None)?;
             let request = call.into_request();
             let (method, path) = (request.method.clone(), request.path.clone());
-            let ProbeReply {
-                outcome,
-                status,
-                said,
-                shape,
-            } = asker.generate(&one, &mut dialect, request).await?;
-            probe.routes.push(Route {
-                backend,
-                route,
-                method,
-                path,
-                outcome,
-                status,
-                said,
-                shape,
-            });
+            let ProbeReply { outcome, status, said, shape } =
+                asker.generate(&one, &mut dialect, request).await?;
+            probe.routes.push(Route { backend, route, method, path, outcome, status, said, shape });
         }
         Ok(())
     }
@@ -296,30 +254,18 @@ impl Prober {
         let all: Vec<&Try> = match &self.named {
             // Of a backend that the user names, every route that is known with any engine.
             Some(named) => TRIES.iter().filter(|own| own.backend == named).collect(),
-            None => TRIES
-                .iter()
-                .filter(|own| own.engine == engine && ships(own.backend))
-                .collect(),
+            None => TRIES.iter().filter(|own| own.engine == engine && ships(own.backend)).collect(),
         };
         let mut tries: Vec<Tried> = Vec::new();
         for Try { backend, route, .. } in all {
             let route = route.map(str::to_owned);
-            if !tries
-                .iter()
-                .any(|known| known.route == route && known.backend == *backend)
-            {
-                tries.push(Tried {
-                    backend: (*backend).to_owned(),
-                    route,
-                });
+            if !tries.iter().any(|known| known.route == route && known.backend == *backend) {
+                tries.push(Tried { backend: (*backend).to_owned(), route });
             }
         }
         if tries.is_empty() {
             let backend = self.named.clone().unwrap_or_else(|| GENERIC.to_owned());
-            tries.push(Tried {
-                backend,
-                route: None,
-            });
+            tries.push(Tried { backend, route: None });
         }
         tries.truncate(MOST_TRIES);
         tries
@@ -345,10 +291,7 @@ impl Prober {
             let is_known = what == ListModels && path == listed.path && self.asks_like(own);
             let reply = match is_known {
                 true => Ok((listed.status, listed.body.clone())),
-                false => asker
-                    .ask(own, question)
-                    .await
-                    .map(|(head, body)| (head.status, body)),
+                false => asker.ask(own, question).await.map(|(head, body)| (head.status, body)),
             };
             let (outcome, status, said) = match reply {
                 Err(silence) => (Outcome::Broken, None, Some(silence.words())),
@@ -362,13 +305,7 @@ impl Prober {
                     (seen.outcome, seen.status, seen.said)
                 }
             };
-            let control = Control {
-                method,
-                path,
-                outcome,
-                status,
-                said,
-            };
+            let control = Control { method, path, outcome, status, said };
             if what == ListModels {
                 listing = Some(control.clone());
             }
@@ -444,10 +381,5 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
 }
 
 fn success(status: u16) -> ProbeReply {
-    ProbeReply {
-        outcome: Outcome::Answers,
-        status: Some(status),
-        said: None,
-        shape: None,
-    }
+    ProbeReply { outcome: Outcome::Answers, status: Some(status), said: None, shape: None }
 }

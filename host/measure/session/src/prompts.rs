@@ -68,9 +68,7 @@ pub fn beginning(prompt: &Prompt) -> Option<u64> {
         Prompt::Text(text) => Some(of_text(text)),
         Prompt::Tokens(tokens) => {
             let tokens = tokens.iter().take(ROUTING_TOKENS);
-            Some(identity::beginning(
-                tokens.flat_map(|token| token.to_le_bytes()),
-            ))
+            Some(identity::beginning(tokens.flat_map(|token| token.to_le_bytes())))
         }
         Prompt::Messages(messages) => {
             let parts = messages.iter().flat_map(|message| &message.parts);
@@ -99,10 +97,7 @@ pub fn end(prompt: &Prompt, chars: usize) -> Option<&str> {
 }
 
 fn last_text(messages: &[Message]) -> Option<&str> {
-    let mut parts = messages
-        .iter()
-        .rev()
-        .flat_map(|message| message.parts.iter().rev());
+    let mut parts = messages.iter().rev().flat_map(|message| message.parts.iter().rev());
     parts.find_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         Part::Image(_) | Part::Audio(_) | Part::Video(_) | Part::Answer(_) => None,
@@ -151,10 +146,7 @@ fn takes_chats(path: &str) -> bool {
 }
 
 fn whole(tokens: Vec<u32>) -> Tokenized {
-    Tokenized {
-        tokens,
-        is_bare: false,
-    }
+    Tokenized { tokens, is_bare: false }
 }
 
 fn chat_tokens(
@@ -165,14 +157,9 @@ fn chat_tokens(
     if let Ok(text) = tokenizer.render_chat(messages, tools, &Map::new()) {
         return encode(tokenizer, text, false).map(whole);
     }
-    let contents = messages
-        .iter()
-        .filter_map(|message| message["content"].as_str());
+    let contents = messages.iter().filter_map(|message| message["content"].as_str());
     let tokens = encode(tokenizer, contents.collect(), false)?;
-    Some(Tokenized {
-        tokens,
-        is_bare: true,
-    })
+    Some(Tokenized { tokens, is_bare: true })
 }
 
 fn encode(tokenizer: &Tokenizer, text: String, special: bool) -> Option<Vec<u32>> {
@@ -185,11 +172,7 @@ mod tests {
 
     #[test]
     fn paths_of_chats_are_known() {
-        for path in [
-            "/v1/chat/completions",
-            "/base/v1/chat/completions?x=1",
-            "/v1/messages",
-        ] {
+        for path in ["/v1/chat/completions", "/base/v1/chat/completions?x=1", "/v1/messages"] {
             assert!(takes_chats(path), "{path}");
         }
         for path in ["/v1/completions", "/generate", "/v1/embeddings", ""] {

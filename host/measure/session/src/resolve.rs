@@ -93,10 +93,7 @@ pub struct Faults {
 impl Faults {
     /// The faults of a scenario alone.
     pub fn of(error: &ScenarioError) -> Self {
-        Faults {
-            scenario: error.problems().to_vec(),
-            plugins: Vec::new(),
-        }
+        Faults { scenario: error.problems().to_vec(), plugins: Vec::new() }
     }
 
     fn is_empty(&self) -> bool {
@@ -107,8 +104,7 @@ impl Faults {
     fn add(&mut self, error: PluginError, place: Option<&Place>) {
         match error {
             PluginError::Config { .. } | PluginError::Input { .. } | PluginError::Pin { .. } => {
-                self.scenario
-                    .push(Problem::new(error.to_string()).at(place.cloned(), "here"))
+                self.scenario.push(Problem::new(error.to_string()).at(place.cloned(), "here"))
             }
             other => self.plugins.push(other),
         }
@@ -134,18 +130,9 @@ pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
 
 /// The same of a start that has begun already.
 fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<Resolved, Faults> {
-    let Ahead {
-        plugins,
-        tokenizer,
-        files,
-    } = ahead::read(source, &timings);
-    Resolution {
-        source,
-        faults: Faults::default(),
-        loaded: plugins,
-        remarks: Vec::new(),
-    }
-    .run(tokenizer, files, timings)
+    let Ahead { plugins, tokenizer, files } = ahead::read(source, &timings);
+    Resolution { source, faults: Faults::default(), loaded: plugins, remarks: Vec::new() }
+        .run(tokenizer, files, timings)
 }
 
 struct Resolution<'s> {
@@ -172,26 +159,18 @@ impl<'s> Resolution<'s> {
     ) -> Result<Resolved, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
-            self.faults
-                .scenario
-                .extend(error.problems().iter().cloned());
+            self.faults.scenario.extend(error.problems().iter().cloned());
         }
         let chosen = self.plugins();
-        let Counting {
-            tokenizer,
-            planned: planned_tokenizer,
-            remarks,
-            from: tokenizer_from,
-        } = self.tokenizer(tokenizer);
+        let Counting { tokenizer, planned: planned_tokenizer, remarks, from: tokenizer_from } =
+            self.tokenizer(tokenizer);
         self.remarks.extend(remarks);
         let tokenizer = Arc::new(tokenizer);
         let files = self.files(files);
         let log = LogBook::default();
         let limits = limits(scenario);
-        let paths: BTreeMap<String, PathBuf> = files
-            .iter()
-            .map(|(name, file)| (name.clone(), file.path.clone()))
-            .collect();
+        let paths: BTreeMap<String, PathBuf> =
+            files.iter().map(|(name, file)| (name.clone(), file.path.clone())).collect();
         let grants = Grants {
             limits: limits.clone(),
             log: log.clone(),
@@ -260,11 +239,7 @@ impl<'s> Resolution<'s> {
             about: redact::about(scenario.about.said(), &secrets),
             target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
-                model: scenario
-                    .target
-                    .model
-                    .as_ref()
-                    .map(|said| said.value.clone()),
+                model: scenario.target.model.as_ref().map(|said| said.value.clone()),
                 api_key,
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
@@ -319,11 +294,7 @@ impl<'s> Resolution<'s> {
     fn plugins(&mut self) -> Chosen<'s> {
         let source = self.source;
         let scenario = &source.scenario;
-        let mut chosen = Chosen {
-            backend: None,
-            dataset: None,
-            scorers: Vec::new(),
-        };
+        let mut chosen = Chosen { backend: None, dataset: None, scorers: Vec::new() };
         let mut extra_scorers = Vec::new();
         let mut failed = false;
         for said in &source.plugins {
@@ -486,11 +457,7 @@ impl<'s> Resolution<'s> {
         for (name, (path, measured)) in measured {
             match measured {
                 Ok((bytes, digest)) => {
-                    let file = PlannedFile {
-                        path,
-                        bytes,
-                        digest,
-                    };
+                    let file = PlannedFile { path, bytes, digest };
                     files.insert(name, file);
                 }
                 Err(cause) => {

@@ -82,10 +82,7 @@ impl SentPrompts {
         let Some(form) = Form::of(sample, path) else {
             return;
         };
-        let line = Line {
-            adapter: sample.adapter.clone(),
-            form,
-        };
+        let line = Line { adapter: sample.adapter.clone(), form };
         let Ok(bytes) = serde_json::to_vec(&line) else {
             return;
         };

@@ -141,10 +141,7 @@ where
         }
     };
     let devices = (control.live.telemetry).watch(clock, folder, enlist.clone())?;
-    let pages = control
-        .live
-        .pages
-        .watch((plan, parts), clock, folder, enlist)?;
+    let pages = control.live.pages.watch((plan, parts), clock, folder, enlist)?;
     let (running, prepared) = Running::start(
         plan,
         parts,
@@ -164,27 +161,21 @@ where
         let signal = control.signal.clone();
         let is_open = plan.load.arrival.is_open() && plan.slots().is_none();
         let vitals = running.vitals.as_ref();
-        let reader = control
-            .group
-            .start(&format!("read-{number}"), vitals, move || {
-                let mut runtime = tokio::runtime::Builder::new_current_thread();
-                if let Some(napper) = napper {
-                    runtime.on_thread_park(napper.settle(signal, is_open));
-                }
-                runtime
-                    .enable_all()
-                    .build()
-                    .map(|runtime| runtime.block_on(worker.run(receiver)))
-            });
+        let reader = control.group.start(&format!("read-{number}"), vitals, move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            if let Some(napper) = napper {
+                runtime.on_thread_park(napper.settle(signal, is_open));
+            }
+            runtime.enable_all().build().map(|runtime| runtime.block_on(worker.run(receiver)))
+        });
         threads.push(reader.map_err(RunError::Thread)?);
     }
     control.signal.attach();
     if let Some(vitals) = &running.vitals {
         vitals.enlist_this("pace");
     }
-    let conducted = control.group.guard("pace", || {
-        pollster::block_on(running.conduct(&orders, prepared))
-    });
+    let conducted =
+        control.group.guard("pace", || pollster::block_on(running.conduct(&orders, prepared)));
     if control.signal.is_aborted() {
         // The pacer may have panicked before it could say so.
         for worker in &orders {
@@ -266,10 +257,7 @@ impl<'r> Running<'r> {
             match opened.map_err(RunError::Thread)? {
                 Some(preparation) => preparation?,
                 None => {
-                    return Err(control
-                        .group
-                        .panicked()
-                        .map_or(RunError::Interrupted, Into::into));
+                    return Err(control.group.panicked().map_or(RunError::Interrupted, Into::into));
                 }
             }
         };
@@ -311,9 +299,9 @@ impl<'r> Running<'r> {
 
     fn worker<C: Clone>(&self, connect: &C) -> Worker<C> {
         let spare = match (self.plan.load.arrival.peak_rate(), self.plan.slots()) {
-            (Some(rate), None) if rate.is_finite() => (rate.ceil() as usize)
-                .clamp(4, SPARE_CONNECTIONS)
-                .div_ceil(self.workers),
+            (Some(rate), None) if rate.is_finite() => {
+                (rate.ceil() as usize).clamp(4, SPARE_CONNECTIONS).div_ceil(self.workers)
+            }
             _ => 0,
         };
         Worker {

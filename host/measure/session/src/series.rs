@@ -112,10 +112,7 @@ impl ServerPages {
                 secrets: parts.secrets.clone(),
                 plan: plan.connection.clone(),
                 shared: Arc::clone(&shared),
-                failed: Failed {
-                    target: number,
-                    ..Failed::default()
-                },
+                failed: Failed { target: number, ..Failed::default() },
                 in_a_row: 0,
             };
             let (end, enlist) = (end.clone(), enlist.clone());
@@ -135,21 +132,12 @@ impl ServerPages {
             stops.push(stop);
         }
         let _ = self.shared.set(Arc::clone(&shared));
-        Ok(Some(Sampling {
-            shared,
-            stops,
-            ended,
-        }))
+        Ok(Some(Sampling { shared, stops, ended }))
     }
 
     /// Takes the last pages, and ends the file.
     pub(crate) fn finish(&self, sampling: Option<Sampling>) {
-        let Some(Sampling {
-            shared,
-            stops,
-            ended,
-        }) = sampling
-        else {
+        let Some(Sampling { shared, stops, ended }) = sampling else {
             return;
         };
         for stop in &stops {
@@ -261,9 +249,7 @@ impl Reader {
         let targets = std::slice::from_ref(&self.target);
         let trust = &self.plan.trust;
         let dial = Dial::new(targets, &[], self.plan.http, trust, Timestamps::User);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Line {
             dial: dial.map_err(|error| error.to_string())?,
             runtime: runtime.map_err(|error| error.to_string())?,

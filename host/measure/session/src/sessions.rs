@@ -126,11 +126,7 @@ impl Sessions {
                 let session = Arc::new(Mutex::new(session));
                 let queue = (key % self.events.len() as u64) as usize;
                 let node = 0;
-                let place = Place {
-                    session,
-                    queue,
-                    node,
-                };
+                let place = Place { session, queue, node };
                 (place, true)
             }
             Entry::Node(place) => (place, false),
@@ -228,11 +224,7 @@ pub struct EventQueue(Receiver<Event>);
 impl Continuer {
     /// Works on the events of these sessions, with a writer of its own.
     pub fn new(sessions: &Arc<Sessions>, events: EventQueue, writer: Writer) -> Self {
-        Continuer {
-            sessions: Arc::clone(sessions),
-            events: events.0,
-            writer,
-        }
+        Continuer { sessions: Arc::clone(sessions), events: events.0, writer }
     }
 
     /// Works until [`Sessions::stop`].
@@ -243,10 +235,7 @@ impl Continuer {
                 Event::Stop => return,
                 Event::FirstOutput(place, at) => {
                     let ready = place.lock().graph.first_output(place.node, at);
-                    let steps = Steps {
-                        ready,
-                        dropped: Vec::new(),
-                    };
+                    let steps = Steps { ready, dropped: Vec::new() };
                     let news = self.follow(&place, steps, false);
                     self.sessions.announcer.announce(news);
                     continue;
@@ -291,13 +280,10 @@ impl Continuer {
         for node in steps.ready {
             let (index, due) = (session.graph.index(node), session.graph.due(node));
             let item = match session.graph.compose(node) {
-                Ok(composed) => self
-                    .writer
-                    .write(PendingRequest::of_session(index, composed)),
+                Ok(composed) => self.writer.write(PendingRequest::of_session(index, composed)),
                 Err(what) => {
                     let unsent = session.graph.unsent(node);
-                    self.writer
-                        .faulty(PendingRequest::of_session(index, unsent), &what)
+                    self.writer.faulty(PendingRequest::of_session(index, unsent), &what)
                 }
             };
             let item = item.within(Entry::Node(place.at(node)));
@@ -313,9 +299,7 @@ impl Continuer {
                 ),
                 false => failed(Class::ParentFailed, "a request that it depends on failed"),
             };
-            let item = self
-                .writer
-                .unsent(PendingRequest::of_session(index, unsent), why);
+            let item = self.writer.unsent(PendingRequest::of_session(index, unsent), why);
             // It would have been due some time after the failure; when is unknown, and nothing
             // waits for it.
             let due = session.last;

@@ -81,10 +81,7 @@ pub(crate) fn start(
     };
     let (queue, waiting) = crossbeam_channel::bounded(QUEUE);
     let overflow = Arc::new(AtomicU64::new(0));
-    let outlet = Outlet {
-        queue,
-        overflow: Arc::clone(&overflow),
-    };
+    let outlet = Outlet { queue, overflow: Arc::clone(&overflow) };
     let tracer = Tracer::new(about(plan, parts, clock, run));
     let (signal, trust) = (signal.clone(), plan.connection.trust.clone());
     let thread = group.start("spans", None, move || {
@@ -135,18 +132,14 @@ fn about(plan: &Plan, parts: &Parts, clock: Clock, run: &std::path::Path) -> Abo
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scenario: plan.name.clone(),
-        run: run
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        run: run.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         operation: match is_chat {
             true => "chat".to_owned(),
             false => "text_completion".to_owned(),
         },
         provider: provider.map_or(backend, |(_, name)| name).to_owned(),
         model: plan.target.model.clone(),
-        servers: servers
-            .map(|target| (target.host().to_owned(), target.port()))
-            .collect(),
+        servers: servers.map(|target| (target.host().to_owned(), target.port())).collect(),
         origin: u64::try_from(origin).unwrap_or_default(),
     }
 }
@@ -320,20 +313,12 @@ impl Wire {
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Wire {
-            collector,
-            dial,
-            runtime,
-            clock,
-        })
+        Ok(Wire { collector, dial, runtime, clock })
     }
 
     /// Sends a message, on a connection of its own. Says how much of it was not taken, and why.
     fn post(&self, path: &str, message: &[u8], limit: Duration) -> Result<(u64, String), Failed> {
-        let request = self.request(path, message).map_err(|why| Failed {
-            why,
-            may_pass: false,
-        })?;
+        let request = self.request(path, message).map_err(|why| Failed { why, may_pass: false })?;
         let asked = async {
             let mut connection = open(&self.dial, 0, self.clock, limit.into()).await?;
             let answer = answer_within(&mut connection, request, limit).await;
@@ -344,10 +329,8 @@ impl Wire {
             answer.unwrap_or_else(late)
         };
         let answered = tokio::task::LocalSet::new().block_on(&self.runtime, asked);
-        let (head, body) = answered.map_err(|why| Failed {
-            why: self.shown(&why),
-            may_pass: true,
-        })?;
+        let (head, body) =
+            answered.map_err(|why| Failed { why: self.shown(&why), may_pass: true })?;
         match head.status {
             200..300 => {
                 let (count, why) = rejected(&body);
@@ -385,10 +368,7 @@ impl Wire {
     /// What the collector said, as it may be shown: in one line, of a bounded length, without
     /// secrets.
     fn shown(&self, text: &str) -> String {
-        let secrets = Secrets {
-            headers: self.collector.headers.clone(),
-            ..Secrets::default()
-        };
+        let secrets = Secrets { headers: self.collector.headers.clone(), ..Secrets::default() };
         let text = model::clean::line(&secrets.redact(text)).into_owned();
         let text = text.trim();
         text[..text.floor_char_boundary(ERROR)].to_owned()

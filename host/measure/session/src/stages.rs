@@ -183,29 +183,16 @@ impl Checked {
         if run.plan.control.cache_report {
             let prompts = SentPrompts::within(folder.path()).map_err(|cause| {
                 folder.discard_unbegun();
-                BeginError::Write(FolderError::Write {
-                    path: folder.path().to_owned(),
-                    cause,
-                })
+                BeginError::Write(FolderError::Write { path: folder.path().to_owned(), cause })
             })?;
             run.parts.prompts = Some(Arc::new(prompts));
         }
         let signal = executor.signal();
         let live = Live::timed_by(&run.timings);
         live.telemetry.prepare(devices);
-        let control = Control {
-            group: ThreadGroup::new(&signal),
-            signal,
-            live: Arc::new(live),
-            gate: None,
-        };
-        Ok(Begun {
-            run,
-            folder,
-            started: record.started.to_string(),
-            control,
-            executor,
-        })
+        let control =
+            Control { group: ThreadGroup::new(&signal), signal, live: Arc::new(live), gate: None };
+        Ok(Begun { run, folder, started: record.started.to_string(), control, executor })
     }
 }
 
@@ -248,24 +235,9 @@ impl<E> Begun<E> {
         C: Connect,
         E: Execute<C>,
     {
-        let Begun {
-            run,
-            folder,
-            started,
-            control,
-            executor,
-        } = self;
-        let ended = executor
-            .execute(&run.plan, &run.parts, connect, folder.path(), &control)
-            .await;
-        Loaded {
-            run,
-            folder,
-            started,
-            live: control.live,
-            group: control.group,
-            ended,
-        }
+        let Begun { run, folder, started, control, executor } = self;
+        let ended = executor.execute(&run.plan, &run.parts, connect, folder.path(), &control).await;
+        Loaded { run, folder, started, live: control.live, group: control.group, ended }
     }
 }
 
@@ -279,14 +251,7 @@ impl Begun<Threads> {
 impl Loaded {
     /// Writes how the load ended, how this client fared, and what the server counted.
     pub fn keep(self, ending: &Ending) -> Kept {
-        let Loaded {
-            run,
-            folder,
-            started,
-            live,
-            group,
-            ended,
-        } = self;
+        let Loaded { run, folder, started, live, group, ended } = self;
         let error = ended.as_ref().err();
         let status = Status {
             started,
@@ -495,16 +460,7 @@ impl Kept {
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)
         };
-        Ok(Assessed {
-            plan: run.plan,
-            folder,
-            ended,
-            facts,
-            survey,
-            unjudged,
-            first_token,
-            kept,
-        })
+        Ok(Assessed { plan: run.plan, folder, ended, facts, survey, unjudged, first_token, kept })
     }
 }
 
@@ -535,9 +491,9 @@ impl Assessed {
 
 impl Unjudged {
     fn of(assessment: &Assessment) -> Option<Self> {
-        assessment.errors.first().map(|first| Unjudged {
-            failures: assessment.error_count(),
-            first: first.clone(),
-        })
+        assessment
+            .errors
+            .first()
+            .map(|first| Unjudged { failures: assessment.error_count(), first: first.clone() })
     }
 }

@@ -100,10 +100,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
             (Box::new(nvml), true)
         }
         DeviceMetrics::Page(url) => {
-            let no_page = |why: String| NoDevices::Page {
-                url: url.clone(),
-                why,
-            };
+            let no_page = |why: String| NoDevices::Page { url: url.clone(), why };
             let target = Target::parse(url).map_err(|error| no_page(error.to_string()))?;
             let is_here = target.is_loopback();
             let fetch = fetch(&target, &plan.connection.trust).map_err(no_page)?;
@@ -130,14 +127,8 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
         path => path,
     };
     let (scheme, authority) = (target.scheme(), target.authority());
-    let request = Request::new(
-        version,
-        (scheme, &authority),
-        "GET",
-        &path,
-        HeaderMap::new(),
-        Bytes::new(),
-    );
+    let request =
+        Request::new(version, (scheme, &authority), "GET", &path, HeaderMap::new(), Bytes::new());
     let request = request.map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -188,10 +179,7 @@ impl Telemetry {
             return Ok(None);
         };
         let log = Arc::new(Mutex::new(Some(Log::create(folder)?)));
-        let beside = Beside {
-            log: Arc::clone(&log),
-            enlist: Some(Box::new(enlist)),
-        };
+        let beside = Beside { log: Arc::clone(&log), enlist: Some(Box::new(enlist)) };
         let sources = (Some(opened.source), opened.host);
         let watch = Watch::start(clock, opened.every, sources, beside).map_err(RunError::Thread)?;
         let _ = self.monitor.set(watch.monitor());
@@ -206,10 +194,8 @@ impl Telemetry {
         let recording = watch.finish();
         // A source that hangs still has the log, but no more to write.
         let log = lock(&log).take();
-        *lock(&self.recorded) = Some(Recorded {
-            recording,
-            written: log.map_or(Ok(()), Log::finish),
-        });
+        *lock(&self.recorded) =
+            Some(Recorded { recording, written: log.map_or(Ok(()), Log::finish) });
     }
 
     /// The devices and what they said last, while they are read.

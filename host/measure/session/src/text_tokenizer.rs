@@ -32,10 +32,7 @@ impl TextTokenizer {
     }
 
     fn open(name: &str) -> Result<(Self, PlannedTokenizer), String> {
-        let mut source = Source {
-            variables: Variables::Process,
-            ..Source::default()
-        };
+        let mut source = Source { variables: Variables::Process, ..Source::default() };
         source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", name.into()));
         let (tokenizer, planned) = tokenizer_of(&source)?;
         Ok((TextTokenizer(tokenizer), planned))

@@ -15,15 +15,8 @@ use super::file::bytes_of;
 const FILE_BYTES: u64 = 32 << 20;
 
 /// The tokens that have a role, by the names that settings and chat templates know them by.
-const ROLES: [&str; 7] = [
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
-];
+const ROLES: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// The files beside a tokenizer's file.
 pub(super) struct Beside {
@@ -71,10 +64,8 @@ impl Beside {
     pub(super) fn read(folder: &Path) -> Self {
         let settings = object(folder, "tokenizer_config.json");
         let optional = |name| object(folder, name).unwrap_or_default();
-        let model_type = optional("config.json")
-            .get("model_type")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
+        let model_type =
+            optional("config.json").get("model_type").and_then(Value::as_str).map(str::to_owned);
         let templates = templates(folder, &settings);
         Beside {
             settings,
@@ -111,10 +102,7 @@ impl Beside {
             Some(Value::String(name)) => vec![name.as_str()],
             _ => Vec::new(),
         };
-        let named = class
-            .into_iter()
-            .chain(mapped)
-            .chain(self.model_type.as_deref());
+        let named = class.into_iter().chain(mapped).chain(self.model_type.as_deref());
         named.map(str::to_lowercase).collect()
     }
 
@@ -144,13 +132,7 @@ impl Beside {
             };
             // The file says no more of them; those that mark roles and turns are most of them.
             let content = content.clone();
-            tokens.insert(
-                id,
-                AddedToken {
-                    content,
-                    special: true,
-                },
-            );
+            tokens.insert(id, AddedToken { content, special: true });
         }
         let decoder = self.settings()?.get("added_tokens_decoder");
         for (id, token) in decoder.and_then(Value::as_object).into_iter().flatten() {
@@ -161,10 +143,7 @@ impl Beside {
             };
             let content = token["content"].as_str().ok_or_else(wrong)?.to_owned();
             let special = token["special"].as_bool().unwrap_or(true);
-            tokens.insert(
-                id.parse().map_err(|_| wrong())?,
-                AddedToken { content, special },
-            );
+            tokens.insert(id.parse().map_err(|_| wrong())?, AddedToken { content, special });
         }
         match tokens.values().any(|token| token.content.is_empty()) {
             true => Err("`added_tokens_decoder` holds a token without a text".to_owned()),
@@ -175,12 +154,7 @@ impl Beside {
 
 /// Returns the chat templates: of their own file, else of the settings, else of the older file.
 fn templates(folder: &Path, settings: &Result<Map<String, Value>, String>) -> Option<Templates> {
-    let named = |file: &str, texts| {
-        Some(Templates {
-            file: file.to_owned(),
-            texts,
-        })
-    };
+    let named = |file: &str, texts| Some(Templates { file: file.to_owned(), texts });
     let own = "chat_template.jinja";
     match text(folder, own) {
         Ok(None) => {}
@@ -197,10 +171,7 @@ fn templates(folder: &Path, settings: &Result<Map<String, Value>, String>) -> Op
     }
     match settings {
         Ok(settings) => {
-            if let Some(value) = settings
-                .get("chat_template")
-                .filter(|value| !value.is_null())
-            {
+            if let Some(value) = settings.get("chat_template").filter(|value| !value.is_null()) {
                 return named("tokenizer_config.json", texts(value));
             }
         }

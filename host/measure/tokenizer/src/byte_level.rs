@@ -130,10 +130,7 @@ impl Added {
         added.lengths.sort_unstable_by(|one, two| two.cmp(one));
         added.lengths.dedup();
         let is_quick = added.lengths.len() <= LENGTHS
-            && added
-                .lengths
-                .first()
-                .is_none_or(|longest| *longest <= LONGEST);
+            && added.lengths.first().is_none_or(|longest| *longest <= LONGEST);
         is_quick.then_some(added)
     }
 
@@ -195,10 +192,7 @@ impl Spelling {
         let mut spelled = Vec::with_capacity(8 * ids.len());
         // Ids that follow each other are spelled by one piece of memory.
         for run in ids.chunk_by(|one, two| one.checked_add(1) == Some(*two)) {
-            let (first, last) = (
-                run[0].min(end),
-                run[run.len() - 1].saturating_add(1).min(end),
-            );
+            let (first, last) = (run[0].min(end), run[run.len() - 1].saturating_add(1).min(end));
             let range = self.starts[first as usize] as usize..self.starts[last as usize] as usize;
             spelled.extend_from_slice(&self.bytes[range]);
         }

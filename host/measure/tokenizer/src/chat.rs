@@ -96,10 +96,7 @@ impl ChatTemplate {
         texts: BTreeMap<String, String>,
         special: &BTreeMap<String, String>,
     ) -> Result<Self, ChatError> {
-        let broken = |cause| ChatError::Broken {
-            file: file.to_owned(),
-            cause,
-        };
+        let broken = |cause| ChatError::Broken { file: file.to_owned(), cause };
         let mut templates = environment();
         for (name, text) in texts {
             if text.len() > TEMPLATE_BYTES {
@@ -107,13 +104,10 @@ impl ChatTemplate {
                 return Err(broken(cause));
             }
             let text = generation::without_marks(&text);
-            templates
-                .add_template_owned(name, text)
-                .map_err(|error| broken(said(&error)))?;
+            templates.add_template_owned(name, text).map_err(|error| broken(said(&error)))?;
         }
-        let special = (special.iter())
-            .map(|(role, token)| (role.clone(), token.clone().into()))
-            .collect();
+        let special =
+            (special.iter()).map(|(role, token)| (role.clone(), token.clone().into())).collect();
         let template = ChatTemplate { templates, special };
         // The day on which Llama's own template takes every conversation to be.
         Ok(template.dated(jiff::civil::date(2024, 7, 26).at(12, 0, 0, 0)))
@@ -126,9 +120,8 @@ impl ChatTemplate {
     fn of_sources(sources: &Sources) -> Result<Self, ChatError> {
         let made = Self::of(&sources.file, sources.texts.clone(), &sources.special)?;
         let now = sources.now.as_ref().map(|now| now.parse()).transpose();
-        let now = now.map_err(|cause: jiff::Error| ChatError::Failed {
-            cause: cause.to_string(),
-        })?;
+        let now =
+            now.map_err(|cause: jiff::Error| ChatError::Failed { cause: cause.to_string() })?;
         Ok(match now {
             Some(now) => made.dated(now),
             None => made,
@@ -140,11 +133,10 @@ impl ChatTemplate {
     /// unless said.
     #[must_use]
     pub fn dated(mut self, now: DateTime) -> Self {
-        self.templates
-            .add_function("strftime_now", move |format: &str| {
-                jiff::fmt::strtime::format(format, now)
-                    .map_err(|cause| python::wrong(format!("strftime_now: {cause}")))
-            });
+        self.templates.add_function("strftime_now", move |format: &str| {
+            jiff::fmt::strtime::format(format, now)
+                .map_err(|cause| python::wrong(format!("strftime_now: {cause}")))
+        });
         self
     }
 
@@ -173,11 +165,7 @@ impl ChatTemplate {
         let mut seen = self.special.clone();
         seen.insert("add_generation_prompt".to_owned(), true.into());
         seen.insert("documents".to_owned(), Value::Null);
-        seen.extend(
-            extra
-                .iter()
-                .map(|(key, value)| (key.clone(), value.clone())),
-        );
+        seen.extend(extra.iter().map(|(key, value)| (key.clone(), value.clone())));
         let messages = messages.iter().map(with_reasoning).collect();
         seen.insert("messages".to_owned(), Value::Array(messages));
         seen.insert("tools".to_owned(), tools.cloned().unwrap_or_default());
@@ -225,9 +213,7 @@ fn with_reasoning(message: &Value) -> Value {
         let given = REASONING.map(|name| fields.get(name).cloned());
         let reasoning = given.into_iter().flatten().find(|value| !value.is_null());
         if let Some(reasoning) = reasoning {
-            fields
-                .entry("thinking")
-                .or_insert_with(|| reasoning.clone());
+            fields.entry("thinking").or_insert_with(|| reasoning.clone());
             fields.insert("reasoning_content".to_owned(), reasoning);
         }
     }
@@ -248,9 +234,9 @@ fn environment() -> Environment<'static> {
     templates.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     templates.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     templates.set_formatter(|output, state, value| match value.kind() {
-        ValueKind::Number if !value.is_integer() => output
-            .write_str(&python::float(value))
-            .map_err(|_| ErrorKind::WriteFailure.into()),
+        ValueKind::Number if !value.is_integer() => {
+            output.write_str(&python::float(value)).map_err(|_| ErrorKind::WriteFailure.into())
+        }
         _ => minijinja::escape_formatter(output, state, value),
     });
     templates.add_function("raise_exception", |message: &Jinja| {

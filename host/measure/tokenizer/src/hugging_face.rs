@@ -75,12 +75,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
         special,
         approximate: false,
     };
-    let model = HuggingFace {
-        model,
-        expansion,
-        space_unless: None,
-        roles: BTreeMap::new(),
-    };
+    let model = HuggingFace { model, expansion, space_unless: None, roles: BTreeMap::new() };
     // Some texts are beyond some vocabularies, which is no error yet; a panic would be one with any
     // text.
     if let Ok(ids) = guarded(|| model.model.encode(PROBE, true))? {
@@ -151,9 +146,7 @@ impl HuggingFace {
         let texts = texts.iter().map(|text| self.begun(text)).collect();
         let encoded = guarded(|| self.model.encode_batch_fast(texts, special))?
             .map_err(|cause| format!("cannot encode a text: {cause}"))?;
-        Ok((encoded.into_iter())
-            .map(|encoding| encoding.get_ids().to_vec())
-            .collect())
+        Ok((encoded.into_iter()).map(|encoding| encoding.get_ids().to_vec()).collect())
     }
 
     /// The text of ids.
@@ -167,11 +160,7 @@ impl HuggingFace {
 
     /// Returns the number of bytes that the text of ids has, at most.
     pub(super) fn decoded_bytes(&self, ids: &[u32]) -> u64 {
-        let of = |id: &u32| {
-            self.model
-                .id_to_token(*id)
-                .map_or(0, |token| token.len() + 1)
-        };
+        let of = |id: &u32| self.model.id_to_token(*id).map_or(0, |token| token.len() + 1);
         let bytes: u64 = ids.iter().map(|id| of(id) as u64).sum();
         bytes.saturating_mul(self.expansion)
     }

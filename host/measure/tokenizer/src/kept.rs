@@ -140,10 +140,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
     if bytes.0.len() != tokens.len() {
         return None;
     }
-    tokens
-        .iter_mut()
-        .zip(bytes.ids())
-        .for_each(|(token, id)| *token = id);
+    tokens.iter_mut().zip(bytes.ids()).for_each(|(token, id)| *token = id);
     let mut starts = Vec::with_capacity(lengths.0.len() + 1);
     let mut end: u32 = 0;
     starts.push(end);
@@ -154,10 +151,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
     if end as usize != spelled.len() {
         return None;
     }
-    let spelling = Spelling {
-        bytes: spelled.to_vec(),
-        starts,
-    };
+    let spelling = Spelling { bytes: spelled.to_vec(), starts };
     let mut pairs = Pairs::with_capacity(left.0.len());
     for (rank, ((left, right), token)) in (0..).zip(left.ids().zip(right.ids()).zip(merged.ids())) {
         pairs.set(left, right, Merge { rank, token });

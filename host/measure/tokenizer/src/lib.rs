@@ -14,13 +14,7 @@
 //! tests compare every token with the crate's, and with a real model's file where
 //! `RUNNER_TEST_TOKENIZER` names one.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 use std::path::{Path, PathBuf};
 
@@ -177,19 +171,12 @@ impl Tokenizer {
                 roles.entry(role).or_insert_with(|| token.clone());
             }
         }
-        let roles = (roles.into_iter())
-            .map(|(role, token)| (role.to_owned(), token))
-            .collect();
+        let roles = (roles.into_iter()).map(|(role, token)| (role.to_owned(), token)).collect();
         let chat = match &beside.templates {
             Some(found) => Chat::found(found, roles),
             None => Chat::absent(&name),
         };
-        Tokenizer {
-            name,
-            facts,
-            model,
-            chat,
-        }
+        Tokenizer { name, facts, model, chat }
     }
 
     /// One that is no file's.
@@ -233,22 +220,18 @@ impl Tokenizer {
     /// The library's error for a text that it cannot encode.
     pub fn encode(&self, texts: &[String], special: bool) -> Result<Vec<Vec<u32>>, String> {
         match &self.model {
-            Model::Bytes => Ok(texts
-                .iter()
-                .map(|text| text.bytes().map(u32::from).collect())
-                .collect()),
-            Model::Pairs => Ok(texts
-                .iter()
-                .map(|text| pairs::encode(text, special))
-                .collect()),
+            Model::Bytes => {
+                Ok(texts.iter().map(|text| text.bytes().map(u32::from).collect()).collect())
+            }
+            Model::Pairs => Ok(texts.iter().map(|text| pairs::encode(text, special)).collect()),
             Model::ByteLevel(model) => Ok(spread(texts, String::len, |text| {
                 let mut ids = Vec::with_capacity(text.len() / 4);
                 model.encode(text, special, |some| ids.extend_from_slice(some));
                 ids
             })),
-            Model::HuggingFace(model) => model
-                .encode(texts, special)
-                .map_err(|cause| self.said(&cause)),
+            Model::HuggingFace(model) => {
+                model.encode(texts, special).map_err(|cause| self.said(&cause))
+            }
         }
     }
 
@@ -264,11 +247,9 @@ impl Tokenizer {
                 model.encode(text, special, |some| count += some.len() as u32);
                 count
             })),
-            Model::HuggingFace(_) | Model::Pairs => Ok(self
-                .encode(texts, special)?
-                .iter()
-                .map(|ids| ids.len() as u32)
-                .collect()),
+            Model::HuggingFace(_) | Model::Pairs => {
+                Ok(self.encode(texts, special)?.iter().map(|ids| ids.len() as u32).collect())
+            }
         }
     }
 

@@ -21,10 +21,7 @@ pub(super) struct Merges {
 /// Up to so many tokens, the next merge is looked for from end to end; a longer word takes a queue.
 const SHORT: usize = 64;
 /// No merge.
-const NEVER: Merge = Merge {
-    rank: u32::MAX,
-    token: 0,
-};
+const NEVER: Merge = Merge { rank: u32::MAX, token: 0 };
 
 /// The buffers for merging, kept from word to word.
 #[derive(Default)]
@@ -89,12 +86,7 @@ impl Merges {
     }
 
     fn merge_long(&self, scratch: &mut Scratch) {
-        let Scratch {
-            tokens,
-            links,
-            queue,
-            ..
-        } = scratch;
+        let Scratch { tokens, links, queue, .. } = scratch;
         links.clear();
         queue.clear();
         let last = tokens.len() as u32 - 1;

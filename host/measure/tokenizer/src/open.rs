@@ -39,14 +39,9 @@ pub(super) fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Tokenizer>, T
 /// Opens a file, or the one in a folder.
 pub(super) fn open(path: &Path) -> Result<Tokenizer, TokenizerError> {
     let file = file(path)?;
-    let bytes = bytes_of(&file, FILE_BYTES).map_err(|cause| TokenizerError::Unreadable {
-        path: file.clone(),
-        cause,
-    })?;
-    let wrong = |cause| TokenizerError::NotTokenizer {
-        path: file.clone(),
-        cause,
-    };
+    let bytes = bytes_of(&file, FILE_BYTES)
+        .map_err(|cause| TokenizerError::Unreadable { path: file.clone(), cause })?;
+    let wrong = |cause| TokenizerError::NotTokenizer { path: file.clone(), cause };
     let bytes = bytes.ok_or_else(|| wrong(format!("it has more than {} MiB", FILE_BYTES >> 20)))?;
     let beside = beside(&file);
     let read = model(&file.to_string_lossy(), &bytes, &beside).map_err(wrong)?;
@@ -65,10 +60,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {
     if let Some(file) = named.into_iter().find(|file| file.exists()) {
         return Ok(file);
     }
-    let unreadable = |cause| TokenizerError::Unreadable {
-        path: folder.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| TokenizerError::Unreadable { path: folder.to_owned(), cause };
     let mut ranks = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -108,10 +100,7 @@ pub(super) fn model(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Mo
         return Ok(Read { facts, model });
     }
     match read::read(bytes) {
-        Some(Read { facts, model }) => Ok(Read {
-            facts,
-            model: Model::ByteLevel(Box::new(model)),
-        }),
+        Some(Read { facts, model }) => Ok(Read { facts, model: Model::ByteLevel(Box::new(model)) }),
         None => {
             let Read { facts, model } = hugging_face::read(bytes)?;
             let model = Model::HuggingFace(Box::new(model));

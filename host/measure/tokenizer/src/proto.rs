@@ -89,18 +89,12 @@ impl Proto {
         if id >= MOST_IDS as usize {
             return Err(format!("it has more than {MOST_IDS} pieces"));
         }
-        let mut piece = Piece {
-            text: String::new(),
-            score: 0.0,
-            role: Role::Normal,
-        };
+        let mut piece = Piece { text: String::new(), score: 0.0, role: Role::Normal };
         each(bytes, |number, value| {
             match (number, value) {
                 (1, Field::Bytes(text)) => {
                     let text = std::str::from_utf8(text);
-                    piece.text = text
-                        .map_err(|_| format!("piece {id} is no UTF-8"))?
-                        .to_owned();
+                    piece.text = text.map_err(|_| format!("piece {id} is no UTF-8"))?.to_owned();
                 }
                 (2, Field::Four(bits)) => piece.score = f32::from_bits(bits),
                 (3, Field::Number(role)) => {
@@ -124,9 +118,7 @@ impl Proto {
                 Ok(())
             }
             1..=TOKEN => Err(format!("piece {id} has the score {}", piece.score)),
-            bytes => Err(format!(
-                "piece {id} has {bytes} bytes; from 1 to {TOKEN} are supported"
-            )),
+            bytes => Err(format!("piece {id} has {bytes} bytes; from 1 to {TOKEN} are supported")),
         }
     }
 

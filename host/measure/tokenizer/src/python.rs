@@ -47,9 +47,7 @@ impl Style {
                 (Some(text), _) if text.len() <= INDENT => Some(text.to_owned()),
                 (None, Some(spaces)) if spaces <= INDENT => Some(" ".repeat(spaces)),
                 _ => {
-                    return Err(wrong(format!(
-                        "tojson: `indent` is not a number up to {INDENT}"
-                    )));
+                    return Err(wrong(format!("tojson: `indent` is not a number up to {INDENT}")));
                 }
             },
         };
@@ -61,11 +59,7 @@ impl Style {
                 *separator = given.get_item(&Value::from(at))?.to_string();
             }
         }
-        let switch = |key| {
-            options
-                .get::<Option<bool>>(key)
-                .map(|on| on.unwrap_or(false))
-        };
+        let switch = |key| options.get::<Option<bool>>(key).map(|on| on.unwrap_or(false));
         Ok(Style {
             indent,
             separators,
@@ -80,11 +74,7 @@ impl Style {
 /// # Errors
 /// If it is of a kind that JSON does not have, nests too deep or is too large.
 pub fn text(value: &Value, style: &Style, most: usize) -> Result<String, String> {
-    let mut writer = Writer {
-        style,
-        most,
-        text: String::new(),
-    };
+    let mut writer = Writer { style, most, text: String::new() };
     writer.value(value, 0)?;
     Ok(writer.text)
 }
@@ -105,16 +95,12 @@ impl Writer<'_> {
         }
         match value.kind() {
             ValueKind::None => self.text.push_str("null"),
-            ValueKind::Bool => self
-                .text
-                .push_str(if value.is_true() { "true" } else { "false" }),
+            ValueKind::Bool => self.text.push_str(if value.is_true() { "true" } else { "false" }),
             ValueKind::Number => self.text.push_str(&number(value)),
             ValueKind::String => self.string(value.as_str().unwrap_or_default()),
             ValueKind::Seq | ValueKind::Iterable => {
                 let items = value.try_iter().map_err(|cause| cause.to_string())?;
-                self.all(['[', ']'], items, depth, |writer, item| {
-                    writer.value(&item, depth + 1)
-                })?;
+                self.all(['[', ']'], items, depth, |writer, item| writer.value(&item, depth + 1))?;
             }
             ValueKind::Map => {
                 let keys = value.try_iter().map_err(|cause| cause.to_string())?;
@@ -286,10 +272,7 @@ mod tests {
             ("more", Value::from(1)),
             ("peak", Value::from(303.0)),
             ("list", Value::from(Serde([Some(1), None]))),
-            (
-                "of",
-                Value::from(Serde(BTreeMap::from([("a", 1), ("b", 2)]))),
-            ),
+            ("of", Value::from(Serde(BTreeMap::from([("a", 1), ("b", 2)])))),
         ]);
         // json.dumps({"é": "a\n\"ü\" 😀", "rate": math.inf, "peak": 303.0, "more": 1, "list": [1,
         // None], "of": {"a": 1, "b": 2}})

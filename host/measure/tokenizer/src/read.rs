@@ -126,10 +126,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
         }
         spelled.set(token.id, &token.content);
     }
-    let mut special: Vec<u32> = (file.added_tokens.iter())
-        .filter(|token| token.special)
-        .map(|token| token.id)
-        .collect();
+    let mut special: Vec<u32> =
+        (file.added_tokens.iter()).filter(|token| token.special).map(|token| token.id).collect();
     special.sort_unstable();
     let facts = Facts {
         vocabulary_size: base_size + file.added_tokens.len() as u32 - overlapping,
@@ -251,10 +249,7 @@ fn merges(model: &Model<'_>, ids: &Strings, lengths: Vec<u32>) -> Option<Merges>
         joined.clear();
         joined.extend_from_slice(left.0.as_bytes());
         joined.extend_from_slice(right.0.as_bytes());
-        let merge = Merge {
-            rank,
-            token: ids.get(&joined)?,
-        };
+        let merge = Merge { rank, token: ids.get(&joined)? };
         let (left, right) = (ids.get(left.0.as_bytes())?, ids.get(right.0.as_bytes())?);
         pairs.set(left, right, merge);
     }
@@ -268,12 +263,7 @@ fn merges(model: &Model<'_>, ids: &Strings, lengths: Vec<u32>) -> Option<Merges>
         }
         whole
     });
-    Some(Merges {
-        bytes,
-        pairs,
-        lengths,
-        whole,
-    })
+    Some(Merges { bytes, pairs, lengths, whole })
 }
 
 /// The bytes that ids spell, in the order in which they were read.
@@ -319,9 +309,7 @@ impl Spelled {
 
 /// Appends the bytes that a token's letters stand for. False where one stands for none.
 fn spell(token: &str, bytes: &mut Vec<u8>) -> bool {
-    token
-        .chars()
-        .all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
+    token.chars().all(|letter| byte(letter).map(|byte| bytes.push(byte)).is_some())
 }
 
 /// The letter that stands for a byte: itself where it can be seen, else one of those from U+0100 on

@@ -53,10 +53,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
         "model": model(&proto, &tokens)?,
     });
     let file = serde_json::to_vec(&file).map_err(|cause| cause.to_string())?;
-    let Read {
-        mut facts,
-        mut model,
-    } = hugging_face::read(&file)?;
+    let Read { mut facts, mut model } = hugging_face::read(&file)?;
     if settings.prefix == Prefix::First && !proto.removes_spaces {
         model.begin_with_space();
     }
@@ -69,10 +66,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Hug
 fn roles(proto: &Proto) -> BTreeMap<&'static str, String> {
     let text = |id: usize| proto.pieces.get(id).map(|piece| piece.text.clone());
     let at = |id: i64| usize::try_from(id).ok().and_then(text);
-    let unknown = proto
-        .pieces
-        .iter()
-        .position(|piece| piece.role == Role::Unknown);
+    let unknown = proto.pieces.iter().position(|piece| piece.role == Role::Unknown);
     [
         ("bos_token", at(proto.bos)),
         ("eos_token", at(proto.eos)),
@@ -86,9 +80,7 @@ fn roles(proto: &Proto) -> BTreeMap<&'static str, String> {
 /// Names what the crate does not know to be special: pieces that no text has.
 fn correct(facts: &mut Facts, proto: &Proto) {
     let without_text = |piece: &Piece| !matches!(piece.role, Role::Normal | Role::UserDefined);
-    let ids = (0..)
-        .zip(&proto.pieces)
-        .filter(|(_, piece)| without_text(piece));
+    let ids = (0..).zip(&proto.pieces).filter(|(_, piece)| without_text(piece));
     facts.special.extend(ids.map(|(id, _): (u32, _)| id));
     facts.special.sort_unstable();
     facts.special.dedup();
@@ -119,10 +111,7 @@ impl Settings {
         let ends =
             is("t5") || is("pegasus") || (classes.is_empty() && name.ends_with("spiece.model"));
         let legacy = beside.switch("legacy").unwrap_or(proto.kind == UNIGRAM);
-        let prefix = match beside
-            .switch("add_prefix_space")
-            .unwrap_or(proto.adds_prefix)
-        {
+        let prefix = match beside.switch("add_prefix_space").unwrap_or(proto.adds_prefix) {
             false => Prefix::Never,
             true if legacy => Prefix::Always,
             true => Prefix::First,
@@ -137,9 +126,7 @@ impl Settings {
             let id = proto.pieces.iter().position(|piece| piece.text == content);
             let id = id.and_then(|id| u32::try_from(id).ok()).or_else(|| {
                 let added = beside.added().ok()?;
-                added
-                    .iter()
-                    .find_map(|(id, token)| (token.content == content).then_some(*id))
+                added.iter().find_map(|(id, token)| (token.content == content).then_some(*id))
             })?;
             Some((content, id))
         };
@@ -275,9 +262,7 @@ fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
     if let Some(last) = added.keys().next_back().copied() {
         let gaps = (last as usize + 1).saturating_sub(size + added.len());
         if gaps > MOST_GAPS {
-            return Err(format!(
-                "an added token has id {last}, though there are {size} pieces"
-            ));
+            return Err(format!("an added token has id {last}, though there are {size} pieces"));
         }
         for id in size as u32..last {
             added.entry(id).or_insert_with(|| AddedToken {
@@ -317,16 +302,12 @@ fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
 }
 
 fn model(proto: &Proto, tokens: &Tokens) -> Result<Value, String> {
-    let unknown = proto
-        .pieces
-        .iter()
-        .position(|piece| piece.role == Role::Unknown);
+    let unknown = proto.pieces.iter().position(|piece| piece.role == Role::Unknown);
     match proto.kind {
         UNIGRAM => {
             let pieces = tokens.own.iter().zip(&proto.pieces);
-            let vocab: Vec<Value> = pieces
-                .map(|(token, piece)| json!([token, f64::from(piece.score)]))
-                .collect();
+            let vocab: Vec<Value> =
+                pieces.map(|(token, piece)| json!([token, f64::from(piece.score)])).collect();
             Ok(json!({
                 "type": "Unigram", "unk_id": unknown, "vocab": vocab,
                 "byte_fallback": proto.byte_fallback,
@@ -335,12 +316,11 @@ fn model(proto: &Proto, tokens: &Tokens) -> Result<Value, String> {
         BPE => {
             if proto.pieces.iter().any(|piece| piece.role == Role::Unused) {
                 return Err(
-                    "it is a BPE model with unused pieces, which is not supported".to_owned(),
+                    "it is a BPE model with unused pieces, which is not supported".to_owned()
                 );
             }
-            let vocab: Map<String, Value> = (tokens.own.iter().cloned())
-                .zip((0_u32..).map(Value::from))
-                .collect();
+            let vocab: Map<String, Value> =
+                (tokens.own.iter().cloned()).zip((0_u32..).map(Value::from)).collect();
             Ok(json!({
                 "type": "BPE", "dropout": null, "unk_token": unknown.map(|id| &tokens.own[id]),
                 "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": true,
@@ -357,10 +337,7 @@ fn model(proto: &Proto, tokens: &Tokens) -> Result<Value, String> {
 /// Every two pieces that together are one; those of the best score come first.
 fn merges(pieces: &[Piece]) -> Result<Vec<[&str; 2]>, String> {
     let of_texts = |piece: &&Piece| matches!(piece.role, Role::Normal | Role::UserDefined);
-    let work: usize = pieces
-        .iter()
-        .map(|piece| piece.text.len() * piece.text.len())
-        .sum();
+    let work: usize = pieces.iter().map(|piece| piece.text.len() * piece.text.len()).sum();
     if work > MOST_WORK {
         return Err("its pieces are too long for so many".to_owned());
     }
@@ -375,11 +352,7 @@ fn merges(pieces: &[Piece]) -> Result<Vec<[&str; 2]>, String> {
             .filter(|(left, right)| ids.contains_key(left) && ids.contains_key(right))
             .collect();
         halves.sort_by_key(|(left, right)| (ids[left], ids[right]));
-        merges.extend(
-            halves
-                .into_iter()
-                .map(|(left, right)| (piece.score, left, right)),
-        );
+        merges.extend(halves.into_iter().map(|(left, right)| (piece.score, left, right)));
         if merges.len() > MOST_PAIRS {
             return Err(format!("more than {MOST_PAIRS} pairs of its pieces merge"));
         }
@@ -389,8 +362,5 @@ fn merges(pieces: &[Piece]) -> Result<Vec<[&str; 2]>, String> {
         let lengths = |merge: &(f32, &str, &str)| (length(merge.1), length(merge.2));
         (two.0.total_cmp(&one.0)).then_with(|| lengths(two).cmp(&lengths(one)))
     });
-    Ok(merges
-        .into_iter()
-        .map(|(_, left, right)| [left, right])
-        .collect())
+    Ok(merges.into_iter().map(|(_, left, right)| [left, right]).collect())
 }

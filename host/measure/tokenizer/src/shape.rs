@@ -48,20 +48,15 @@ impl Shape {
             return Err(too_long("normalizer` and `pre_tokenizer"));
         }
         let mut around = 0;
-        each(
-            "post_processor",
-            "processors",
-            &self.post_processor,
-            |one| {
-                around += added(one);
-                match around {
-                    ..=AROUND => Ok(()),
-                    _ => Err(format!(
-                        "`post_processor` puts more than {AROUND} tokens around every text"
-                    )),
-                }
-            },
-        )?;
+        each("post_processor", "processors", &self.post_processor, |one| {
+            around += added(one);
+            match around {
+                ..=AROUND => Ok(()),
+                _ => Err(format!(
+                    "`post_processor` puts more than {AROUND} tokens around every text"
+                )),
+            }
+        })?;
         expansion("decoder", "decoders", &self.decoder)
     }
 }
@@ -86,9 +81,7 @@ pub(super) fn check_word(longest: Option<u64>) -> Result<(), String> {
 pub(super) fn check_token(token: &str) -> Result<(), String> {
     match token.len() {
         ..=TOKEN => Ok(()),
-        more => Err(format!(
-            "a token has {more} bytes, at most {TOKEN} are supported"
-        )),
+        more => Err(format!("a token has {more} bytes, at most {TOKEN} are supported")),
     }
 }
 
@@ -167,9 +160,7 @@ fn factor(component: &Value) -> u64 {
 /// index and the index, texts that end with a zero each.
 fn longest_entry(encoded: Option<&str>) -> u64 {
     // The crate reports what is no base64.
-    let bytes = BASE64
-        .decode(encoded.unwrap_or_default())
-        .unwrap_or_default();
+    let bytes = BASE64.decode(encoded.unwrap_or_default()).unwrap_or_default();
     let texts = bytes
         .first_chunk::<4>()
         .map(|length| u32::from_le_bytes(*length) as usize)

@@ -29,20 +29,11 @@ const KIMI: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}
 
 impl Pattern {
     /// Llama 3's.
-    pub(super) const LLAMA3: Self = Pattern::Cl100k {
-        digits: 3,
-        whole_end: false,
-    };
+    pub(super) const LLAMA3: Self = Pattern::Cl100k { digits: 3, whole_end: false };
     /// Qwen's.
-    pub(super) const QWEN: Self = Pattern::Cl100k {
-        digits: 1,
-        whole_end: false,
-    };
+    pub(super) const QWEN: Self = Pattern::Cl100k { digits: 1, whole_end: false };
     /// The pattern of GPT-4.
-    pub(super) const CL100K: Self = Pattern::Cl100k {
-        digits: 3,
-        whole_end: true,
-    };
+    pub(super) const CL100K: Self = Pattern::Cl100k { digits: 3, whole_end: true };
     /// The pattern of GPT-4o and gpt-oss.
     pub(super) const O200K: Self = Pattern::Cased { apart: false };
     /// Kimi's.
@@ -60,18 +51,12 @@ impl Pattern {
 
     /// The pattern of that text, if it is known.
     pub(super) fn of(regex: &str) -> Option<Self> {
-        Self::KNOWN
-            .iter()
-            .find_map(|(text, pattern)| (*text == regex).then_some(*pattern))
+        Self::KNOWN.iter().find_map(|(text, pattern)| (*text == regex).then_some(*pattern))
     }
 
     /// The words of a text; together they are the text.
     pub(super) fn words(self, classes: Classes, text: &str) -> Words<'_> {
-        Words {
-            pattern: self,
-            reader: Reader { classes, text },
-            at: 0,
-        }
+        Words { pattern: self, reader: Reader { classes, text }, at: 0 }
     }
 }
 
@@ -133,16 +118,9 @@ impl Reader<'_> {
     #[inline]
     fn at(&self, at: usize) -> Option<Char> {
         let first = *self.text.as_bytes().get(at)?;
-        let value = if first < 0x80 {
-            char::from(first)
-        } else {
-            self.text[at..].chars().next()?
-        };
-        Some(Char {
-            value,
-            class: self.classes.of(value),
-            end: at + value.len_utf8(),
-        })
+        let value =
+            if first < 0x80 { char::from(first) } else { self.text[at..].chars().next()? };
+        Some(Char { value, class: self.classes.of(value), end: at + value.len_utf8() })
     }
 
     /// Returns where the run of such characters that begins here ends.
@@ -219,9 +197,7 @@ impl Reader<'_> {
             });
         if let Some(end) = word {
             let quote = self.at(end).filter(|c| c.value == '\'');
-            return quote
-                .and_then(|quote| self.contraction(quote.end, folded))
-                .unwrap_or(end);
+            return quote.and_then(|quote| self.contraction(quote.end, folded)).unwrap_or(end);
         }
         if first.is(NUMBER) {
             return self.number(first, 3);
@@ -308,10 +284,7 @@ impl Reader<'_> {
     /// Returns where `s`, `t`, `re`, `ve`, `m`, `ll` or `d` ends, if one begins here.
     fn contraction(&self, start: usize, is: impl Fn(char, char) -> bool) -> Option<usize> {
         let first = self.at(start)?;
-        if ['s', 't', 'm', 'd']
-            .iter()
-            .any(|letter| is(first.value, *letter))
-        {
+        if ['s', 't', 'm', 'd'].iter().any(|letter| is(first.value, *letter)) {
             return Some(first.end);
         }
         let second = self.at(first.end)?;

@@ -19,13 +19,7 @@ struct Slot {
 }
 
 const FREE: u32 = u32::MAX;
-const NO_SLOT: Slot = Slot {
-    tag: 0,
-    at: FREE,
-    len: 0,
-    count: 0,
-    value: 0,
-};
+const NO_SLOT: Slot = Slot { tag: 0, at: FREE, len: 0, count: 0, value: 0 };
 
 /// A string that is looked up, perhaps a little later.
 #[derive(Clone, Copy, Default)]
@@ -37,10 +31,7 @@ pub(super) struct Key<'k> {
 impl<'k> Key<'k> {
     #[inline]
     pub(super) fn new(bytes: &'k [u8]) -> Self {
-        Key {
-            bytes,
-            hash: hash(bytes),
-        }
+        Key { bytes, hash: hash(bytes) }
     }
 
     fn place(self, mask: usize) -> usize {
@@ -51,10 +42,7 @@ impl<'k> Key<'k> {
 impl Strings {
     /// Room for so many strings.
     pub(super) fn with_capacity(strings: usize) -> Self {
-        Strings {
-            slots: vec![NO_SLOT; (2 * strings).next_power_of_two()],
-            ..Strings::default()
-        }
+        Strings { slots: vec![NO_SLOT; (2 * strings).next_power_of_two()], ..Strings::default() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -130,22 +118,14 @@ impl Strings {
         if slot.at != FREE {
             return Some(std::mem::replace(&mut slot.value, value));
         }
-        let (Ok(at), Ok(len)) = (
-            u32::try_from(self.bytes.len()),
-            u16::try_from(key.bytes.len()),
-        ) else {
+        let (Ok(at), Ok(len)) = (u32::try_from(self.bytes.len()), u16::try_from(key.bytes.len()))
+        else {
             return None;
         };
         if at == FREE {
             return None;
         }
-        *slot = Slot {
-            tag: key.hash as u32,
-            at,
-            len,
-            count,
-            value,
-        };
+        *slot = Slot { tag: key.hash as u32, at, len, count, value };
         self.bytes.extend_from_slice(key.bytes);
         self.len += 1;
         None
@@ -247,10 +227,7 @@ impl Pairs {
     pub(super) fn with_capacity(pairs: usize) -> Self {
         // At most three quarters of the slots are taken.
         let slots = (pairs + pairs / 3 + 1).next_power_of_two();
-        Pairs {
-            slots: vec![NO_PAIR; slots],
-            entries: Vec::with_capacity(pairs),
-        }
+        Pairs { slots: vec![NO_PAIR; slots], entries: Vec::with_capacity(pairs) }
     }
 
     /// Returns the merge of the pair, if there is one.
@@ -264,10 +241,7 @@ impl Pairs {
     pub(super) fn set(&mut self, left: u32, right: u32, merge: Merge) {
         let hash = hash_pair(left, right);
         let index = self.find(left, right, hash);
-        self.slots[index] = PairSlot {
-            tag: hash as u32,
-            at: self.entries.len() as u32,
-        };
+        self.slots[index] = PairSlot { tag: hash as u32, at: self.entries.len() as u32 };
         self.entries.push(Entry { left, right, merge });
     }
 

@@ -9,10 +9,7 @@ mod kept_form;
 #[test]
 fn the_stand_in_takes_every_byte_for_a_token() {
     let tokenizer = Tokenizer::bytes();
-    assert_eq!(
-        tokenizer.encode(&["aé".to_owned()], true).unwrap(),
-        [[97, 195, 169]]
-    );
+    assert_eq!(tokenizer.encode(&["aé".to_owned()], true).unwrap(), [[97, 195, 169]]);
     assert_eq!(tokenizer.decode(&[vec![97, 195, 169]]).unwrap(), ["aé"]);
     assert!(tokenizer.facts().approximate);
 }
@@ -40,21 +37,15 @@ impl Both {
         let Read { facts, model } = read::read(file.as_bytes()).expect("a file of the kind");
         let model = Model::ByteLevel(Box::new(model));
         let theirs = hugging_face::read(file.as_bytes()).unwrap();
-        let theirs = Read {
-            facts: theirs.facts,
-            model: Model::HuggingFace(Box::new(theirs.model)),
-        };
+        let theirs =
+            Read { facts: theirs.facts, model: Model::HuggingFace(Box::new(theirs.model)) };
         let ours = named(Read { facts, model });
         let form = ours.kept().expect("a tokenizer that can be kept");
         let Read { facts, model } = kept::read(&form).expect("what was kept");
         let model = Model::ByteLevel(Box::new(model));
         let kept = named(Read { facts, model });
         assert_eq!(kept.facts(), ours.facts());
-        Both {
-            ours,
-            kept,
-            theirs: named(theirs),
-        }
+        Both { ours, kept, theirs: named(theirs) }
     }
 
     fn agree_on(&self, texts: &[String]) {
@@ -215,12 +206,7 @@ fn long_words_merge_as_the_crate_merges_them() {
 #[test]
 fn every_character_is_read_as_the_crate_reads_it() {
     let nfc = r#"{"type": "NFC"}"#;
-    let both = Both::of(&small(
-        nfc,
-        &split_by(split::Pattern::KNOWN[2].0),
-        false,
-        false,
-    ));
+    let both = Both::of(&small(nfc, &split_by(split::Pattern::KNOWN[2].0), false, false));
     // Beside a letter, a digit and a space, so that its class shows. What lies behind is of no
     // class.
     let every: Vec<char> = ('\0'..'\u{40000}').collect();
@@ -228,10 +214,7 @@ fn every_character_is_read_as_the_crate_reads_it() {
         .chunks(64)
         .map(|chars| chars.iter().flat_map(|c| ['e', *c, '1', *c, ' ']).collect())
         .collect();
-    assert_eq!(
-        both.ours.encode(&texts, false),
-        both.theirs.encode(&texts, false)
-    );
+    assert_eq!(both.ours.encode(&texts, false), both.theirs.encode(&texts, false));
 }
 
 #[test]
@@ -249,16 +232,10 @@ fn what_is_not_understood_is_left_to_the_crate() {
         (r#""lstrip":false"#, r#""lstrip":true"#),
         (r#""dropout":null"#, r#""dropout":0.5"#),
         (r#""normalizer":null"#, r#""normalizer":{"type":"NFKC"}"#),
-        (
-            r#""end_of_word_suffix":null"#,
-            r#""end_of_word_suffix":"</w>""#,
-        ),
+        (r#""end_of_word_suffix":null"#, r#""end_of_word_suffix":"</w>""#),
         (r#""invert":false"#, r#""invert":true"#),
         (r#"\\p{N}|"#, r#"\\p{N}{1,2}|"#),
-        (
-            r#""decoder":{"type":"ByteLevel""#,
-            r#""decoder":{"type":"BPEDecoder""#,
-        ),
+        (r#""decoder":{"type":"ByteLevel""#, r#""decoder":{"type":"BPEDecoder""#),
         (r#""Ġ Ġ""#, r##""#version: 1""##),
     ] {
         let other = fine.replacen(from, to, 1);
@@ -277,10 +254,8 @@ fn a_models_own_tokenizer_is_read_as_the_crate_reads_it() {
     let both = Both::of(&std::fs::read_to_string(path).unwrap());
     assert_eq!(both.ours.facts(), both.theirs.facts());
     let size = both.ours.facts().vocabulary_size;
-    let runs: Vec<Vec<u32>> = (0..size)
-        .step_by(900)
-        .map(|start| (start..start + 1024).collect())
-        .collect();
+    let runs: Vec<Vec<u32>> =
+        (0..size).step_by(900).map(|start| (start..start + 1024).collect()).collect();
     both.agree_on_ids(&runs);
     both.agree_on(&both.ours.decode(&runs).unwrap());
     let texts = prop::collection::vec(piece(), 0..60).prop_map(|pieces| pieces.concat());

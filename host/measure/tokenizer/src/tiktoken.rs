@@ -62,10 +62,7 @@ const O200K: Family = Family {
     pattern: Pattern::O200K,
     composes: false,
     special: |_| {
-        vec![
-            (199_999, "<|endoftext|>".to_owned()),
-            (200_018, "<|endofprompt|>".to_owned()),
-        ]
+        vec![(199_999, "<|endoftext|>".to_owned()), (200_018, "<|endofprompt|>".to_owned())]
     },
 };
 const HARMONY: Family = Family {
@@ -99,16 +96,11 @@ const KIMI: Family = Family {
     pattern: Pattern::KIMI,
     composes: false,
     special: |ranks| {
-        (ranks..ranks + 256)
-            .map(|id| (id, format!("<|reserved_token_{id}|>")))
-            .collect()
+        (ranks..ranks + 256).map(|id| (id, format!("<|reserved_token_{id}|>"))).collect()
     },
 };
-const LLAMA3: Family = Family {
-    pattern: Pattern::LLAMA3,
-    composes: false,
-    special: |_| Vec::new(),
-};
+const LLAMA3: Family =
+    Family { pattern: Pattern::LLAMA3, composes: false, special: |_| Vec::new() };
 
 /// Families by what their files' names hold.
 const BY_NAME: [(&str, Family); 9] = [
@@ -123,20 +115,12 @@ const BY_NAME: [(&str, Family); 9] = [
     ("llama3", LLAMA3),
 ];
 /// Families by what the names of tokenizers' classes and models' kinds hold.
-const BY_CLASS: [(&str, Family); 5] = [
-    ("kimi", KIMI),
-    ("moonshot", KIMI),
-    ("qwen", QWEN),
-    ("gpt_oss", HARMONY),
-    ("llama", LLAMA3),
-];
+const BY_CLASS: [(&str, Family); 5] =
+    [("kimi", KIMI), ("moonshot", KIMI), ("qwen", QWEN), ("gpt_oss", HARMONY), ("llama", LLAMA3)];
 
 /// True if it looks like a rank file: a first line of base64 and a number.
 pub(super) fn is_ranks(bytes: &[u8]) -> bool {
-    let first = bytes
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     first.len() <= 2 * TOKEN && line(first).is_some()
 }
 
@@ -150,15 +134,7 @@ pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Byt
     let ranks = tokens.len() as u32;
     let mut added: BTreeMap<u32, AddedToken> = (family.special)(ranks)
         .into_iter()
-        .map(|(id, content)| {
-            (
-                id,
-                AddedToken {
-                    content,
-                    special: true,
-                },
-            )
-        })
+        .map(|(id, content)| (id, AddedToken { content, special: true }))
         .collect();
     let said = beside.added()?;
     // Settings that name any name all of them; but Kimi's code reserves those in between.
@@ -201,9 +177,7 @@ fn tokens(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<u8>>, String> {
             continue;
         }
         let Some((token, rank)) = line(text) else {
-            return Err(format!(
-                "line {number} is not a token in base64, a space and a rank"
-            ));
+            return Err(format!("line {number} is not a token in base64, a space and a rank"));
         };
         if token.is_empty() || token.len() > TOKEN {
             return Err(format!(
@@ -212,23 +186,17 @@ fn tokens(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<u8>>, String> {
             ));
         }
         if rank >= MOST_IDS {
-            return Err(format!(
-                "line {number} has rank {rank}; ranks are below {MOST_IDS}"
-            ));
+            return Err(format!("line {number} has rank {rank}; ranks are below {MOST_IDS}"));
         }
         if tokens.insert(rank, token).is_some() {
-            return Err(format!(
-                "line {number} has rank {rank}, as an earlier line has"
-            ));
+            return Err(format!("line {number} has rank {rank}, as an earlier line has"));
         }
     }
     Ok(tokens)
 }
 
 fn line(text: &[u8]) -> Option<(Vec<u8>, u32)> {
-    let mut parts = text
-        .trim_ascii()
-        .splitn(2, |byte| byte.is_ascii_whitespace());
+    let mut parts = text.trim_ascii().splitn(2, |byte| byte.is_ascii_whitespace());
     let token = BASE64.decode(parts.next()?).ok()?;
     let rank = std::str::from_utf8(parts.next()?.trim_ascii()).ok()?;
     Some((token, rank.parse().ok()?))
@@ -251,9 +219,8 @@ fn made(
             format!("no rank is that of byte {byte} alone; all 256 bytes must have one")
         })?;
     }
-    if let Some((id, token)) = added
-        .iter()
-        .find(|(id, _)| **id >= MOST_IDS || tokens.contains_key(id))
+    if let Some((id, token)) =
+        added.iter().find(|(id, _)| **id >= MOST_IDS || tokens.contains_key(id))
     {
         return Err(format!(
             "special token `{}` has id {id}, which is a rank, or beyond {MOST_IDS}",
@@ -269,10 +236,7 @@ fn made(
     let last = |id: Option<&u32>| id.map_or(0, |id| id + 1);
     let base_size = last(tokens.keys().next_back());
     let vocabulary_size = base_size.max(last(added.keys().next_back()));
-    let mut spelling = Spelling {
-        bytes: Vec::new(),
-        starts: vec![0],
-    };
+    let mut spelling = Spelling { bytes: Vec::new(), starts: vec![0] };
     let mut special = Vec::new();
     for id in 0..vocabulary_size {
         spelling.bytes.extend_from_slice(spelled(id));
@@ -284,34 +248,15 @@ fn made(
             special.push(id);
         }
     }
-    let lengths = spelling
-        .starts
-        .windows(2)
-        .map(|range| range[1] - range[0])
-        .collect();
-    let found = Added::new(
-        added
-            .iter()
-            .map(|(id, token)| (token.content.as_str(), *id)),
-    )
-    .ok_or("its special tokens are too long, or of too many lengths")?;
-    let facts = Facts {
-        vocabulary_size,
-        base_size,
-        added_tokens: 0,
-        special,
-        approximate: false,
-    };
+    let lengths = spelling.starts.windows(2).map(|range| range[1] - range[0]).collect();
+    let found = Added::new(added.iter().map(|(id, token)| (token.content.as_str(), *id)))
+        .ok_or("its special tokens are too long, or of too many lengths")?;
+    let facts = Facts { vocabulary_size, base_size, added_tokens: 0, special, approximate: false };
     let model = ByteLevel {
         classes: Classes::read(),
         composes: family.composes,
         pattern: family.pattern,
-        merges: Merges {
-            bytes,
-            pairs,
-            lengths,
-            whole: Some(ids),
-        },
+        merges: Merges { bytes, pairs, lengths, whole: Some(ids) },
         added: found,
         around: Default::default(),
         spelling,

@@ -52,11 +52,7 @@ fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
     }
     let component = std::fs::read(path).map_err(AuthorError::system("read", path))?;
     let built = finish(project.name.clone(), &component, path.to_owned())?;
-    Ok(Some(Built {
-        language: Some(*language),
-        kept: true,
-        ..built
-    }))
+    Ok(Some(Built { language: Some(*language), kept: true, ..built }))
 }
 
 /// Compiles a project, and turns the output into a component. `target` applies only to Rust.
@@ -81,11 +77,7 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
             compiler = Some(chosen.toolchain.name());
             (Language::Rust, module, "cargo")
         }
-        Sources::Files {
-            language,
-            kind,
-            entry,
-        } => {
+        Sources::Files { language, kind, entry } => {
             let (made, tool) = match language {
                 Language::Python => {
                     python::compile(project, *kind, entry, &absolute, shell)?;
@@ -106,11 +98,7 @@ pub fn build(project: &Project, target: Target, shell: Shell<'_>) -> Result<Buil
     let module = read(&made, tool)?;
     let built = finish(project.name.clone(), &module, path)?;
     fresh::record(project, sources, &built.sha256)?;
-    Ok(Built {
-        language: Some(language),
-        compiler,
-        ..built
-    })
+    Ok(Built { language: Some(language), compiler, ..built })
 }
 
 /// Turns a module from another tool into a component. The module must contain the contract, which
@@ -122,26 +110,18 @@ pub fn wrap(module: &Path, output: Option<&Path>) -> Result<Built, AuthorError> 
     let bytes = std::fs::read(module).map_err(AuthorError::system("read", module))?;
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.strip_suffix(".core").unwrap_or(&stem).to_owned();
-    let path = output.map_or_else(
-        || module.with_file_name(format!("{name}.component.wasm")),
-        Path::to_owned,
-    );
+    let path = output
+        .map_or_else(|| module.with_file_name(format!("{name}.component.wasm")), Path::to_owned);
     finish(name, &bytes, path)
 }
 
 /// Turns a module into a component and writes it.
 fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorError> {
-    let refused = |cause| AuthorError::Encode {
-        name: name.clone(),
-        cause,
-    };
+    let refused = |cause| AuthorError::Encode { name: name.clone(), cause };
     let component = encode(module).map_err(refused)?;
     let imports = imports(&component).map_err(refused)?;
     let exports = exports(&component).map_err(refused)?;
-    if !exports
-        .iter()
-        .any(|name| name.starts_with("runner:plugin/"))
-    {
+    if !exports.iter().any(|name| name.starts_with("runner:plugin/")) {
         return Err(AuthorError::NoPlugin { name });
     }
     std::fs::write(&path, &component).map_err(AuthorError::system("write", &path))?;
@@ -159,10 +139,7 @@ fn finish(name: String, module: &[u8], path: PathBuf) -> Result<Built, AuthorErr
 
 fn read(made: &Path, tool: &'static str) -> Result<Vec<u8>, AuthorError> {
     std::fs::read(made).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => AuthorError::Nothing {
-            tool,
-            path: made.to_owned(),
-        },
+        std::io::ErrorKind::NotFound => AuthorError::Nothing { tool, path: made.to_owned() },
         _ => AuthorError::system("read", made)(cause),
     })
 }

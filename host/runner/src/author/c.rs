@@ -66,10 +66,8 @@ pub fn compile(
 /// Writes `plugin.h`, `plugin.c` and the object with the world's types.
 fn bindings(wit: &Path, kind: Kind, work: &Path) -> Result<(), AuthorError> {
     tool::make_folder(work)?;
-    let files = generate(wit, kind).map_err(|what| AuthorError::Bindings {
-        folder: wit.to_owned(),
-        what,
-    })?;
+    let files = generate(wit, kind)
+        .map_err(|what| AuthorError::Bindings { folder: wit.to_owned(), what })?;
     for (name, content) in files.iter() {
         let path = work.join(name);
         std::fs::write(&path, content).map_err(AuthorError::system("write", &path))?;
@@ -87,9 +85,7 @@ pub fn header(project: &Project, kind: Kind) -> Result<(), AuthorError> {
 /// The contract in a folder, and the world of a kind.
 pub fn resolved(wit: &Path, kind: Kind) -> Result<(Resolve, WorldId), String> {
     let mut resolve = Resolve::default();
-    let (package, _) = resolve
-        .push_dir(wit)
-        .map_err(|error| format!("{error:#}"))?;
+    let (package, _) = resolve.push_dir(wit).map_err(|error| format!("{error:#}"))?;
     let world = format!("{}-plugin", kind.name());
     let world =
         (resolve.select_world(&[package], Some(&world))).map_err(|error| format!("{error:#}"))?;
@@ -100,10 +96,8 @@ fn generate(wit: &Path, kind: Kind) -> Result<Files, String> {
     let (mut resolve, world) = resolved(wit, kind)?;
     // Short names, the same for every kind and version: `types_sample_t`, not
     // `runner_plugin_types_sample_t`.
-    let items = resolve.worlds[world]
-        .imports
-        .values()
-        .chain(resolve.worlds[world].exports.values());
+    let items =
+        resolve.worlds[world].imports.values().chain(resolve.worlds[world].exports.values());
     let rename = items.filter_map(|item| match item {
         WorldItem::Interface { id, .. } => {
             let short = resolve.interfaces[*id].name.clone()?;

@@ -61,13 +61,8 @@ pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
         let Some(name) = resolve.id_of(id).filter(|_| !functions.is_empty()) else {
             continue;
         };
-        let there = Names {
-            resolve: &resolve,
-            prefix: "import(\"./contract\").",
-        };
-        modules.push_str(&format!(
-            "\ndeclare module \"{name}\" {{\n  const all: {{\n"
-        ));
+        let there = Names { resolve: &resolve, prefix: "import(\"./contract\")." };
+        modules.push_str(&format!("\ndeclare module \"{name}\" {{\n  const all: {{\n"));
         for function in functions.values() {
             if let FunctionKind::Freestanding = function.kind {
                 modules.push_str(&documented(&function.docs, "    "));
@@ -87,10 +82,7 @@ pub fn declarations(wit: &Path, kind: Kind) -> Result<Declarations, String> {
 
 /// A type of an interface.
 fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -> String {
-    let here = Names {
-        resolve,
-        prefix: "",
-    };
+    let here = Names { resolve, prefix: "" };
     let ty = &resolve.types[id];
     let docs = documented(&ty.docs, "");
     let name = pascal(name);
@@ -100,35 +92,22 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
                 let docs = documented(&field.docs, "  ");
                 format!("{docs}  {}: {};\n", camel(&field.name), here.of(&field.ty))
             });
-            format!(
-                "export interface {name} {{\n{}}}\n",
-                fields.collect::<String>()
-            )
+            format!("export interface {name} {{\n{}}}\n", fields.collect::<String>())
         }
         TypeDefKind::Variant(variant) => {
             let cases = variant.cases.iter().map(|case| {
                 let value = case.ty.as_ref();
                 let value = value.map_or_else(String::new, |ty| format!("; val: {}", here.of(ty)));
-                format!(
-                    "{}  | {{ tag: \"{}\"{value} }}\n",
-                    documented(&case.docs, "  "),
-                    case.name
-                )
+                format!("{}  | {{ tag: \"{}\"{value} }}\n", documented(&case.docs, "  "), case.name)
             });
-            format!(
-                "export type {name} =\n{};\n",
-                cases.collect::<String>().trim_end()
-            )
+            format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
         }
         TypeDefKind::Enum(words) => {
             let cases = words
                 .cases
                 .iter()
                 .map(|case| format!("{}  | \"{}\"\n", documented(&case.docs, "  "), case.name));
-            format!(
-                "export type {name} =\n{};\n",
-                cases.collect::<String>().trim_end()
-            )
+            format!("export type {name} =\n{};\n", cases.collect::<String>().trim_end())
         }
         TypeDefKind::Resource => {
             let functions = resolve.interfaces[interface].functions.values();
@@ -143,10 +122,7 @@ fn declared(resolve: &Resolve, interface: InterfaceId, name: &str, id: TypeId) -
                 let docs = documented(&function.docs, "  ");
                 Some(format!("{docs}  {word}{}\n", here.method(function, own)))
             });
-            format!(
-                "export class {name} {{\n{}}}\n",
-                methods.collect::<String>()
-            )
+            format!("export class {name} {{\n{}}}\n", methods.collect::<String>())
         }
         _ => format!("export type {name} = {};\n", here.kind(&ty.kind)),
     };
@@ -220,9 +196,7 @@ fn documented(docs: &Docs, indent: &str) -> String {
     match lines.as_slice() {
         [line] => format!("{indent}/** {line} */\n"),
         lines => {
-            let lines = lines
-                .iter()
-                .map(|line| format!("{indent} * {}\n", line.trim()));
+            let lines = lines.iter().map(|line| format!("{indent} * {}\n", line.trim()));
             format!("{indent}/**\n{}{indent} */\n", lines.collect::<String>())
         }
     }
@@ -267,37 +241,22 @@ mod tests {
             "  encode(sample: Sample, settings: Settings, earlier: Earlier | null): Call;",
             "  /** HTTP method: `GET`, `POST` or `PUT`. */",
         ] {
-            assert!(
-                contract.lines().any(|found| found == line),
-                "{line}\n{contract}"
-            );
+            assert!(contract.lines().any(|found| found == line), "{line}\n{contract}");
         }
-        assert!(
-            modules.contains("declare module \"runner:plugin/log@1.0.0\" {"),
-            "{modules}"
-        );
+        assert!(modules.contains("declare module \"runner:plugin/log@1.0.0\" {"), "{modules}");
         assert!(
             modules
                 .contains("    write(level: import(\"./contract\").Level, message: string): void;"),
             "{modules}"
         );
-        assert!(
-            !modules.contains("tokenizer@"),
-            "a backend has no tokenizer"
-        );
+        assert!(!modules.contains("tokenizer@"), "a backend has no tokenizer");
     }
 
     #[test]
     fn a_dataset_has_files_and_a_tokenizer() {
         let Declarations { contract, modules } = of(Kind::Dataset);
-        assert!(
-            modules.contains("    File: typeof import(\"./contract\").File;"),
-            "{modules}"
-        );
+        assert!(modules.contains("    File: typeof import(\"./contract\").File;"), "{modules}");
         assert!(modules.contains("    countChat("), "{modules}");
-        assert!(
-            contract.contains("  static open(name: string): File | null;"),
-            "{contract}"
-        );
+        assert!(contract.contains("  static open(name: string): File | null;"), "{contract}");
     }
 }

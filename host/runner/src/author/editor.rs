@@ -88,11 +88,7 @@ fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn digest(wit: &Path, kind: Kind) -> String {
-    let mut files: Vec<_> = std::fs::read_dir(wit)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .collect();
+    let mut files: Vec<_> = std::fs::read_dir(wit).into_iter().flatten().flatten().collect();
     files.sort_by_key(std::fs::DirEntry::file_name);
     let mut all = Sha256::new();
     all.update(kind.name());

@@ -50,10 +50,7 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 /// If the copy cannot be made.
 pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     let files = files(&project.folder);
-    if !files
-        .iter()
-        .any(|file| project.folder.join(file).is_symlink())
-    {
+    if !files.iter().any(|file| project.folder.join(file).is_symlink()) {
         return Ok(project.folder.clone());
     }
     let copy = project.work().join("sources");
@@ -85,11 +82,7 @@ pub fn record(
             before.insert(path, digest);
         }
     }
-    let record = Record {
-        component: component.to_owned(),
-        sources: before,
-        contract: contract(),
-    };
+    let record = Record { component: component.to_owned(), sources: before, contract: contract() };
     let path = place(project);
     let text = serde_json::to_string_pretty(&record).unwrap_or_default() + "\n";
     std::fs::write(&path, text).map_err(AuthorError::system("write", &path))
@@ -166,11 +159,7 @@ fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) ->
 }
 
 fn newer(project: &Project, component: &Path) -> Option<String> {
-    let time = |path: &Path| {
-        std::fs::metadata(path)
-            .and_then(|file| file.modified())
-            .ok()
-    };
+    let time = |path: &Path| std::fs::metadata(path).and_then(|file| file.modified()).ok();
     let built = time(component)?;
     let files = files(&project.folder);
     let newer = files.into_iter().find(|file| {
@@ -228,10 +217,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        write(
-            "runner-plugin.toml",
-            "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'",
-        );
+        write("runner-plugin.toml", "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'");
         write("plugin.c", "int a;");
         write("lib/more.h", "int b;");
         write("target/plugin/mine.wasm", "component");
@@ -244,13 +230,7 @@ mod tests {
     #[test]
     fn what_no_compiler_reads_makes_nothing_stale() {
         let (folder, project) = made();
-        for name in [
-            "README.md",
-            ".git/index",
-            "cases/a/scores.json",
-            "target/x",
-            "a.c~",
-        ] {
+        for name in ["README.md", ".git/index", "cases/a/scores.json", "target/x", "a.c~"] {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "new").unwrap();
@@ -317,16 +297,12 @@ mod tests {
         let component = folder.path().join("target/plugin/mine.wasm");
         std::fs::write(&component, "of another tool").unwrap();
         let open = |name: &str| {
-            let file = std::fs::File::options()
-                .append(true)
-                .open(folder.path().join(name));
+            let file = std::fs::File::options().append(true).open(folder.path().join(name));
             file.unwrap()
         };
         let now = std::fs::metadata(&component).unwrap().modified().unwrap();
         let hour = std::time::Duration::from_secs(3600);
-        open("target/plugin/mine.wasm")
-            .set_modified(now + hour)
-            .unwrap();
+        open("target/plugin/mine.wasm").set_modified(now + hour).unwrap();
         assert_eq!(stale(&project), None);
         open("lib/more.h").set_modified(now + hour * 2).unwrap();
         assert_eq!(stale(&project).as_deref(), Some("`lib/more.h` is newer"));
@@ -336,10 +312,7 @@ mod tests {
     fn a_component_shows_its_project_by_its_place() {
         let (folder, project) = made();
         let found = project_of(&project.component()).unwrap();
-        assert_eq!(
-            (found.name, found.folder),
-            (project.name, folder.path().to_owned())
-        );
+        assert_eq!((found.name, found.folder), (project.name, folder.path().to_owned()));
         assert!(project_of(&folder.path().join("mine.wasm")).is_none());
     }
 }

@@ -104,9 +104,8 @@ fn inner(
     if let Some(items) = rules.get("items") {
         return inner(root, items, name, (level, depth + 1), left);
     }
-    let parts = ["oneOf", "anyOf", "allOf"]
-        .iter()
-        .find_map(|keyword| rules.get(keyword)?.as_array())?;
+    let parts =
+        ["oneOf", "anyOf", "allOf"].iter().find_map(|keyword| rules.get(keyword)?.as_array())?;
     let mut parts = parts.iter().take(DEPTH);
     parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
@@ -182,11 +181,7 @@ fn either(parts: impl Iterator<Item = String>) -> String {
             seen.push(part);
         }
     }
-    if seen.is_empty() {
-        "anything".to_owned()
-    } else {
-        seen.join(" | ")
-    }
+    if seen.is_empty() { "anything".to_owned() } else { seen.join(" | ") }
 }
 
 /// A piece of a scenario that uses a plugin, with the default of every key, to be copied and
@@ -245,11 +240,7 @@ fn placeholder(kind: &str) -> &str {
 
 fn bare(key: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    if !key.is_empty() && key.chars().all(plain) {
-        key.to_owned()
-    } else {
-        toml_text(key)
-    }
+    if !key.is_empty() && key.chars().all(plain) { key.to_owned() } else { toml_text(key) }
 }
 
 fn toml_text(text: &str) -> String {
@@ -313,10 +304,8 @@ mod tests {
 
     #[test]
     fn types_are_told_in_words() {
-        let told: Vec<(String, String)> = keys(&schema())
-            .into_iter()
-            .map(|key| (key.key, key.kind))
-            .collect();
+        let told: Vec<(String, String)> =
+            keys(&schema()).into_iter().map(|key| (key.key, key.kind)).collect();
         let wanted = [
             ("route", r#""chat" | "completions""#),
             ("limit", "whole number from 1"),
@@ -328,10 +317,7 @@ mod tests {
             ("must", "text"),
             ("odd key", "anything"),
         ];
-        assert_eq!(
-            told,
-            wanted.map(|(key, kind)| (key.to_owned(), kind.to_owned()))
-        );
+        assert_eq!(told, wanted.map(|(key, kind)| (key.to_owned(), kind.to_owned())));
     }
 
     #[test]

@@ -25,9 +25,7 @@ impl std::str::FromStr for Name {
     fn from_str(text: &str) -> Result<Self, String> {
         let word = |word: &str| {
             !word.is_empty()
-                && word
-                    .bytes()
-                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
         let fits = text.len() <= LONGEST
             && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -77,10 +75,7 @@ mod tests {
         for text in ["a", "vllm", "my-engine", "engine-2", "x1-2y"] {
             assert_eq!(text.parse::<Name>().unwrap().kebab(), text);
         }
-        assert_eq!(
-            "my-engine-2".parse::<Name>().unwrap().snake(),
-            "my_engine_2"
-        );
+        assert_eq!("my-engine-2".parse::<Name>().unwrap().snake(), "my_engine_2");
     }
 
     #[test]

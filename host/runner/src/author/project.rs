@@ -95,18 +95,12 @@ impl Project {
                 ),
             });
         };
-        Ok(Project {
-            folder: folder.to_owned(),
-            name,
-            sources,
-        })
+        Ok(Project { folder: folder.to_owned(), name, sources })
     }
 
     /// The place where its component goes.
     pub fn component(&self) -> PathBuf {
-        self.folder
-            .join("target/plugin")
-            .join(format!("{}.wasm", self.name))
+        self.folder.join("target/plugin").join(format!("{}.wasm", self.name))
     }
 
     /// The folder for intermediate files.
@@ -163,15 +157,9 @@ fn manifest(text: &str) -> Result<(String, Sources), String> {
         (Language::C, None) => "plugin.c".to_owned(),
     };
     if entry.starts_with(['-', '/']) || entry.split(['/', '\\']).any(|part| part == "..") {
-        return Err(format!(
-            "key `entry`: expected a file of this folder, got `{entry}`"
-        ));
+        return Err(format!("key `entry`: expected a file of this folder, got `{entry}`"));
     }
-    let sources = Sources::Files {
-        language: said.language,
-        kind: said.kind,
-        entry,
-    };
+    let sources = Sources::Files { language: said.language, kind: said.kind, entry };
     Ok((name.kebab().to_owned(), sources))
 }
 
@@ -220,18 +208,9 @@ mod tests {
             ("name = 'Mine'\nkind = 'scorer'\nlanguage = 'c'", "`mine`"),
             ("name = 'mine'\nkind = 'judge'\nlanguage = 'c'", "judge"),
             ("name = 'mine'\nkind = 'scorer'\nlanguage = 'go'", "go"),
-            (
-                "name = 'mine'\nkind = 'scorer'\nlanguage = 'rust'",
-                "Cargo.toml",
-            ),
-            (
-                "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '../a.c'",
-                "entry",
-            ),
-            (
-                "name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '-o'",
-                "entry",
-            ),
+            ("name = 'mine'\nkind = 'scorer'\nlanguage = 'rust'", "Cargo.toml"),
+            ("name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '../a.c'", "entry"),
+            ("name = 'mine'\nkind = 'scorer'\nlanguage = 'c'\nentry = '-o'", "entry"),
             ("nam = 'mine'\nkind = 'scorer'\nlanguage = 'c'", "nam"),
         ] {
             let said = manifest(text).unwrap_err();
@@ -253,10 +232,7 @@ mod tests {
         for (text, wanted) in [
             ("[workspace]", "[package]"),
             ("[package]\nname = 'a'", "cdylib"),
-            (
-                "[package]\nname = 'a'\n[lib]\ncrate-type = ['rlib']",
-                "cdylib",
-            ),
+            ("[package]\nname = 'a'\n[lib]\ncrate-type = ['rlib']", "cdylib"),
         ] {
             let said = cargo_manifest(text).unwrap_err();
             assert!(said.contains(wanted), "{text}: {said}");

@@ -35,9 +35,6 @@ pub fn compile(
     if module.is_file() {
         Ok((module, chosen))
     } else {
-        Err(AuthorError::Nothing {
-            tool: "cargo",
-            path: module,
-        })
+        Err(AuthorError::Nothing { tool: "cargo", path: module })
     }
 }

@@ -91,9 +91,7 @@ fn filled(text: &str, kind: Kind, name: &Name, language: Language) -> String {
         ("{{contract}}", Contract::NEWEST.version()),
     ]
     .iter()
-    .fold(text.to_owned(), |text, (word, value)| {
-        text.replace(word, value)
-    })
+    .fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
 }
 
 /// The one-time setup before a project builds, as a shell command.
@@ -144,10 +142,7 @@ mod tests {
         assert!(projects.len() >= 3, "Rust has a template for each kind");
         for (kind, language, files) in projects {
             for wanted in ["README.md", ".gitignore"] {
-                assert!(
-                    files.contains_key(wanted),
-                    "{kind:?} in {language:?}: {wanted}"
-                );
+                assert!(files.contains_key(wanted), "{kind:?} in {language:?}: {wanted}");
             }
             assert!(
                 files.keys().any(|path| path.starts_with("cases/first/")),

@@ -46,14 +46,7 @@ pub fn call(
         path: command.get_program().into(),
         cause,
     })?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(AuthorError::Tool {
-            tool,
-            how: status.to_string(),
-        })
-    }
+    if status.success() { Ok(()) } else { Err(AuthorError::Tool { tool, how: status.to_string() }) }
 }
 
 /// Finds a program: the first that exists of the variable's value, the path below the project's
@@ -64,9 +57,7 @@ pub fn find(variable: &str, folder: &Path, local: &str, name: &str) -> Option<Pa
     }
     // It is started in the project's folder, so a relative path would be resolved from there.
     let local = std::path::absolute(folder.join(local)).ok();
-    local
-        .filter(|path| path.is_file())
-        .or_else(|| on_path(name))
+    local.filter(|path| path.is_file()).or_else(|| on_path(name))
 }
 
 /// A program of the system's search path.

@@ -42,21 +42,11 @@ pub struct Args {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Against {
     /// The folder of the run whose answers are the baseline
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_AGREEMENT_BASELINE",
-        required = true
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_AGREEMENT_BASELINE", required = true)]
     baseline: PathBuf,
     /// A repeat of the baseline, whose answers show how much they differ without any change;
     /// repeatable
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_AGREEMENT_FLOOR",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_AGREEMENT_FLOOR", value_delimiter = ',')]
     floor: Vec<PathBuf>,
 }
 
@@ -105,9 +95,9 @@ fn compared(
     let folder = RunFolder::at(baseline);
     let (plan, facts) = (folder.plan()?, folder.facts()?);
     let mut agreeing = match tokenizer.or_else(|| TextTokenizer::of(&plan.tokenizer)) {
-        Some(tokenizer) => Agreeing::tokenized(Box::new(move |one, other| {
-            tokenizer.first_difference(one, other)
-        })),
+        Some(tokenizer) => {
+            Agreeing::tokenized(Box::new(move |one, other| tokenizer.first_difference(one, other)))
+        }
         None => Agreeing::default(),
     };
     agreeing.baseline((&named(baseline), &plan, &facts), folder.read()?)?;
@@ -120,11 +110,10 @@ fn compared(
     let (plan, facts) = (folder.plan()?, folder.facts()?);
     let agreed = agreeing.run((&named(run), &plan, &facts), folder.read()?)?;
     match agreed.answers.samples {
-        0 => Err(CliError::NothingInCommon {
-            run: run.to_owned(),
-            baseline: baseline.to_owned(),
+        0 => {
+            Err(CliError::NothingInCommon { run: run.to_owned(), baseline: baseline.to_owned() }
+                .into())
         }
-        .into()),
         _ => Ok(agreed),
     }
 }

@@ -9,12 +9,7 @@ use clap::builder::FalseyValueParser;
 pub struct Artifacts {
     /// Folder for compiled plugins and tokenizers [default: runner in $XDG_CACHE_HOME, or in
     /// ~/.cache]
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_CACHE_DIR",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_CACHE_DIR", help_heading = "Plugins")]
     cache_dir: Option<PathBuf>,
     /// Compile plugins anew and do not cache the result
     #[arg(long, env = "RUNNER_NO_PLUGIN_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Plugins")]

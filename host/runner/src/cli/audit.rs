@@ -93,11 +93,9 @@ fn read(files: &[String]) -> (Vec<Document>, Option<Failure>) {
     for file in files {
         if let Some(pattern) = file.strip_prefix(published::PREFIX) {
             match published::find(pattern) {
-                Ok(claims) => documents.push(Document {
-                    file: file.clone(),
-                    claims,
-                    quotes: Vec::new(),
-                }),
+                Ok(claims) => {
+                    documents.push(Document { file: file.clone(), claims, quotes: Vec::new() })
+                }
                 Err(words) => wrong.push(words),
             }
             continue;
@@ -124,9 +122,7 @@ fn content(file: &str) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
     match file {
         "-" => std::io::stdin().lock().take(most).read_to_end(&mut content),
-        file => std::fs::File::open(file)?
-            .take(most)
-            .read_to_end(&mut content),
+        file => std::fs::File::open(file)?.take(most).read_to_end(&mut content),
     }?;
     Ok(content)
 }

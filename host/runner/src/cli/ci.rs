@@ -58,12 +58,7 @@ pub struct Args {
     allow_invalid: bool,
     /// Folder with the runs of the baseline; one that does not exist or holds no run is no baseline
     /// yet
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_CI_BASELINE",
-        help_heading = "Baseline"
-    )]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_CI_BASELINE", help_heading = "Baseline")]
     baseline: Option<PathBuf>,
     /// Exit with 6 if this holds, such as 'ttft.p99 +5%', 'e2e.mean +20ms' or
     /// 'requests.success-share -0.01'
@@ -123,10 +118,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Format::Text => build::text(&build),
         Format::Github => build::annotations(&build),
     })?;
-    build
-        .runs
-        .iter()
-        .try_for_each(|run| answered(&run.summary))?;
+    build.runs.iter().try_for_each(|run| answered(&run.summary))?;
     conclude(&build.checks())
 }
 
@@ -134,10 +126,7 @@ impl Args {
     /// The comparison with the baseline in a folder. What is wrong with the baseline is not the
     /// build's fault, so it is no error.
     fn against(&self, path: &Path, runs: Vec<RunFolder>, conditions: Vec<Condition>) -> Baseline {
-        let not_comparable = |reasons| Baseline::NotComparable {
-            reasons,
-            fails: self.strict,
-        };
+        let not_comparable = |reasons| Baseline::NotComparable { reasons, fails: self.strict };
         let baseline = match folder::runs(path) {
             Ok(baseline) => baseline,
             Err(FolderError::NoRun { path }) => return Baseline::None(path.display().to_string()),
@@ -193,11 +182,7 @@ fn run(folder: &RunFolder) -> Result<Run, Failure> {
 
 /// The exit code: that of the first kind of check that fails.
 fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
-    let failing = || {
-        checks
-            .iter()
-            .filter(|check| check.outcome == Outcome::Fails)
-    };
+    let failing = || checks.iter().filter(|check| check.outcome == Outcome::Fails);
     let Some(first) = failing().next() else {
         return Ok(ExitCode::SUCCESS);
     };

@@ -125,11 +125,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         same_within: args.same_within,
         figures: read.figures,
         conditions,
-        allowed: if args.force {
-            Kind::ALL.to_vec()
-        } else {
-            args.differences.allow.clone()
-        },
+        allowed: if args.force { Kind::ALL.to_vec() } else { args.differences.allow.clone() },
         must_agree: args.differences.must_agree.clone(),
         blocks: read.blocks,
     };
@@ -177,12 +173,7 @@ fn conclude(found: &Compared) -> Result<ExitCode, Failure> {
     }
     let failing = found.conditions.iter().filter(|outcome| outcome.fails);
     let failing: Vec<String> = failing
-        .map(|outcome| {
-            format!(
-                "{} of {}: {}",
-                outcome.condition, outcome.side, outcome.seen
-            )
-        })
+        .map(|outcome| format!("{} of {}: {}", outcome.condition, outcome.side, outcome.seen))
         .collect();
     if failing.is_empty() {
         Ok(ExitCode::SUCCESS)

@@ -16,14 +16,7 @@ pub(super) fn conclude(
     interrupt: &Interrupt,
     output: &Output,
 ) -> Result<u8, Failure> {
-    let Measured {
-        ended,
-        summary,
-        unjudged,
-        kept,
-        folder,
-        ..
-    } = measured;
+    let Measured { ended, summary, unjudged, kept, folder, .. } = measured;
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let folder = folder.path().display();
@@ -61,26 +54,19 @@ fn assess(
 pub(super) fn answered(summary: &Summary) -> Result<(), Failure> {
     let requests = &summary.requests;
     if requests.total == 0 {
-        return Err(Failure::input(
-            "no request was made: the dataset produced no sample",
-        ));
+        return Err(Failure::input("no request was made: the dataset produced no sample"));
     }
     if requests.successful == 0 && requests.failed > 0 {
-        let first = requests
-            .failures
-            .iter()
-            .min_by_key(|(_, failures)| failures.first)
-            .map(|(class, failures)| {
+        let first = requests.failures.iter().min_by_key(|(_, failures)| failures.first).map(
+            |(class, failures)| {
                 let message = failures.messages.first();
                 let message = message.map_or("", |message| message.text.as_str());
                 format!("{}: {message}", class.name())
-            });
+            },
+        );
         return Err(Failure::new(
             Exit::Target,
-            format!(
-                "every request failed; the first one: {}",
-                first.unwrap_or_default()
-            ),
+            format!("every request failed; the first one: {}", first.unwrap_or_default()),
         ));
     }
     Ok(())
@@ -102,16 +88,8 @@ fn judge(summary: &Summary, invalid_is_allowed: bool) -> Result<u8, Failure> {
     let broken = summary.thresholds.iter().filter(|checked| !checked.held);
     let broken: Vec<String> = broken
         .map(|checked| {
-            format!(
-                "threshold `{}` does not hold: {}",
-                checked.threshold,
-                checked.outcome()
-            )
+            format!("threshold `{}` does not hold: {}", checked.threshold, checked.outcome())
         })
         .collect();
-    if broken.is_empty() {
-        Ok(0)
-    } else {
-        Err(Failure::several(Exit::Threshold, broken))
-    }
+    if broken.is_empty() { Ok(0) } else { Err(Failure::several(Exit::Threshold, broken)) }
 }

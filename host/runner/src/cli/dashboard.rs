@@ -54,10 +54,7 @@ impl Dashboard {
             yield_to_others();
             looking.look(screen);
         })?;
-        Ok(Dashboard {
-            finished,
-            thread: Some(thread),
-        })
+        Ok(Dashboard { finished, thread: Some(thread) })
     }
 }
 

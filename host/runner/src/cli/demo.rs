@@ -39,9 +39,7 @@ pub struct Args {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let address = start_engine().map_err(CliError::cannot("start the mock engine"))?;
-    tell(format_args!(
-        "mock engine: http://{address}; scenario: {SCENARIO}"
-    ));
+    tell(format_args!("mock engine: http://{address}; scenario: {SCENARIO}"));
     let interrupt = Interrupt::listen()?;
     let text = shipped::scenario(SCENARIO)
         .ok_or_else(|| Failure::new(Exit::Bug, format!("{SCENARIO} is not built in")))?;
@@ -61,40 +59,36 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 /// Starts the mock engine on a thread of its own, for as long as the process lives.
 fn start_engine() -> std::io::Result<SocketAddr> {
     let (tell, told) = mpsc::channel();
-    std::thread::Builder::new()
-        .name("mock-engine".into())
-        .spawn(move || {
-            let started = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let runtime = match started {
-                Ok(runtime) => runtime,
-                Err(cause) => {
-                    let _ = tell.send(Err(cause));
-                    return;
-                }
-            };
-            runtime.block_on(async {
-                let listening = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
-                    .and_then(|listener| Ok((listener.local_addr()?, listener)));
-                match listening {
-                    Ok((address, listener)) => {
-                        let engine = Engine::new(Script::default()).map_err(std::io::Error::other);
-                        match engine {
-                            Ok(engine) => {
-                                let _ = tell.send(Ok(address));
-                                mock::serve(listener, engine, std::future::pending()).await;
-                            }
-                            Err(cause) => {
-                                let _ = tell.send(Err(cause));
-                            }
+    std::thread::Builder::new().name("mock-engine".into()).spawn(move || {
+        let started = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = match started {
+            Ok(runtime) => runtime,
+            Err(cause) => {
+                let _ = tell.send(Err(cause));
+                return;
+            }
+        };
+        runtime.block_on(async {
+            let listening = mock::listen((Ipv4Addr::LOCALHOST, 0).into())
+                .and_then(|listener| Ok((listener.local_addr()?, listener)));
+            match listening {
+                Ok((address, listener)) => {
+                    let engine = Engine::new(Script::default()).map_err(std::io::Error::other);
+                    match engine {
+                        Ok(engine) => {
+                            let _ = tell.send(Ok(address));
+                            mock::serve(listener, engine, std::future::pending()).await;
+                        }
+                        Err(cause) => {
+                            let _ = tell.send(Err(cause));
                         }
                     }
-                    Err(cause) => {
-                        let _ = tell.send(Err(cause));
-                    }
                 }
-            });
-        })?;
+                Err(cause) => {
+                    let _ = tell.send(Err(cause));
+                }
+            }
+        });
+    })?;
     told.recv().map_err(std::io::Error::other)?
 }

@@ -44,10 +44,7 @@ impl Destination {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => {
                 let opened = File::options().write(true).open(path);
-                opened.map(|file| To::Through {
-                    path: path.to_owned(),
-                    file: BufWriter::new(file),
-                })
+                opened.map(|file| To::Through { path: path.to_owned(), file: BufWriter::new(file) })
             }
             // Replace the file that a link leads to, not the link.
             Ok(_) => path.canonicalize().and_then(|path| beside(&path)),
@@ -120,11 +117,7 @@ fn beside(path: &Path) -> io::Result<To> {
     let mut part = name.to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(part);
-    Ok(To::Beside {
-        file: BufWriter::new(File::create(&part)?),
-        path: path.to_owned(),
-        part,
-    })
+    Ok(To::Beside { file: BufWriter::new(File::create(&part)?), path: path.to_owned(), part })
 }
 
 fn cannot(path: &Path, cause: &io::Error) -> Failure {

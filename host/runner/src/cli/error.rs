@@ -16,20 +16,13 @@ pub enum CliError {
     #[error(
         "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
     )]
-    Nothing {
-        to: &'static str,
-        otherwise: &'static str,
-    },
+    Nothing { to: &'static str, otherwise: &'static str },
     /// Several are named where the output is of one.
     #[error(
         "{count} {of}s were named, but {parts} do not say which {of} they belong to; give one {} at a time",
         of.to_uppercase()
     )]
-    Several {
-        count: usize,
-        of: &'static str,
-        parts: &'static str,
-    },
+    Several { count: usize, of: &'static str, parts: &'static str },
     /// A preset belongs to another command.
     #[error("`{0}` is the preset of a {1}: use `runner {1} --preset {0}`")]
     PresetOf(String, &'static str),
@@ -41,18 +34,10 @@ pub enum CliError {
         cause: String,
     },
     #[error("cannot write `{}`: {cause}{advice}", path.display())]
-    CannotWrite {
-        path: PathBuf,
-        cause: String,
-        advice: String,
-    },
+    CannotWrite { path: PathBuf, cause: String, advice: String },
     /// A folder holds nothing to resume.
     #[error("cannot go on with `{}`: {cause}; name {instead}", path.display())]
-    CannotResume {
-        path: PathBuf,
-        cause: String,
-        instead: String,
-    },
+    CannotResume { path: PathBuf, cause: String, instead: String },
     #[error("{0}; give a writable folder with --output-dir")]
     NoFolder(FolderError),
     #[error(
@@ -73,11 +58,7 @@ pub enum CliError {
 impl CliError {
     /// Reports why a file cannot be read.
     pub(super) fn read<E: Display>(what: &'static str, path: &Path) -> impl Fn(E) -> Self {
-        move |cause| CliError::CannotRead {
-            what,
-            path: path.to_owned(),
-            cause: cause.to_string(),
-        }
+        move |cause| CliError::CannotRead { what, path: path.to_owned(), cause: cause.to_string() }
     }
 
     /// Reports why a file cannot be written, with advice.
@@ -91,10 +72,7 @@ impl CliError {
 
     /// Reports why something is not possible that should be.
     pub(super) fn cannot<E: Display>(to: &'static str) -> impl Fn(E) -> Self {
-        move |cause| CliError::Cannot {
-            to,
-            cause: format!("{cause:#}"),
-        }
+        move |cause| CliError::Cannot { to, cause: format!("{cause:#}") }
     }
 
     fn exit(&self) -> Exit {

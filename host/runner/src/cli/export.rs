@@ -28,12 +28,7 @@ pub struct Args {
     #[arg(long, env = "RUNNER_TABLE_FORMAT", value_enum)]
     format: Option<Format>,
     /// File to write (complete or not at all); `-` is stdout
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_TABLE_OUTPUT",
-        default_value = "-"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_TABLE_OUTPUT", default_value = "-")]
     output: PathBuf,
 }
 
@@ -119,10 +114,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     }
     let runs = report::open(&args.runs)?;
     report::tell_parts(&runs)?;
-    let mut out = Out {
-        to: Destination::open(&args.output)?,
-        stopped: None,
-    };
+    let mut out = Out { to: Destination::open(&args.output)?, stopped: None };
     let written = ::export::write(&mut out, form, args.table.into(), &runs);
     match (out.stopped, written) {
         // Nobody reads the rest, which is no error.

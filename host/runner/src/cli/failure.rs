@@ -65,10 +65,7 @@ impl Failure {
 
     /// A failure described by one message.
     pub fn new(exit: Exit, words: impl Into<String>) -> Self {
-        Failure {
-            exit: exit as u8,
-            words: Words::Plain(vec![words.into()]),
-        }
+        Failure { exit: exit as u8, words: Words::Plain(vec![words.into()]) }
     }
 
     /// A failure of the command line's own words.
@@ -83,10 +80,7 @@ impl Failure {
 
     /// Several failures of one kind, with a message each.
     pub fn several(exit: Exit, words: Vec<String>) -> Self {
-        Failure {
-            exit: exit as u8,
-            words: Words::Plain(words),
-        }
+        Failure { exit: exit as u8, words: Words::Plain(words) }
     }
 
     /// A panic, whose own lines are on stderr already; and what else there is to say.
@@ -167,15 +161,8 @@ fn handler(colours: bool) -> miette::GraphicalReportHandler {
 
 impl From<Faults> for Failure {
     fn from(faults: Faults) -> Self {
-        let exit = if faults.scenario.is_empty() {
-            Exit::Plugin
-        } else {
-            Exit::Input
-        };
-        Failure {
-            exit: exit as u8,
-            words: Words::Faults(faults),
-        }
+        let exit = if faults.scenario.is_empty() { Exit::Plugin } else { Exit::Input };
+        Failure { exit: exit as u8, words: Words::Faults(faults) }
     }
 }
 
@@ -302,11 +289,7 @@ impl From<HubError> for Failure {
 
 impl From<Vec<HubError>> for Failure {
     fn from(errors: Vec<HubError>) -> Self {
-        let exit = if errors.iter().all(HubError::is_of_hub) {
-            Exit::Target
-        } else {
-            Exit::Input
-        };
+        let exit = if errors.iter().all(HubError::is_of_hub) { Exit::Target } else { Exit::Input };
         let words = errors.iter().map(ToString::to_string);
         Failure::several(exit, words.collect())
     }

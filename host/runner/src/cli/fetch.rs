@@ -144,9 +144,8 @@ fn dataset(args: &DatasetArgs) -> Result<(), Failure> {
         )));
     }
     let snapshot = asked.fetch(&files, args.max_size, &args.how)?;
-    let lines: Vec<String> = (files.iter())
-        .map(|file| format!("{}\n", snapshot.folder.join(file).display()))
-        .collect();
+    let lines: Vec<String> =
+        (files.iter()).map(|file| format!("{}\n", snapshot.folder.join(file).display())).collect();
     write_stdout(&lines.concat())
 }
 
@@ -172,12 +171,7 @@ impl Found {
         let settings = Settings::of(|name| std::env::var(name).ok())?;
         let client = Client::new(&settings)?;
         let listing = hub::list(&client, &repository)?;
-        Ok(Found {
-            settings,
-            client,
-            repository,
-            listing,
-        })
+        Ok(Found { settings, client, repository, listing })
     }
 
     fn fetch(&self, files: &[String], most: Size, how: &How) -> Result<Snapshot, Failure> {
@@ -263,11 +257,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Progress {
-            bar,
-            is_silent,
-            said: Mutex::default(),
-        }
+        Progress { bar, is_silent, said: Mutex::default() }
     }
 
     fn note(&self, event: Event<'_>) {
@@ -278,16 +268,10 @@ impl Progress {
                 let mut said = self.said.lock().unwrap_or_else(|held| held.into_inner());
                 let before = said.insert(path.to_owned(), cause.to_owned());
                 if before.is_none_or(|before| before != cause) {
-                    self.say(&format!(
-                        "{path}: {cause}; going on with another connection"
-                    ));
+                    self.say(&format!("{path}: {cause}; going on with another connection"));
                 }
             }
-            Event::Done {
-                path,
-                bytes,
-                was_there,
-            } => {
+            Event::Done { path, bytes, was_there } => {
                 let how = if was_there { ", already there" } else { "" };
                 if !self.is_silent {
                     self.say(&format!("  {path} ({}{how})", size(bytes)));

@@ -54,34 +54,19 @@ pub struct Flags {
     )]
     plugins: Vec<String>,
     /// Folders to search for plugins, separated as in PATH
-    #[arg(
-        long,
-        value_name = "FOLDERS",
-        env = "RUNNER_PLUGIN_PATH",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
     plugin_path: Option<std::ffi::OsString>,
     /// Short for --plugin backends/NAME.wasm [default: vllm, where flags alone describe the run]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// openai-chat and sglang-oai-chat; `runner plugin list` lists them.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_BACKEND",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_BACKEND", help_heading = "Plugins")]
     backend: Option<String>,
     /// Path of the engine to send requests to, such as /v1/chat/completions: chooses the backend's
     /// route
     ///
     /// What stands before the backend's own path belongs to the base URL.
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "RUNNER_ENDPOINT",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "PATH", env = "RUNNER_ENDPOINT", help_heading = "Plugins")]
     endpoint: Option<String>,
     /// Set any key of the scenario, such as backend.config.route=chat or load.requests=50;
     /// repeatable
@@ -104,47 +89,22 @@ pub struct Flags {
     familiar: Familiar,
 
     /// Host of the engine; use with --port instead of --base-url
-    #[arg(
-        long,
-        env = "RUNNER_HOST",
-        conflicts_with = "base-url",
-        help_heading = "Target"
-    )]
+    #[arg(long, env = "RUNNER_HOST", conflicts_with = "base-url", help_heading = "Target")]
     host: Option<String>,
     /// Port of the engine [default: where the backend's engine listens]
-    #[arg(
-        long,
-        env = "RUNNER_PORT",
-        conflicts_with = "base-url",
-        help_heading = "Target"
-    )]
+    #[arg(long, env = "RUNNER_PORT", conflicts_with = "base-url", help_heading = "Target")]
     port: Option<u16>,
     /// Short for --plugin datasets/NAME.wasm [default: random, where no scenario names one]
     ///
     /// The names that vllm bench serve and SGLang's client have for it work too, such as
     /// prefix_repetition and generated-shared-prefix; `runner plugin list` lists them.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_DATASET_NAME",
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_DATASET_NAME", help_heading = "Requests")]
     dataset_name: Option<String>,
     /// The dataset's input file
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_DATASET_PATH",
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH", help_heading = "Requests")]
     dataset_path: Option<PathBuf>,
     /// Input tokens per request (random dataset)
-    #[arg(
-        long,
-        value_name = "TOKENS",
-        env = "RUNNER_RANDOM_INPUT_LEN",
-        help_heading = "Requests"
-    )]
+    #[arg(long, value_name = "TOKENS", env = "RUNNER_RANDOM_INPUT_LEN", help_heading = "Requests")]
     random_input_len: Option<u64>,
     /// Output tokens per request (random dataset)
     #[arg(
@@ -254,11 +214,7 @@ impl Flags {
         for (key, flag, value) in [
             ("input-len", "--random-input-len", self.random_input_len),
             ("output-len", "--random-output-len", self.random_output_len),
-            (
-                "output-len",
-                "--sharegpt-output-len",
-                self.sharegpt_output_len,
-            ),
+            ("output-len", "--sharegpt-output-len", self.sharegpt_output_len),
         ] {
             set(config, key, flag, value);
         }
@@ -297,14 +253,7 @@ impl Flags {
             let file = datasets::file(name);
             let refused = &datasets::REFUSED[..];
             let known = datasets::alias(name).is_some();
-            (
-                "--dataset-name",
-                name,
-                known,
-                refused,
-                aliases.collect(),
-                file,
-            )
+            ("--dataset-name", name, known, refused, aliases.collect(), file)
         });
         let mut wrong = Vec::new();
         for (flag, name, known, refused, aliases, file) in backend.into_iter().chain(dataset) {
@@ -337,11 +286,7 @@ impl Flags {
                 ));
             }
         }
-        if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(Failure::several(Exit::CommandLine, wrong))
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(Failure::several(Exit::CommandLine, wrong)) }
     }
 
     /// True if a plugin's file is here or in a folder of plugins.

@@ -110,9 +110,7 @@ fn run(args: &Run) -> Result<ExitCode, Failure> {
         },
     };
     for host in started.end() {
-        tell(format_args!(
-            "note: the connection to {host} does not end, and is cut"
-        ));
+        tell(format_args!("note: the connection to {host} does not end, and is cut"));
     }
     code
 }

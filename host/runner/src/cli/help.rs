@@ -13,12 +13,7 @@ use super::flags::Flags;
 
 /// The commands by the purpose that they serve.
 pub const GROUPS: [(&str, &[&str]); 4] = [
-    (
-        "Measure",
-        &[
-            "run", "plan", "probe", "sweep", "search", "lab", "fleet", "demo",
-        ],
-    ),
+    ("Measure", &["run", "plan", "probe", "sweep", "search", "lab", "fleet", "demo"]),
     (
         "Compare and judge",
         &[
@@ -36,67 +31,28 @@ pub const GROUPS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("Author", &["plugin", "mock"]),
-    (
-        "Look up",
-        &["guide", "scenario", "schema", "fetch", "completions", "man"],
-    ),
+    ("Look up", &["guide", "scenario", "schema", "fetch", "completions", "man"]),
 ];
 
 /// The flags of a scenario that `-h` shows, with a line for each; `--help` says more of them.
 const USUAL: [(&str, &str); 17] = [
-    (
-        "backend",
-        "Backend plugin, such as vllm, sglang or openai-chat",
-    ),
-    (
-        "set",
-        "Set any key of the scenario, such as load.requests=50; repeatable",
-    ),
-    (
-        "base-url",
-        "Base URL of the engine, such as http://127.0.0.1:8000",
-    ),
-    (
-        "model",
-        "Model name [default: the only one the server lists]",
-    ),
-    (
-        "tokenizer",
-        "The model's tokenizer: file, folder, or name on the hub",
-    ),
+    ("backend", "Backend plugin, such as vllm, sglang or openai-chat"),
+    ("set", "Set any key of the scenario, such as load.requests=50; repeatable"),
+    ("base-url", "Base URL of the engine, such as http://127.0.0.1:8000"),
+    ("model", "Model name [default: the only one the server lists]"),
+    ("tokenizer", "The model's tokenizer: file, folder, or name on the hub"),
     ("output-tokens", "Output tokens to ask for"),
     ("dataset_name", "Dataset plugin, such as random or sharegpt"),
     ("dataset_path", "The dataset's input file"),
-    (
-        "random_input_len",
-        "Input tokens per request (random dataset)",
-    ),
-    (
-        "random_output_len",
-        "Output tokens per request (random dataset)",
-    ),
-    (
-        "num-prompts",
-        "Number of requests to measure [default: 1000]",
-    ),
-    (
-        "duration",
-        "Time to measure, such as 60s, instead of a number",
-    ),
-    (
-        "request-rate",
-        "Requests per second; `inf` sends all at once",
-    ),
+    ("random_input_len", "Input tokens per request (random dataset)"),
+    ("random_output_len", "Output tokens per request (random dataset)"),
+    ("num-prompts", "Number of requests to measure [default: 1000]"),
+    ("duration", "Time to measure, such as 60s, instead of a number"),
+    ("request-rate", "Requests per second; `inf` sends all at once"),
     ("concurrency", "Users in a closed loop"),
     ("max-concurrency", "Maximum number of requests in flight"),
-    (
-        "goodput",
-        "SLOs that a good request meets, such as ttft:200",
-    ),
-    (
-        "threshold",
-        "Exit with 6 unless this holds: 'ttft.p99 <= 200ms'",
-    ),
+    ("goodput", "SLOs that a good request meets, such as ttft:200"),
+    ("threshold", "Exit with 6 unless this holds: 'ttft.p99 <= 200ms'"),
 ];
 
 /// The flags that `runner -h` shows beside the commands.
@@ -190,9 +146,7 @@ fn shortened(command: Command, of_runs: &BTreeSet<String>) -> Command {
             _ => arg.hide_short_help(true),
         }
     };
-    examples_in_short_help(command)
-        .mut_args(arg)
-        .mut_subcommands(|below| shortened(below, of_runs))
+    examples_in_short_help(command).mut_args(arg).mut_subcommands(|below| shortened(below, of_runs))
 }
 
 /// A command whose `-h` ends with the first paragraph of what stands below the flags in `--help`.
@@ -207,10 +161,7 @@ fn examples_in_short_help(command: Command) -> Command {
 
 /// A flag whose variable stands in `--help` only.
 fn variable_in_long_help(arg: Arg) -> Arg {
-    let Some(variable) = arg
-        .get_env()
-        .map(|name| name.to_string_lossy().into_owned())
-    else {
+    let Some(variable) = arg.get_env().map(|name| name.to_string_lossy().into_owned()) else {
         return arg;
     };
     let help = arg.get_long_help().or_else(|| arg.get_help());
@@ -221,8 +172,7 @@ fn variable_in_long_help(arg: Arg) -> Arg {
         let value = std::env::var_os(&variable).unwrap_or_default();
         format!("={}", value.to_string_lossy())
     };
-    arg.hide_env(true)
-        .long_help(format!("{help}\n\n[env: {variable}{value}]"))
+    arg.hide_env(true).long_help(format!("{help}\n\n[env: {variable}{value}]"))
 }
 
 /// The commands, a line each, below the headings of their groups.

@@ -82,9 +82,7 @@ impl Interrupt {
     fn begin() -> io::Result<Self> {
         let interrupt = Interrupt::default();
         let heard = interrupt.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Where it is ignored, as behind `nohup`, the run is to outlive its terminal.
         let outlives = is_ignored(HANGUP);
         let [mut interrupts, mut terminations, _file_size] = {
@@ -219,8 +217,6 @@ impl Interrupt {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

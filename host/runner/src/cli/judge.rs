@@ -63,21 +63,11 @@ pub struct Args {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Compare with the answers of this run to the same samples, instead of grading
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_JUDGE_BASELINE",
-        help_heading = "Judging"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_JUDGE_BASELINE", help_heading = "Judging")]
     baseline: Option<PathBuf>,
     /// The judge's prompt, with places for question and answers [default: in the shape of
     /// MT-JudgingFolder's]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_RUBRIC",
-        help_heading = "Judging"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RUBRIC", help_heading = "Judging")]
     rubric: Option<PathBuf>,
     /// The worst and the best grade
     #[arg(
@@ -97,29 +87,14 @@ pub struct Args {
     #[arg(long, alias = "repeats", value_name = "N", env = "RUNNER_JUDGE_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Judging")]
     repeat: u32,
     /// Price of a million input and output tokens of the judge, to report what the verdicts cost
-    #[arg(
-        long,
-        value_name = "IN,OUT",
-        env = "RUNNER_PRICE_PER_MILLION",
-        help_heading = "Judging"
-    )]
+    #[arg(long, value_name = "IN,OUT", env = "RUNNER_PRICE_PER_MILLION", help_heading = "Judging")]
     price_per_million: Option<TokenPrice>,
     /// The backend that asks the judge, by its chat route: a name as in `runner run`, or a
     /// component [default: openai]
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_JUDGE_BACKEND",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_JUDGE_BACKEND", help_heading = "Plugins")]
     backend: Option<String>,
     /// Folders to search for plugins, separated as in PATH
-    #[arg(
-        long,
-        value_name = "FOLDERS",
-        env = "RUNNER_PLUGIN_PATH",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "FOLDERS", env = "RUNNER_PLUGIN_PATH", help_heading = "Plugins")]
     plugin_path: Option<OsString>,
     #[command(flatten)]
     keys: JudgeKeys,
@@ -165,11 +140,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         variables: Variables::Process,
         ..args.source()
     };
-    let place = Place {
-        within: bench.folder.path(),
-        repeat: None,
-        overseer: None,
-    };
+    let place = Place { within: bench.folder.path(), repeat: None, overseer: None };
     let made = resolve(&source).map_err(Failure::from).and_then(|run| {
         run.remarks.iter().for_each(tell);
         measured(run, place, &watching, &interrupt)
@@ -177,20 +148,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let made = made.inspect_err(|_| bench.clear())?;
     let judged = found(args, &before, &bench, &made, interrupt.came())?;
     interrupt.done();
-    write_stdout(&if args.json {
-        json(&judged)?
-    } else {
-        report::judged::text(&judged)
-    })?;
+    write_stdout(&if args.json { json(&judged)? } else { report::judged::text(&judged) })?;
     tell(format_args!("judgement: {}", bench.folder.path().display()));
-    let Measured {
-        ended,
-        kept,
-        unjudged,
-        summary,
-        folder,
-        ..
-    } = made;
+    let Measured { ended, kept, unjudged, summary, folder, .. } = made;
     match ended {
         Err(RunError::Panicked(panicked)) => {
             let words = format!("{panicked}. What was judged until then is saved");
@@ -264,10 +224,7 @@ impl Args {
         }
         let (assigned, problems) = Scenario::assigned(&self.set);
         if !problems.is_empty() {
-            let faults = Faults {
-                scenario: problems,
-                ..Faults::default()
-            };
+            let faults = Faults { scenario: problems, ..Faults::default() };
             return Err(faults.into());
         }
         Ok(scenario.overlay(assigned))

@@ -95,9 +95,7 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     let Some(path) = &args.lab else {
         return match (&args.resume, args.page_only) {
             (Some(folder), true) => draw_again(folder),
-            _ => Err(Failure::command_line(
-                "name a lab file, or a lab's folder with --resume",
-            )),
+            _ => Err(Failure::command_line("name a lab file, or a lab's folder with --resume")),
         };
     };
     let (text, home) = Home::read(path)?;
@@ -133,10 +131,7 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let draw = |results: &Results| write_page(&folder, &lab, &kept, results);
     interrupt.between_runs(Some("stopping the engine"));
-    let terminal = Terminal {
-        watching: &watching,
-        interrupt: &interrupt,
-    };
+    let terminal = Terminal { watching: &watching, interrupt: &interrupt };
     let place = Place {
         folder: folder.clone(),
         markers: markers.join("engines"),
@@ -218,15 +213,9 @@ fn note(words: &String) {
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
     for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
-        let lab::estimate::Planned {
-            model, label, left, ..
-        } = &planned;
+        let lab::estimate::Planned { model, label, left, .. } = &planned;
         let time = left.seconds.map_or("unknown time".to_owned(), in_words);
-        let name = if model.is_empty() {
-            label.clone()
-        } else {
-            format!("{model}: {label}")
-        };
+        let name = if model.is_empty() { label.clone() } else { format!("{model}: {label}") };
         let (starts, runs) = (left.starts, left.runs);
         text.push_str(&format!("{name}\n  {starts} starts, {runs} runs, {time}\n"));
         text.push_str(&format!("  {}\n", planned.command));

@@ -43,10 +43,7 @@ fn lay(scenario: &mut Scenario, amount: Amount) {
             load.think_time = None;
             load.think_spread = None;
             load.trace = Default::default();
-            let keeps = load
-                .arrival
-                .as_ref()
-                .is_some_and(|arrival| arrival.value.has_rate());
+            let keeps = load.arrival.as_ref().is_some_and(|arrival| arrival.value.has_rate());
             if !keeps || amount.at.is_infinite() {
                 load.arrival = None;
             }

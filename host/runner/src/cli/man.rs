@@ -34,12 +34,7 @@ pub struct Args {
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
     /// Folder to write all pages to, each under its name, such as runner-run.1
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_MAN_OUTPUT",
-        conflicts_with = "words"
-    )]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_MAN_OUTPUT", conflicts_with = "words")]
     output: Option<PathBuf>,
 }
 
@@ -55,10 +50,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         write_stdout(&page::page(&program, command, &date))?;
         return Ok(ExitCode::SUCCESS);
     };
-    std::fs::create_dir_all(folder).map_err(CliError::write(
-        folder,
-        "; give a writable folder with --output",
-    ))?;
+    std::fs::create_dir_all(folder)
+        .map_err(CliError::write(folder, "; give a writable folder with --output"))?;
     for command in all(&program) {
         let mut file = Destination::open(&folder.join(page::file(command)))?;
         file.text(&page::page(&program, command, &date))?;
@@ -130,9 +123,7 @@ mod tests {
         let program = page::built(Cli::command());
         let told = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            named(&program, &words)
-                .map(Command::get_name)
-                .map_err(|failure| failure.words())
+            named(&program, &words).map(Command::get_name).map_err(|failure| failure.words())
         };
         assert_eq!(told("plugin new"), Ok("new"));
         assert_eq!(

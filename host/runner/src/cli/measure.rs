@@ -87,13 +87,8 @@ fn follow(
     watching: &Watching,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
-    let onlooker = watching.look_at(
-        run.folder().path(),
-        run.plan(),
-        run.live(),
-        run.threads(),
-        interrupt,
-    );
+    let onlooker =
+        watching.look_at(run.folder().path(), run.plan(), run.live(), run.threads(), interrupt);
     let (loaded, stopped) = overseen(run, connect, overseer);
     drop(onlooker);
     interrupt.assessing();
@@ -101,9 +96,7 @@ fn follow(
         at: jiff::Timestamp::now().to_string(),
         interrupted: interrupt.came() || stopped,
     });
-    let assessed = kept
-        .measured()?
-        .assess_until(|| interrupt.ends_assessment());
+    let assessed = kept.measured()?.assess_until(|| interrupt.ends_assessment());
     Ok(assessed?.summarise()?)
 }
 
@@ -140,11 +133,7 @@ fn overseen(
 pub(super) fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {
-        Note::Waiting {
-            target,
-            waited,
-            seen,
-        } => {
+        Note::Waiting { target, waited, seen } => {
             let is_new = last.as_ref().is_none_or(|(other, told)| {
                 *other != target || waited.saturating_sub(*told) >= TELL_AGAIN
             });
@@ -161,11 +150,7 @@ pub(super) fn teller() -> impl FnMut(Note) {
 
 /// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
 pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
-    let most = plan
-        .slots()
-        .map(|slots| slots as u64)
-        .or(plan.load.roots())
-        .unwrap_or(u64::MAX);
+    let most = plan.slots().map(|slots| slots as u64).or(plan.load.roots()).unwrap_or(u64::MAX);
     let needed = most.saturating_add(OTHER_DESCRIPTORS);
     let limit = load::descriptors::allow(needed).ok()?;
     if limit < needed && plan.load.arrival.rate() == Some(f64::INFINITY) {

@@ -55,9 +55,7 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
         return None;
     }
     let wrong = |instead: String| {
-        Failure::command_line(format!(
-            "there is no command and no scenario `{word}`{instead}"
-        ))
+        Failure::command_line(format!("there is no command and no scenario `{word}`{instead}"))
     };
     if let Some(instead) = of_another_tool(word, rest) {
         return Some(wrong(format!(": {instead}")));
@@ -66,9 +64,7 @@ pub(super) fn command(line: &[OsString], cli: &clap::Command) -> Option<Failure>
     let near = nearest(word, names.iter().copied().chain(theirs))?;
     let elsewhere = ELSEWHERE.iter().find(|(theirs, _)| *theirs == near);
     let meant = elsewhere.map_or(near, |(_, own)| own);
-    Some(wrong(format!(
-        "; did you mean `runner {meant}`? `runner --help` lists the commands"
-    )))
+    Some(wrong(format!("; did you mean `runner {meant}`? `runner --help` lists the commands")))
 }
 
 /// Returns advice for a command line of another tool, if it is one.
@@ -78,10 +74,7 @@ fn of_another_tool(first: &str, rest: &[OsString]) -> Option<&'static str> {
         word.split('=').next() == Some(known)
     };
     let (.., instead) = LINES.iter().find(|(begins, known, _)| {
-        *begins == first
-            && rest
-                .iter()
-                .any(|word| known.iter().any(|known| is(word, known)))
+        *begins == first && rest.iter().any(|word| known.iter().any(|known| is(word, known)))
     })?;
     Some(instead)
 }

@@ -34,20 +34,10 @@ pub struct Args {
     script: Option<PathBuf>,
 
     /// Name or address to listen on
-    #[arg(
-        long,
-        env = "RUNNER_MOCK_HOST",
-        default_value = "127.0.0.1",
-        help_heading = "Where"
-    )]
+    #[arg(long, env = "RUNNER_MOCK_HOST", default_value = "127.0.0.1", help_heading = "Where")]
     host: String,
     /// Port to listen on; 0 lets the system choose one
-    #[arg(
-        long,
-        env = "RUNNER_MOCK_PORT",
-        default_value_t = 8000,
-        help_heading = "Where"
-    )]
+    #[arg(long, env = "RUNNER_MOCK_PORT", default_value_t = 8000, help_heading = "Where")]
     port: u16,
 
     /// Serve TLS with the certificate in this file (PEM, followed by its authorities' certificates)
@@ -58,20 +48,10 @@ pub struct Args {
     tls_key: Option<PathBuf>,
 
     /// Time from the request to the first token [default: 100ms]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_MOCK_TTFT",
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_MOCK_TTFT", help_heading = "Speed")]
     ttft: Option<Span>,
     /// Time from each token to the next [default: 10ms]
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_MOCK_ITL",
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_MOCK_ITL", help_heading = "Speed")]
     itl: Option<Span>,
     /// Variation of ttft and itl from request to request, as a share, such as 0.1 or 10% [default:
     /// not at all]
@@ -94,28 +74,13 @@ pub struct Args {
     )]
     batching: Option<Parameters>,
     /// Random seed [default: 0]
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_SEED",
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_SEED", help_heading = "Speed")]
     seed: Option<u64>,
     /// Tokens per event after the first event, which holds one [default: 1]
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_TOKENS_PER_CHUNK",
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_TOKENS_PER_CHUNK", help_heading = "Speed")]
     tokens_per_chunk: Option<NonZeroU32>,
     /// Maximum number of requests processed at a time; others wait
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_MAX_CONCURRENCY",
-        help_heading = "Speed"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_MAX_CONCURRENCY", help_heading = "Speed")]
     max_concurrency: Option<NonZeroUsize>,
     /// Cache prompt prefixes, and report how many tokens were found in the cache
     #[arg(long, env = "RUNNER_MOCK_PREFIX_CACHE", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
@@ -142,20 +107,10 @@ pub struct Args {
     headers: Option<Headers>,
 
     /// Tokens in an answer if the request sets no limit [default: 128]
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_OUTPUT_TOKENS",
-        help_heading = "Answers"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_OUTPUT_TOKENS", help_heading = "Answers")]
     output_tokens: Option<u32>,
     /// End answers after N tokens, unless the request sets ignore_eos
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_STOP_AFTER",
-        help_heading = "Answers"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_STOP_AFTER", help_heading = "Answers")]
     stop_after: Option<u32>,
     /// Answer every request with this text instead of generated words
     #[arg(
@@ -170,12 +125,7 @@ pub struct Args {
     #[arg(long, env = "RUNNER_MOCK_ECHO", value_parser = FalseyValueParser::new(), help_heading = "Answers")]
     echo: bool,
     /// Number of tokens at the start of a chat's answer that are reasoning
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_REASONING_TOKENS",
-        help_heading = "Answers"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_REASONING_TOKENS", help_heading = "Answers")]
     reasoning_tokens: Option<u32>,
 
     /// Name of the reasoning field [default: reasoning]
@@ -269,12 +219,7 @@ pub struct Args {
     conformance: Option<String>,
 
     /// Maximum number of tokens in a prompt and its answer together
-    #[arg(
-        long,
-        value_name = "N",
-        env = "RUNNER_MOCK_CONTEXT_LIMIT",
-        help_heading = "Access"
-    )]
+    #[arg(long, value_name = "N", env = "RUNNER_MOCK_CONTEXT_LIMIT", help_heading = "Access")]
     context_limit: Option<NonZeroU32>,
 
     /// Fault to inject, such as `kind = "cut", after-tokens = 5, every = 10`; repeatable, or
@@ -349,9 +294,8 @@ impl Args {
             Some(path) => Script::read(path)?,
             None => Script::default(),
         };
-        let (parameters, models): (Vec<&str>, Vec<&str>) = (self.models.iter())
-            .map(String::as_str)
-            .partition(|value| is_parameter(value));
+        let (parameters, models): (Vec<&str>, Vec<&str>) =
+            (self.models.iter()).map(String::as_str).partition(|value| is_parameter(value));
         let models: Vec<String> = models.into_iter().map(str::to_owned).collect();
         let parameters = (!parameters.is_empty()).then(|| parameters.join(","));
         self.check_batching(parameters.as_deref(), script.batching.is_some())?;
@@ -410,9 +354,9 @@ impl Args {
         ];
         match contradicting.into_iter().find(|(_, is_set)| *is_set) {
             None => Ok(()),
-            Some((flag, _)) => Err(Error::Flags(format!(
-                "the argument '{flag}' cannot be used with {batch}"
-            ))),
+            Some((flag, _)) => {
+                Err(Error::Flags(format!("the argument '{flag}' cannot be used with {batch}")))
+            }
         }
     }
 }
@@ -442,10 +386,7 @@ fn batching_help() -> String {
 /// Serves until Ctrl-C.
 pub fn exec(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
-    let listening = |source| Error::Listen {
-        address: address.clone(),
-        source,
-    };
+    let listening = |source| Error::Listen { address: address.clone(), source };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;
     if let Some(name) = &args.conformance {
         return conformance::exec(name, resolved, &address);
@@ -459,9 +400,7 @@ pub fn exec(args: Args) -> Result<ExitCode, Error> {
     // A client may open thousands of connections; if the limit cannot be raised, they wait for
     // their turn.
     let _ = load::descriptors::allow(u64::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let engine = match truth {
             Some(_) => Engine::with_truth(script)?,

@@ -279,11 +279,7 @@ pub fn command() -> clap::Command {
 /// A command whose flags take negative numbers as values, and so with those below it.
 fn lenient(command: clap::Command) -> clap::Command {
     let negative = |arg: clap::Arg| {
-        if arg.is_positional() {
-            arg
-        } else {
-            arg.allow_negative_numbers(true)
-        }
+        if arg.is_positional() { arg } else { arg.allow_negative_numbers(true) }
     };
     command.mut_args(negative).mut_subcommands(lenient)
 }

@@ -32,9 +32,7 @@ pub(super) fn check() -> Result<(), Failure> {
 
 fn descriptors() -> io::Result<()> {
     // A pipe needs no file, and a container may have no /dev.
-    (0..DESCRIPTORS / 2)
-        .map(|_| io::pipe())
-        .collect::<io::Result<Vec<_>>>()?;
+    (0..DESCRIPTORS / 2).map(|_| io::pipe()).collect::<io::Result<Vec<_>>>()?;
     Ok(())
 }
 

@@ -39,31 +39,16 @@ pub struct Output {
     pub(super) within: Within,
     /// Write the result as `vllm bench serve --save-result` does too, to this file in the output
     /// folder
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_RESULT_FILENAME",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_RESULT_FILENAME", help_heading = "Result")]
     result_filename: Option<PathBuf>,
     /// Append to that file, a line for each run, instead of replacing it
     #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     append_result: bool,
     /// Append each summary to this file, one line of JSON each
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_OUTPUT_FILE",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_OUTPUT_FILE", help_heading = "Result")]
     output_file: Option<PathBuf>,
     /// Compare the answers with those of this run, and print how they agree (runner agreement)
-    #[arg(
-        long,
-        value_name = "RUN",
-        env = "RUNNER_BASELINE",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "RUN", env = "RUNNER_BASELINE", help_heading = "Result")]
     baseline: Option<PathBuf>,
     /// A repeat of the baseline, which shows how much answers differ without any change; repeatable
     #[arg(

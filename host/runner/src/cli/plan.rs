@@ -69,12 +69,7 @@ pub struct Args {
     )]
     output: PathBuf,
     /// Draw only this chart, such as input-tokens, as `svg` or `png`
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_PLAN_CHART",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_PLAN_CHART", help_heading = "Plan")]
     chart: Option<String>,
     /// Show the first N prompts, each message cut to 400 characters
     #[arg(
@@ -94,12 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "N", env = "RUNNER_AT_MOST", help_heading = "Plan")]
     at_most: Option<u64>,
     /// Write the requests to this file too, one line of JSON each
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_EXPORT",
-        help_heading = "Plan"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_EXPORT", help_heading = "Plan")]
     export: Option<PathBuf>,
     /// Whose input the exported file is
     #[arg(
@@ -192,11 +182,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(out) = out {
         out.finish()?;
     }
-    Ok(if interrupted {
-        ExitCode::from(Exit::Interrupted as u8)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if interrupted { ExitCode::from(Exit::Interrupted as u8) } else { ExitCode::SUCCESS })
 }
 
 impl Args {
@@ -204,11 +190,8 @@ impl Args {
     fn look(&self, run: &session::Checked, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
-        let question = Question {
-            at_most: self.at_most,
-            show: self.show,
-            cut: (!self.full).then_some(CUT),
-        };
+        let question =
+            Question { at_most: self.at_most, show: self.show, cut: (!self.full).then_some(CUT) };
         let mut export = match &self.export {
             None => None,
             Some(path) => Some(Export::open(path, self.export_format, run)?),

@@ -80,9 +80,7 @@ pub fn wrote(written: std::io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::Reads),
         Err(cause) if cause.kind() == std::io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(cause) => Err(Failure::input(format!(
-            "cannot write the result to stdout: {cause}"
-        ))),
+        Err(cause) => Err(Failure::input(format!("cannot write the result to stdout: {cause}"))),
     }
 }
 
@@ -113,8 +111,7 @@ impl Styled {
         let painted = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if painted {
             let text = clean::text(text);
-            self.0
-                .push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8));
+            self.0.push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour as u8));
             self
         } else {
             self.plain(text)

@@ -37,12 +37,7 @@ pub struct Args {
     #[arg(value_name = "URL")]
     url: String,
     /// Try only the routes of this backend
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_PROBE_BACKEND",
-        help_heading = "Plugins"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_PROBE_BACKEND", help_heading = "Plugins")]
     backend: Option<String>,
     /// Output format
     #[arg(long, env = "RUNNER_PROBE_FORMAT", value_enum, default_value_t = Format::Text)]
@@ -100,11 +95,7 @@ impl Args {
 /// The URL of the server, below which its routes lie: with a scheme, and without the `/v1` that
 /// clients of OpenAI's API are given.
 pub(super) fn base(url: &str) -> String {
-    let url = if url.contains("://") {
-        url.to_owned()
-    } else {
-        format!("http://{url}")
-    };
+    let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     let trimmed = url.trim_end_matches('/');
     trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned()
 }
@@ -129,10 +120,7 @@ mod tests {
         for (given, expected) in [
             ("localhost:8000", "http://localhost:8000"),
             ("http://10.0.0.7:9000/", "http://10.0.0.7:9000"),
-            (
-                "https://gateway.example/tenant/v1/",
-                "https://gateway.example/tenant",
-            ),
+            ("https://gateway.example/tenant/v1/", "https://gateway.example/tenant"),
             ("http://h/v1", "http://h"),
             ("http://h/v1beta", "http://h/v1beta"),
         ] {

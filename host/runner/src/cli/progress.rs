@@ -33,11 +33,7 @@ pub enum How {
 impl How {
     /// Returns the form that suits stderr, with this interval if plain lines are needed.
     pub(crate) fn suiting_stderr(every: Duration) -> Self {
-        if can_be_drawn_on() {
-            How::InPlace
-        } else {
-            How::Lines(every)
-        }
+        if can_be_drawn_on() { How::InPlace } else { How::Lines(every) }
     }
 }
 
@@ -57,10 +53,7 @@ impl Progress {
     pub fn show(plan: &Plan, live: &Arc<Live>, threads: &ThreadGroup, how: How) -> Self {
         let line = Line::new(plan, live);
         match how {
-            How::Silent => Progress {
-                finished: Arc::default(),
-                thread: None,
-            },
+            How::Silent => Progress { finished: Arc::default(), thread: None },
             How::InPlace => {
                 // The first picture is drawn here, however late the thread gets a processor.
                 let mut drawn = Drawn::new(line);
@@ -90,10 +83,7 @@ impl Progress {
             trip(name);
             show(&until);
         };
-        Progress {
-            finished,
-            thread: threads.start(name, None, body).ok(),
-        }
+        Progress { finished, thread: threads.start(name, None, body).ok() }
     }
 }
 
@@ -191,8 +181,7 @@ fn beginning(name: &str) -> String {
 
 /// Returns the amount of work, as far as it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
-    plan.held_requests()
-        .map_or(plan.load.amount, Amount::Requests)
+    plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }
 
 /// The amount that is done, in words.
@@ -217,9 +206,7 @@ pub(super) fn fleet(snapshot: &Snapshot) -> Option<String> {
     if agents.is_empty() {
         return None;
     }
-    let heard = agents
-        .iter()
-        .filter(|agent| agent.standing > Standing::Silent);
+    let heard = agents.iter().filter(|agent| agent.standing > Standing::Silent);
     let mut words = format!("{} of {} agents report", heard.count(), agents.len());
     for standing in [Standing::Lost, Standing::Silent] {
         let such = agents.iter().filter(|agent| agent.standing == standing);
@@ -250,10 +237,8 @@ fn state(snapshot: &Snapshot, history: &History, amount: Amount) -> String {
         Phase::WarmUp => return format!("warming up: {} done", snapshot.counts.warmup),
         Phase::Measuring | Phase::Draining | Phase::Over => {}
     }
-    let mut parts = vec![
-        done(snapshot, amount),
-        format!("{} in flight", snapshot.counts.in_flight),
-    ];
+    let mut parts =
+        vec![done(snapshot, amount), format!("{} in flight", snapshot.counts.in_flight)];
     if let Some(waiting @ 1..) = snapshot.counts.waiting {
         parts.push(format!("{waiting} waiting"));
     }

@@ -36,15 +36,9 @@ impl ProgressFile {
     /// If it cannot be written.
     pub(super) fn open(path: &Path, every: Duration) -> Result<Self, CliError> {
         let file = File::options().append(true).create(true).open(path);
-        let file = file.map_err(CliError::write(
-            path,
-            "; give --progress-file a file that can be written",
-        ))?;
-        Ok(ProgressFile {
-            file: Arc::new(file),
-            path: path.to_owned(),
-            every,
-        })
+        let file = file
+            .map_err(CliError::write(path, "; give --progress-file a file that can be written"))?;
+        Ok(ProgressFile { file: Arc::new(file), path: path.to_owned(), every })
     }
 
     /// Follows one run until dropped.
@@ -67,9 +61,7 @@ impl ProgressFile {
         Progress::start("progress-file", live, threads, move |until| {
             if let Err(cause) = told.write(&file, &looked_at, every, until) {
                 let path = path.display();
-                tell(format_args!(
-                    "note: no more progress is written to `{path}`: {cause}"
-                ));
+                tell(format_args!("note: no more progress is written to `{path}`: {cause}"));
             }
         })
     }

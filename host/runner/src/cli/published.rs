@@ -54,11 +54,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         claims: published::all(),
         quotes: Vec::new(),
     }]);
-    report.keep(|result| {
-        claims
-            .iter()
-            .any(|claim| claim.source == result.claim.source)
-    });
+    report.keep(|result| claims.iter().any(|claim| claim.source == result.claim.source));
     match args.format {
         Format::Text => write_stdout(&table(&report))?,
         Format::Json => write_stdout(&super::print::json(&report)?)?,
@@ -71,14 +67,7 @@ fn table(report: &Report) -> String {
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header([
-            "name",
-            "req/s",
-            "output tok/s",
-            "TTFT ms",
-            "TPOT ms",
-            "audit",
-        ]);
+        .set_header(["name", "req/s", "output tok/s", "TTFT ms", "TPOT ms", "audit"]);
     for column in 1..=4 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -87,11 +76,7 @@ fn table(report: &Report) -> String {
     for result in &report.results {
         let claim = &result.claim;
         let figure = |name: &str| claim.value(name).map(shown).unwrap_or_default();
-        let name = claim
-            .source
-            .file
-            .strip_prefix(published::PREFIX)
-            .unwrap_or(&claim.source.file);
+        let name = claim.source.file.strip_prefix(published::PREFIX).unwrap_or(&claim.source.file);
         table.add_row([
             name.to_owned(),
             figure("throughput.requests-per-s"),
@@ -101,20 +86,11 @@ fn table(report: &Report) -> String {
             verdict(result),
         ]);
     }
-    let mut sources: Vec<&str> = report
-        .results
-        .iter()
-        .filter_map(|result| result.claim.source.url.as_deref())
-        .collect();
+    let mut sources: Vec<&str> =
+        report.results.iter().filter_map(|result| result.claim.source.url.as_deref()).collect();
     sources.sort_unstable();
     sources.dedup();
-    let lines: Vec<String> = table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect();
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     let sources: String = sources.iter().map(|url| format!("  {url}\n")).collect();
-    format!(
-        "{}\n\nMeans, as published. From:\n{sources}",
-        lines.join("\n")
-    )
+    format!("{}\n\nMeans, as published. From:\n{sources}", lines.join("\n"))
 }

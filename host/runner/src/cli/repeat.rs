@@ -80,16 +80,9 @@ pub(super) fn exec(
                 ended = Ended::Interrupted;
                 break 'rounds;
             }
-            tell(format_args!(
-                "== {}, {number} of {at_most}{of} ==",
-                scenario.draft.name
-            ));
+            tell(format_args!("== {}, {number} of {at_most}{of} ==", scenario.draft.name));
             let mut round = Round {
-                repeat: Some(Repeat {
-                    group: scenario.group.clone(),
-                    number,
-                    of,
-                }),
+                repeat: Some(Repeat { group: scenario.group.clone(), number, of }),
                 ..Round::default()
             };
             let began = Instant::now();
@@ -165,10 +158,7 @@ fn with_figures(mut resolved: Resolved, until: &[Until]) -> Resolved {
 impl Repeated {
     /// Returns the precision of each figure.
     fn known(&self, until: &[Until]) -> Vec<Known> {
-        until
-            .iter()
-            .map(|until| until.known(&self.summaries))
-            .collect()
+        until.iter().map(|until| until.known(&self.summaries)).collect()
     }
 
     /// The run, to be measured again: plugins, tokenizer and files are read again, and must not

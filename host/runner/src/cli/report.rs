@@ -55,12 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", env = "RUNNER_REPORT_CHART")]
     chart: Option<String>,
     /// File to write (complete or not at all); `-` is stdout
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_REPORT_OUTPUT",
-        default_value = "-"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_REPORT_OUTPUT", default_value = "-")]
     output: PathBuf,
 }
 
@@ -158,16 +153,16 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match (args.format, args.style) {
         (Format::Text, style) => each(&runs, &mut out, |run| args.block(run, style, args.details)),
         (Format::Markdown, style) => args.page(&runs, &mut out, style),
-        (Format::Json, Style::Vllm) => each(&runs, &mut out, |run| {
-            args.line(run, Tool::Vllm, compatible::vllm::json)
-        }),
+        (Format::Json, Style::Vllm) => {
+            each(&runs, &mut out, |run| args.line(run, Tool::Vllm, compatible::vllm::json))
+        }
         (Format::Json, _) => each(&runs, &mut out, |run| {
             let summary = run.summarize(&args.facts(run)?)?;
             Ok(json::json(&summary).map_err(CliError::cannot("write the report"))?)
         }),
-        (Format::Jsonl, Style::Sglang) => each(&runs, &mut out, |run| {
-            args.line(run, Tool::Sglang, compatible::sglang::json)
-        }),
+        (Format::Jsonl, Style::Sglang) => {
+            each(&runs, &mut out, |run| args.line(run, Tool::Sglang, compatible::sglang::json))
+        }
         (Format::Jsonl, _) => lines(only(&runs, "lines")?, &mut out),
         (Format::Csv, _) if args.slice.is_some() => args.slices(only(&runs, "rows")?, &mut out),
         (Format::Csv, _) => table(only(&runs, "rows")?, &mut out),
@@ -182,14 +177,9 @@ impl Args {
     /// The page of a sweep or a search, if the only folder has one and a page or pictures are asked
     /// for. In other formats its runs are shown.
     fn saved(&self) -> Result<Option<Document>, Failure> {
-        let is_drawn = matches!(
-            self.format,
-            Format::Markdown | Format::Html | Format::Svg | Format::Png
-        );
-        match (
-            self.runs.as_slice(),
-            is_drawn && self.style == Style::Runner,
-        ) {
+        let is_drawn =
+            matches!(self.format, Format::Markdown | Format::Html | Format::Svg | Format::Png);
+        match (self.runs.as_slice(), is_drawn && self.style == Style::Runner) {
             ([folder], true) => saved::page(folder),
             _ => Ok(None),
         }
@@ -212,24 +202,15 @@ impl Args {
                 there_are.join(", "),
             )));
         }
-        if let (Some(chart), false) = (
-            &self.chart,
-            matches!(self.format, Format::Svg | Format::Png),
-        ) {
+        if let (Some(chart), false) =
+            (&self.chart, matches!(self.format, Format::Svg | Format::Png))
+        {
             return Err(CliError::Chart(chart.clone()).into());
         }
-        let with_slices = [
-            Format::Text,
-            Format::Markdown,
-            Format::Json,
-            Format::Csv,
-            Format::Html,
-        ];
+        let with_slices = [Format::Text, Format::Markdown, Format::Json, Format::Csv, Format::Html];
         if let Some(slice) = self.slice {
             if slice.0.is_zero() {
-                return Err(Failure::command_line(
-                    "--slice is a time above zero, such as 10s",
-                ));
+                return Err(Failure::command_line("--slice is a time above zero, such as 10s"));
             }
             if self.style != Style::Runner || !with_slices.contains(&self.format) {
                 return Err(Failure::command_line(
@@ -261,11 +242,7 @@ impl Args {
         let (tool, draw): (_, fn(&Compatible<'_>) -> String) = match style {
             Style::Runner => {
                 let summary = run.summarize(&self.facts(run)?)?;
-                return Ok(if details {
-                    text::text(&summary)
-                } else {
-                    text::short(&summary)
-                });
+                return Ok(if details { text::text(&summary) } else { text::short(&summary) });
             }
             Style::Vllm => (Tool::Vllm, text::vllm::text),
             Style::Sglang => (Tool::Sglang, text::sglang::sglang),
@@ -387,12 +364,7 @@ pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
 fn only<'a>(runs: &'a [RunFolder], parts: &'static str) -> Result<&'a RunFolder, Failure> {
     match runs {
         [run] => Ok(run),
-        _ => Err(CliError::Several {
-            count: runs.len(),
-            of: "run",
-            parts,
-        }
-        .into()),
+        _ => Err(CliError::Several { count: runs.len(), of: "run", parts }.into()),
     }
 }
 

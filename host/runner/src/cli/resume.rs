@@ -97,9 +97,9 @@ fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     }
     let value = std::env::var(argument.get_env()?).ok()?;
     match argument.get_action() {
-        ArgAction::SetTrue => matches
-            .get_flag(argument.get_id().as_str())
-            .then(|| format!("--{long}")),
+        ArgAction::SetTrue => {
+            matches.get_flag(argument.get_id().as_str()).then(|| format!("--{long}"))
+        }
         _ => Some(format!("--{long}={value}")),
     }
 }
@@ -149,20 +149,13 @@ pub(super) fn resumed(command: &str, folder: &Path) -> Result<Resumed, Failure> 
             missing.join(" and ")
         )));
     }
-    std::env::set_current_dir(&begun.directory).map_err(|cause| {
-        wrong(format!(
-            "it began in `{}`: {cause}",
-            begun.directory.display()
-        ))
-    })?;
+    std::env::set_current_dir(&begun.directory)
+        .map_err(|cause| wrong(format!("it began in `{}`: {cause}", begun.directory.display())))?;
     let mut words: Vec<OsString> = all.into_iter().take(2).collect();
     words.extend(kept.into_iter().map(OsString::from));
     words.extend(now);
     words.extend([OsString::from("--resume"), folder.into()]);
-    Ok(Resumed {
-        words,
-        scenario: begun.scenario,
-    })
+    Ok(Resumed { words, scenario: begun.scenario })
 }
 
 /// The words that hold no secret, and the flags whose values did.

@@ -36,13 +36,7 @@ pub(crate) fn measure_all(
         if several {
             tell(format_args!("== {} ==", resolved.draft.name));
         }
-        let code = measure(
-            resolved,
-            output,
-            &watching,
-            interrupt,
-            &mut Round::default(),
-        );
+        let code = measure(resolved, output, &watching, interrupt, &mut Round::default());
         let Some(code) = failed(code) else { continue };
         first_failure.get_or_insert(code);
         if interrupt.came() {
@@ -81,11 +75,8 @@ pub(super) fn measure(
     round: &mut Round,
 ) -> Result<u8, Failure> {
     let lines = output.lines()?;
-    let place = Place {
-        within: &output.within.output_dir,
-        repeat: round.repeat.clone(),
-        overseer: None,
-    };
+    let place =
+        Place { within: &output.within.output_dir, repeat: round.repeat.clone(), overseer: None };
     let measured = measured(resolved, place, watching, interrupt);
     let printed = measured.and_then(|measured| {
         round.summary = Some(measured.summary.clone());

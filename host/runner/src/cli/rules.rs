@@ -103,14 +103,8 @@ impl Rules {
         let load = &mut scenario.load;
         let least = preset.seconds_least;
         let few = [
-            (
-                "load.requests",
-                load.requests.as_ref().map(|said| &said.place),
-            ),
-            (
-                "load.sessions",
-                load.sessions.as_ref().map(|said| &said.place),
-            ),
+            ("load.requests", load.requests.as_ref().map(|said| &said.place)),
+            ("load.sessions", load.sessions.as_ref().map(|said| &said.place)),
         ];
         let words = format!("each run takes at least {least} s; set load.duration instead");
         let few = few.map(|(key, place)| (key, place.cloned()));
@@ -137,12 +131,7 @@ impl Rules {
     }
 
     fn lay(&mut self, rule: &Rule, scenario: &mut Scenario) {
-        let Scenario {
-            request,
-            load,
-            dataset,
-            ..
-        } = scenario;
+        let Scenario { request, load, dataset, .. } = scenario;
         match (rule.name, rule.value) {
             ("streaming", Value::Flag(asked)) => match &request.stream {
                 Some(said) if said.value != asked => {
@@ -235,10 +224,7 @@ mod tests {
     const TRACE: &str = "[dataset]\nplugin = \"datasets/trace.wasm\"\n";
 
     fn source(text: &str) -> Source {
-        Source {
-            scenario: Scenario::parse("agents.toml", text).unwrap(),
-            ..Source::default()
-        }
+        Source { scenario: Scenario::parse("agents.toml", text).unwrap(), ..Source::default() }
     }
 
     fn agentx() -> &'static Preset {
@@ -248,12 +234,7 @@ mod tests {
     #[test]
     fn what_the_scenario_leaves_open_is_set() {
         let (ruled, open) = under(agentx(), source(TRACE)).unwrap();
-        let Scenario {
-            request,
-            load,
-            dataset,
-            ..
-        } = ruled.scenario;
+        let Scenario { request, load, dataset, .. } = ruled.scenario;
         assert!(request.stream.unwrap().value && request.ignore_eos.unwrap().value);
         assert_eq!(load.duration.unwrap().value.0.as_secs(), 1800);
         assert_eq!(load.cache.unwrap().value, Cache::Salt);
@@ -272,12 +253,8 @@ mod tests {
             "{TRACE}config = {{ replay = \"timestamps\", max-idle = 60, on-too-long = \"truncate\" }}\n\
              [load]\nduration = \"60s\"\ncache = \"keep\"\n[request]\nstream = false\nignore-eos = false\n"
         );
-        let mut rules = Rules {
-            name: "agentx",
-            traced: true,
-            open: Vec::new(),
-            faults: Faults::default(),
-        };
+        let mut rules =
+            Rules { name: "agentx", traced: true, open: Vec::new(), faults: Faults::default() };
         let mut written = source(&text).scenario;
         rules.last(agentx(), &mut written);
         for rule in agentx().rules {
@@ -301,11 +278,8 @@ mod tests {
     #[test]
     fn a_poisson_process_is_what_mlperf_asks_for() {
         let preset = Preset::find("mlperf-server").unwrap();
-        let (ruled, _) = under(
-            preset,
-            source("[load]\narrival = \"poisson\"\nrate = 4.0\n"),
-        )
-        .unwrap();
+        let (ruled, _) =
+            under(preset, source("[load]\narrival = \"poisson\"\nrate = 4.0\n")).unwrap();
         assert!(ruled.scenario.load.duration.is_none());
         let even = source("[load]\narrival = \"constant\"\nrate = 4.0\n");
         assert!(under(preset, even).is_err());

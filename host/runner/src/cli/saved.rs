@@ -166,11 +166,7 @@ impl Saved {
     /// # Errors
     /// If the file cannot be written.
     pub(super) fn write<T: Serialize>(&self, state: &T) -> Result<(), Failure> {
-        let file = File {
-            scenario: self.scenario.clone(),
-            title: self.title.clone(),
-            state,
-        };
+        let file = File { scenario: self.scenario.clone(), title: self.title.clone(), state };
         replace(&self.file(), json(&file)?.as_bytes())
     }
 
@@ -185,10 +181,7 @@ impl Saved {
     ) -> Result<(), Failure> {
         let workload = titled(&self.folder, runs, &self.title);
         let text = page(&self.title, workload.as_ref()).html();
-        replace(
-            &self.folder.join(format!("{}.html", self.what)),
-            text.as_bytes(),
-        )
+        replace(&self.folder.join(format!("{}.html", self.what)), text.as_bytes())
     }
 }
 
@@ -199,10 +192,7 @@ fn titled<'r>(
     title: &str,
 ) -> Option<Workload> {
     let first = workload(folder, runs)?;
-    Some(Workload {
-        name: title.to_owned(),
-        ..first
-    })
+    Some(Workload { name: title.to_owned(), ..first })
 }
 
 /// Returns the workload, from the first of these runs in a folder that can be read. A page without

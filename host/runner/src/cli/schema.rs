@@ -17,10 +17,7 @@ pub struct Args {
 
 /// The names of all schemas.
 fn names() -> impl Iterator<Item = &'static str> {
-    report::schema::NAMES
-        .into_iter()
-        .chain(lab::schema::NAMES)
-        .chain(::verify::schema::NAMES)
+    report::schema::NAMES.into_iter().chain(lab::schema::NAMES).chain(::verify::schema::NAMES)
 }
 
 /// Runs the subcommand.

@@ -79,10 +79,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         answers += u64::from(exchange.as_ref().is_ok_and(is_answer));
     });
     let counted = folder.assessment()?.retokenized;
-    let scorers: Vec<_> = all
-        .iter()
-        .flat_map(|judges| judges.scorers.clone())
-        .collect();
+    let scorers: Vec<_> = all.iter().flat_map(|judges| judges.scorers.clone()).collect();
     let judged = judge_again(read, counted, &scorers)?;
     for line in all.iter().flat_map(|judges| judges.log.drain()) {
         tell(format_args!("{}", clean::line(&line)));
@@ -99,18 +96,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let at = jiff::Timestamp::now().to_string();
     let (later, renamed) = Later::of(at, planned, judged, &taken);
     for (old, new) in renamed {
-        tell(format_args!(
-            "note: the run has a score `{old}` already; the new one is `{new}`"
-        ));
+        tell(format_args!("note: the run has a score `{old}` already; the new one is `{new}`"));
     }
     folder.add_later(later)?;
     let summary = folder.summarize(&folder.facts()?)?;
     folder.write_summary(&summary)?;
-    write_stdout(&if args.json {
-        json(&summary.scores)?
-    } else {
-        scores_alone(&summary)
-    })?;
+    write_stdout(&if args.json { json(&summary.scores)? } else { scores_alone(&summary) })?;
     match first {
         Some(first) => Err(CliError::Unscored { count, first }.into()),
         None => Ok(ExitCode::SUCCESS),
@@ -139,9 +130,7 @@ fn resolved(named: &str, plugin_path: Option<&OsString>) -> Result<Judges, Failu
             )));
         }
     } else {
-        source
-            .plugins
-            .push(Located::flag("--scorer", meant(named)?))
+        source.plugins.push(Located::flag("--scorer", meant(named)?))
     }
     let judges = judges(&source)?;
     for remark in &judges.remarks {

@@ -92,20 +92,10 @@ pub struct Args {
     )]
     start: f64,
     /// The lowest load to try [default: a 1024th of the first one, or 1]
-    #[arg(
-        long,
-        value_name = "LOAD",
-        env = "RUNNER_LEAST",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_LEAST", help_heading = "Search")]
     least: Option<f64>,
     /// The highest load to try [default: 1024 times the first one]
-    #[arg(
-        long,
-        value_name = "LOAD",
-        env = "RUNNER_MOST",
-        help_heading = "Search"
-    )]
+    #[arg(long, value_name = "LOAD", env = "RUNNER_MOST", help_heading = "Search")]
     most: Option<f64>,
     /// Width of the interval to reach, as a share of its lower end
     #[arg(
@@ -176,12 +166,7 @@ pub struct Args {
     ///
     /// Flags given beside it override those. Secrets are not kept: keys are read from the
     /// environment again, and headers have to be given again.
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_SEARCH_RESUME",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_SEARCH_RESUME", help_heading = "Result")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     pub(super) keep: Keep,
@@ -208,11 +193,8 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
         words,
         named.as_ref(),
     )?;
-    let mut state = kept.unwrap_or_else(|| Searched {
-        runs: Vec::new(),
-        search: begun.clone(),
-        answer: None,
-    });
+    let mut state =
+        kept.unwrap_or_else(|| Searched { runs: Vec::new(), search: begun.clone(), answer: None });
     if state.search.config() != begun.config() {
         return Err(saved.differs("objectives or bounds"));
     }
@@ -246,26 +228,15 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     state.answer = Some((*answer).clone());
     saved.write(&state)?;
     saved.draw(state.folders(), |name, of| page(&state, name, of))?;
-    let shown = if args.keep.json {
-        json(&answer)?
-    } else {
-        text(&answer)
-    };
+    let shown = if args.keep.json { json(&answer)? } else { text(&answer) };
     write_stdout(&shown)?;
     saved.tell();
     let holds = answer.tiers.iter().all(|found| found.passed.is_some());
-    Ok(if holds {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(Exit::Threshold as u8)
-    })
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(Exit::Threshold as u8) })
 }
 
 fn wrong(words: String) -> Failure {
-    Failure::several(
-        Exit::CommandLine,
-        words.lines().map(str::to_owned).collect(),
-    )
+    Failure::several(Exit::CommandLine, words.lines().map(str::to_owned).collect())
 }
 
 impl Args {

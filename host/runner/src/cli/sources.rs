@@ -84,13 +84,7 @@ impl<'f> Laid<'f> {
     fn of(flags: &'f Flags) -> Result<Self, Failure> {
         let over = flags.scenario()?;
         let (assigned, problems) = flags.assigned();
-        Ok(Laid {
-            flags,
-            over,
-            assigned,
-            notes: BTreeSet::new(),
-            problems,
-        })
+        Ok(Laid { flags, over, assigned, notes: BTreeSet::new(), problems })
     }
 
     /// The run of a scenario, with the flags over it.
@@ -118,11 +112,7 @@ impl<'f> Laid<'f> {
     /// These faults with those of the flags, if there are any.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
-        if faults.scenario.is_empty() {
-            Ok(self.notes)
-        } else {
-            Err(faults.into())
-        }
+        if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
     }
 }
 
@@ -137,9 +127,7 @@ pub(super) fn text(named: &[String]) -> Result<Option<Text>, Failure> {
     }
     match found.len() {
         0 | 1 => Ok(found.pop()),
-        several => Err(Failure::command_line(format!(
-            "name one scenario; these are {several}"
-        ))),
+        several => Err(Failure::command_line(format!("name one scenario; these are {several}"))),
     }
 }
 
@@ -166,20 +154,14 @@ pub(super) fn source_of(
 /// Returns the title of a run whose scenario names none.
 fn stem(name: &str) -> String {
     let stem = Path::new(name).file_stem().unwrap_or_default();
-    if name == STDIN {
-        "stdin".to_owned()
-    } else {
-        stem.to_string_lossy().into_owned()
-    }
+    if name == STDIN { "stdin".to_owned() } else { stem.to_string_lossy().into_owned() }
 }
 
 /// The names, of which `-` may be one only once: stdin can be read but once.
 fn once(named: &[String]) -> Result<&[String], Failure> {
     match named.iter().filter(|name| *name == "-").count() {
         0 | 1 => Ok(named),
-        _ => Err(Failure::command_line(
-            "`-` is given twice, but stdin holds one scenario",
-        )),
+        _ => Err(Failure::command_line("`-` is given twice, but stdin holds one scenario")),
     }
 }
 
@@ -214,11 +196,7 @@ pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, F
             names.push(name);
         }
     }
-    if faults.scenario.is_empty() {
-        Ok(names)
-    } else {
-        Err(faults.into())
-    }
+    if faults.scenario.is_empty() { Ok(names) } else { Err(faults.into()) }
 }
 
 fn problems(error: &ScenarioError) -> impl Iterator<Item = Problem> + '_ {
@@ -242,10 +220,7 @@ fn texts(name: &str) -> Result<Vec<Text>, Failure> {
         let entries = std::fs::read_dir(path).map_err(unreadable(path))?;
         for entry in entries {
             let file = entry.map_err(unreadable(path))?.path();
-            if file
-                .extension()
-                .is_some_and(|extension| extension == "toml")
-            {
+            if file.extension().is_some_and(|extension| extension == "toml") {
                 texts.push(read(&file).map_err(unreadable(&file))?);
             }
         }
@@ -297,10 +272,9 @@ fn shipped_texts(name: &str) -> Result<Vec<Text>, Failure> {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match nearest {
         Some((_, known)) => format!("did you mean `{known}`?"),
-        None => format!(
-            "the built-in ones are {}",
-            shipped::scenarios().collect::<Vec<_>>().join(", ")
-        ),
+        None => {
+            format!("the built-in ones are {}", shipped::scenarios().collect::<Vec<_>>().join(", "))
+        }
     };
     Err(Failure::input(format!(
         "no scenario `{name}`: there is no such file, folder or built-in scenario; {hint}"

@@ -68,12 +68,7 @@ pub struct Args {
     )]
     session_counts: Option<String>,
     /// The rules of a published benchmark whose result is a curve, such as agentx
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_SWEEP_PRESET",
-        help_heading = "Sweep"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_SWEEP_PRESET", help_heading = "Sweep")]
     preset: Option<String>,
     /// Measure every load N times, with a seed of its own for each time
     #[arg(long, value_name = "N", env = "RUNNER_SWEEP_REPEAT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Sweep")]
@@ -103,12 +98,7 @@ pub struct Args {
     ///
     /// Flags given beside it override those. Secrets are not kept: keys are read from the
     /// environment again, and headers have to be given again.
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        env = "RUNNER_SWEEP_RESUME",
-        help_heading = "Result"
-    )]
+    #[arg(long, value_name = "FOLDER", env = "RUNNER_SWEEP_RESUME", help_heading = "Result")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     pub(super) keep: Keep,
@@ -136,18 +126,10 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
         planned: runs.iter().map(|run| run.at).collect(),
         runs: Vec::new(),
     };
-    let (saved, kept) = args.keep.open::<Sweep>(
-        "sweep",
-        args.resume.as_deref(),
-        &source,
-        words,
-        named.as_ref(),
-    )?;
+    let (saved, kept) =
+        args.keep.open::<Sweep>("sweep", args.resume.as_deref(), &source, words, named.as_ref())?;
     let mut sweep = kept.unwrap_or_else(|| begun.clone());
-    let same = Sweep {
-        runs: Vec::new(),
-        ..sweep.clone()
-    };
+    let same = Sweep { runs: Vec::new(), ..sweep.clone() };
     if same != begun {
         return Err(saved.differs("loads, repeats or figures"));
     }
@@ -158,18 +140,9 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
     let of = runs.len();
     for run in runs.iter().skip(sweep.runs.len()) {
         tell(report::sweep::begins(load, run, of));
-        let amount = Amount {
-            load,
-            at: run.at.number(),
-            requests: None,
-            seed: Some(run.seed),
-        };
+        let amount = Amount { load, at: run.at.number(), requests: None, seed: Some(run.seed) };
         let resolved = resolve(&loads::with(&source, amount))?;
-        let place = Place {
-            within: saved.folder(),
-            repeat: None,
-            overseer: None,
-        };
+        let place = Place { within: saved.folder(), repeat: None, overseer: None };
         let measured = measured(resolved, place, &watching, &interrupt);
         interrupt.done();
         if interrupt.came() {
@@ -186,19 +159,11 @@ pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
         saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
     }
     saved.draw(sweep.folders(), |name, of| page(&sweep, name, of))?;
-    let shown = if args.keep.json {
-        json(&sweep.result())?
-    } else {
-        text(&sweep)
-    };
+    let shown = if args.keep.json { json(&sweep.result())? } else { text(&sweep) };
     write_stdout(&shown)?;
     saved.tell();
     let any = (sweep.runs.iter()).any(|run| run.verdict != Verdict::Invalid);
-    Ok(if any {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(Exit::Invalid as u8)
-    })
+    Ok(if any { ExitCode::SUCCESS } else { ExitCode::from(Exit::Invalid as u8) })
 }
 
 impl Args {

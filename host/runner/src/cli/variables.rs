@@ -72,9 +72,7 @@ pub(super) fn variable_for(command: &Command, flag: &str) -> Option<String> {
         return None;
     }
     let nested = command.get_subcommands().flat_map(Command::get_subcommands);
-    let commands = std::iter::once(command)
-        .chain(command.get_subcommands())
-        .chain(nested);
+    let commands = std::iter::once(command).chain(command.get_subcommands()).chain(nested);
     let variables = commands.flat_map(Command::get_arguments);
     variables
         .filter(|argument| argument.get_long() == Some(long))
@@ -95,11 +93,7 @@ mod tests {
             .arg(flag("port"))
             .arg(flag("host").env("PATH").conflicts_with("url"));
         Command::new("above")
-            .arg(
-                flag("number")
-                    .env("PATH")
-                    .value_parser(clap::value_parser!(u8)),
-            )
+            .arg(flag("number").env("PATH").value_parser(clap::value_parser!(u8)))
             .subcommand(below)
     }
 

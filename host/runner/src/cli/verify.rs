@@ -51,12 +51,7 @@ pub struct Args {
     #[arg(long, env = "RUNNER_VERIFY_LIST", value_parser = FalseyValueParser::new())]
     list: bool,
     /// Case to run, by name, with * at its end for all that begin so; repeatable
-    #[arg(
-        long = "case",
-        value_name = "CASE",
-        env = "RUNNER_VERIFY_CASE",
-        value_delimiter = ','
-    )]
+    #[arg(long = "case", value_name = "CASE", env = "RUNNER_VERIFY_CASE", value_delimiter = ',')]
     case: Vec<String>,
     /// Folder with cases of your own, instead of those that ship
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_CASES", value_hint = ValueHint::DirPath)]
@@ -68,23 +63,13 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_TOKENIZER", value_hint = ValueHint::DirPath)]
     tokenizer: Option<PathBuf>,
     /// Time that one run of the client may take
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_VERIFY_TIMEOUT",
-        default_value = "2m"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_VERIFY_TIMEOUT", default_value = "2m")]
     timeout: Span,
     /// Most runs of a case of which only times are off, because a busy machine moves them too
     #[arg(long, value_name = "N", env = "RUNNER_VERIFY_TRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     tries: u32,
     /// Least tolerance of times, where a case's own is less: for a busy machine
-    #[arg(
-        long,
-        value_name = "TIME",
-        env = "RUNNER_VERIFY_TOLERANCE",
-        default_value = "0ms"
-    )]
+    #[arg(long, value_name = "TIME", env = "RUNNER_VERIFY_TOLERANCE", default_value = "0ms")]
     tolerance: Span,
     /// Folder that keeps each run's log and what the client left
     #[arg(long, value_name = "FOLDER", env = "RUNNER_VERIFY_KEEP", value_hint = ValueHint::DirPath)]
@@ -193,12 +178,10 @@ enum Asked {
 
 /// Reads the clients that are asked for, before any of them runs.
 fn asked(clients: &[String]) -> Result<Vec<Asked>, Failure> {
-    let read = clients
-        .iter()
-        .map(|client| match client.ends_with(".json") {
-            true => files::card(client).map(|card| Asked::Card(Box::new(card))),
-            false => files::profile(client).map(|profile| Asked::Client(Box::new(profile))),
-        });
+    let read = clients.iter().map(|client| match client.ends_with(".json") {
+        true => files::card(client).map(|card| Asked::Card(Box::new(card))),
+        false => files::profile(client).map(|profile| Asked::Client(Box::new(profile))),
+    });
     read.collect()
 }
 
@@ -240,11 +223,8 @@ fn judged(
                 judged.push(card);
             }
             Err(failure) if failure.is_interrupt() && !judged.is_empty() => {
-                let words = format!(
-                    "interrupted; the card has {} of {} cases",
-                    judged.len(),
-                    cases.len()
-                );
+                let words =
+                    format!("interrupted; the card has {} of {} cases", judged.len(), cases.len());
                 let failure = Failure::new(Exit::Interrupted, words);
                 return Ok((of(judged, None), Some(failure)));
             }
@@ -255,9 +235,7 @@ fn judged(
         return Ok((of(judged, None), None));
     }
     let said = |level: &Level| {
-        let off = level
-            .worst()
-            .map(|off| format!("off by {:.1} %", off * 100.0));
+        let off = level.worst().map(|off| format!("off by {:.1} %", off * 100.0));
         let words = level.failed.clone().or(off).unwrap_or_default();
         tell(format_args!("{} streams: {words}", level.streams));
     };

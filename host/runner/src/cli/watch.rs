@@ -32,22 +32,12 @@ pub struct Watch {
     #[arg(long, env = "RUNNER_DASHBOARD", value_parser = FalseyValueParser::new(), help_heading = "Progress")]
     dashboard: bool,
     /// Serve Prometheus metrics while runs go on, at HOST:PORT, or at :PORT for this machine only
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        env = "RUNNER_METRICS_LISTEN",
-        help_heading = "Progress"
-    )]
+    #[arg(long, value_name = "ADDRESS", env = "RUNNER_METRICS_LISTEN", help_heading = "Progress")]
     metrics_listen: Option<Address>,
     /// Append progress to this file or pipe, a line of JSON at a time
     ///
     /// For programs that watch runs; the guide's page `monitoring` has the keys.
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "RUNNER_PROGRESS_FILE",
-        help_heading = "Progress"
-    )]
+    #[arg(long, value_name = "FILE", env = "RUNNER_PROGRESS_FILE", help_heading = "Progress")]
     progress_file: Option<PathBuf>,
     /// Time between progress lines of a file, and on stderr if that is not a terminal
     #[arg(
@@ -71,9 +61,7 @@ fn interval(text: &str) -> Result<Span, String> {
     }
     if span.0 > LONGEST {
         let longest = model::duration::format(LONGEST);
-        return Err(format!(
-            "the interval must be at most {longest}; use --no-progress instead"
-        ));
+        return Err(format!("the interval must be at most {longest}; use --no-progress instead"));
     }
     Ok(span)
 }
@@ -174,15 +162,11 @@ impl Watching {
         if self.dashboard {
             match Dashboard::show(plan, live, threads, interrupt) {
                 Ok(dashboard) => {
-                    return Shown::Dashboard {
-                        _dashboard: dashboard,
-                    };
+                    return Shown::Dashboard { _dashboard: dashboard };
                 }
                 Err(cause) => tell(format_args!("note: cannot show the dashboard: {cause}")),
             }
         }
-        Shown::Progress {
-            _progress: Progress::show(plan, live, threads, self.how),
-        }
+        Shown::Progress { _progress: Progress::show(plan, live, threads, self.how) }
     }
 }

@@ -23,123 +23,51 @@ impl Page {
 
 macro_rules! page {
     ($name:literal, $file:literal, $about:literal) => {
-        Page {
-            name: $name,
-            about: $about,
-            file: concat!("guide/", $file, ".md"),
-        }
+        Page { name: $name, about: $about, file: concat!("guide/", $file, ".md") }
     };
 }
 
 /// The pages, in the order of the book.
 pub const PAGES: [Page; 30] = [
-    page!(
-        "start",
-        "start",
-        "install, build, and run for the first time"
-    ),
-    page!(
-        "installing",
-        "installing",
-        "packages: what is in each, and how to build it"
-    ),
+    page!("start", "start", "install, build, and run for the first time"),
+    page!("installing", "installing", "packages: what is in each, and how to build it"),
     page!("scenarios", "scenarios", "describe a run in a file"),
     page!(
         "datasets",
         "datasets",
         "choose what to ask: lengths, conversations, agents, traces, files"
     ),
-    page!(
-        "backends",
-        "backends",
-        "choose the engine: routes, forced lengths, usage, keys"
-    ),
+    page!("backends", "backends", "choose the engine: routes, forced lengths, usage, keys"),
     page!("load", "load", "choose how many requests to send, and when"),
     page!(
         "searching",
         "searching",
         "measure several loads, and find the highest that keeps objectives"
     ),
-    page!(
-        "labs",
-        "labs",
-        "try an engine's options, and find those that are better"
-    ),
-    page!(
-        "fleets",
-        "fleets",
-        "send requests from many machines, as one run"
-    ),
-    page!(
-        "connections",
-        "connections",
-        "targets, HTTP versions, TLS, timeouts"
-    ),
-    page!(
-        "monitoring",
-        "monitoring",
-        "watch a run, in a terminal or with Prometheus"
-    ),
-    page!(
-        "devices",
-        "devices",
-        "measure power, energy and cost, for a million tokens too"
-    ),
+    page!("labs", "labs", "try an engine's options, and find those that are better"),
+    page!("fleets", "fleets", "send requests from many machines, as one run"),
+    page!("connections", "connections", "targets, HTTP versions, TLS, timeouts"),
+    page!("monitoring", "monitoring", "watch a run, in a terminal or with Prometheus"),
+    page!("devices", "devices", "measure power, energy and cost, for a million tokens too"),
     page!("mock", "mock", "try things out against the built-in engine"),
     page!(
         "coming-from",
         "coming-from",
         "what flags and names of vLLM's and SGLang's clients are here"
     ),
-    page!(
-        "results",
-        "results",
-        "read a result, its findings and its verdict"
-    ),
-    page!(
-        "scorers",
-        "scorers",
-        "score answers: which scorers ship, what each score is"
-    ),
+    page!("results", "results", "read a result, its findings and its verdict"),
+    page!("scorers", "scorers", "score answers: which scorers ship, what each score is"),
     page!("reports", "reports", "draw pages, charts and tables"),
     page!("comparing", "comparing", "compare runs with each other"),
-    page!(
-        "uncertainty",
-        "uncertainty",
-        "what intervals mean, why repeats matter, how long to run"
-    ),
+    page!("uncertainty", "uncertainty", "what intervals mean, why repeats matter, how long to run"),
     page!("auditing", "auditing", "check the results of other tools"),
-    page!(
-        "verify",
-        "verify",
-        "check a benchmark client against known truth"
-    ),
+    page!("verify", "verify", "check a benchmark client against known truth"),
     page!("ci", "ci", "thresholds and exit codes"),
-    page!(
-        "python",
-        "python",
-        "measure from Python, and read runs into data frames"
-    ),
-    page!(
-        "plugins",
-        "plugins",
-        "use plugins; `runner plugin guide` is for their authors"
-    ),
-    page!(
-        "metrics",
-        "reference/metrics",
-        "reference: every metric, with its formula"
-    ),
-    page!(
-        "scenario-keys",
-        "reference/scenario-keys",
-        "reference: every key of a scenario"
-    ),
-    page!(
-        "lab-keys",
-        "reference/lab-keys",
-        "reference: every key of a lab file"
-    ),
+    page!("python", "python", "measure from Python, and read runs into data frames"),
+    page!("plugins", "plugins", "use plugins; `runner plugin guide` is for their authors"),
+    page!("metrics", "reference/metrics", "reference: every metric, with its formula"),
+    page!("scenario-keys", "reference/scenario-keys", "reference: every key of a scenario"),
+    page!("lab-keys", "reference/lab-keys", "reference: every key of a lab file"),
     page!(
         "plugin-cases",
         "reference/plugin-cases",
@@ -168,10 +96,7 @@ pub fn page(name: &str) -> Result<&'static Page, String> {
             Some(close) => format!("the guide has no page `{name}`; did you mean `{close}`?"),
             None => {
                 let names: Vec<&str> = names.collect();
-                format!(
-                    "the guide has no page `{name}`; its pages are {}",
-                    names.join(", ")
-                )
+                format!("the guide has no page `{name}`; its pages are {}", names.join(", "))
             }
         }
     })

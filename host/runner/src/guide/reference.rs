@@ -19,10 +19,7 @@ pub fn markdown(resolve: &Resolve, package: PackageId) -> String {
     let reference = Reference { resolve };
     let package = &resolve.packages[package];
     let name = &package.name;
-    let version = name
-        .version
-        .as_ref()
-        .map_or(String::new(), |version| format!(" {version}"));
+    let version = name.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
     let mut out = format!("# `{}:{}`{version}\n\n{HEAD}", name.namespace, name.name);
     out.push_str("\n## Worlds\n\nA plugin is a component of one of these worlds.\n");
     for world in package.worlds.values() {
@@ -49,10 +46,7 @@ struct Reference<'a> {
 
 impl Reference<'_> {
     fn world(&self, world: &World, out: &mut String) {
-        put(
-            out,
-            format_args!("\n### `{}`\n\n{}\n\n", world.name, prose(&world.docs)),
-        );
+        put(out, format_args!("\n### `{}`\n\n{}\n\n", world.name, prose(&world.docs)));
         for (word, items) in [("Exports", &world.exports), ("Imports", &world.imports)] {
             let names = items.iter().map(|(key, item)| match (key, item) {
                 (_, WorldItem::Interface { id, .. }) | (WorldKey::Interface(id), _) => {
@@ -60,20 +54,14 @@ impl Reference<'_> {
                 }
                 (WorldKey::Name(name), _) => format!("`{name}`"),
             });
-            put(
-                out,
-                format_args!("{word}: {}\n\n", names.collect::<Vec<_>>().join(", ")),
-            );
+            put(out, format_args!("{word}: {}\n\n", names.collect::<Vec<_>>().join(", ")));
         }
         out.pop();
     }
 
     fn interface(&self, interface: &Interface, out: &mut String) {
         let name = interface.name.as_deref().unwrap_or_default();
-        put(
-            out,
-            format_args!("\n## {name}\n\n{}\n", prose(&interface.docs)),
-        );
+        put(out, format_args!("\n## {name}\n\n{}\n", prose(&interface.docs)));
         for (own, id) in &interface.types {
             let definition = &self.resolve.types[*id];
             if imported(definition) {
@@ -89,14 +77,7 @@ impl Reference<'_> {
             .collect();
         for function in free {
             put(out, format_args!("\n### {name}.{}\n\n", function.name));
-            put(
-                out,
-                format_args!(
-                    "{}\n\n{}\n",
-                    self.signature(function),
-                    prose(&function.docs)
-                ),
-            );
+            put(out, format_args!("{}\n\n{}\n", self.signature(function), prose(&function.docs)));
         }
     }
 
@@ -107,58 +88,38 @@ impl Reference<'_> {
         };
         let sentence = prose(&definition.docs);
         let mut table = |head: &str, rows: Vec<(&str, String, &Docs)>| {
-            put(
-                out,
-                format_args!("{kind}. {sentence}\n\n| {head} | | |\n| --- | --- | --- |\n"),
-            );
+            put(out, format_args!("{kind}. {sentence}\n\n| {head} | | |\n| --- | --- | --- |\n"));
             for (name, what, docs) in rows {
-                put(
-                    out,
-                    format_args!("| `{name}` | {what} | {} |\n", prose(docs)),
-                );
+                put(out, format_args!("| `{name}` | {what} | {} |\n", prose(docs)));
             }
         };
         match &definition.kind {
             TypeDefKind::Record(record) => {
                 let row = |field: &'_ wit_parser::Field| self.typed(&field.ty);
                 let rows = record.fields.iter();
-                table(
-                    "field",
-                    rows.map(|f| (f.name.as_str(), row(f), &f.docs)).collect(),
-                );
+                table("field", rows.map(|f| (f.name.as_str(), row(f), &f.docs)).collect());
             }
             TypeDefKind::Variant(variant) => {
                 let row = |case: &'_ wit_parser::Case| {
                     case.ty.as_ref().map_or(String::new(), |ty| self.typed(ty))
                 };
                 let rows = variant.cases.iter();
-                table(
-                    "case",
-                    rows.map(|c| (c.name.as_str(), row(c), &c.docs)).collect(),
-                );
+                table("case", rows.map(|c| (c.name.as_str(), row(c), &c.docs)).collect());
             }
             TypeDefKind::Enum(cases) => {
                 let rows = cases.cases.iter();
-                table(
-                    "case",
-                    rows.map(|c| (c.name.as_str(), String::new(), &c.docs))
-                        .collect(),
-                );
+                table("case", rows.map(|c| (c.name.as_str(), String::new(), &c.docs)).collect());
             }
             TypeDefKind::Resource => {
                 let methods = of.functions.values();
                 let rows = methods.filter(|function| function.kind.resource() == Some(id));
                 table(
                     "function",
-                    rows.map(|f| (f.item_name(), self.signature(f), &f.docs))
-                        .collect(),
+                    rows.map(|f| (f.item_name(), self.signature(f), &f.docs)).collect(),
                 );
             }
             TypeDefKind::Type(ty) => {
-                put(
-                    out,
-                    format_args!("Another name for {}. {sentence}\n", self.typed(ty)),
-                );
+                put(out, format_args!("Another name for {}. {sentence}\n", self.typed(ty)));
             }
             _ => put(out, format_args!("{kind}. {sentence}\n")),
         }
@@ -168,9 +129,8 @@ impl Reference<'_> {
     fn signature(&self, function: &Function) -> String {
         let is_self = |name: &str| name == "self" && function.kind.resource().is_some();
         let params = function.params.iter().filter(|param| !is_self(&param.name));
-        let params: Vec<String> = params
-            .map(|param| format!("{}: {}", param.name, self.spelled(&param.ty)))
-            .collect();
+        let params: Vec<String> =
+            params.map(|param| format!("{}: {}", param.name, self.spelled(&param.ty))).collect();
         let word = match function.kind {
             wit_parser::FunctionKind::Static(_) => "static func",
             _ => "func",
@@ -200,11 +160,7 @@ impl Reference<'_> {
             TypeDefKind::Option(ty) => format!("option<{}>", self.spelled(ty)),
             TypeDefKind::List(ty) => format!("list<{}>", self.spelled(ty)),
             TypeDefKind::Result(result) => {
-                format!(
-                    "result<{}, {}>",
-                    optional(&result.ok),
-                    optional(&result.err)
-                )
+                format!("result<{}, {}>", optional(&result.ok), optional(&result.err))
             }
             TypeDefKind::Tuple(tuple) => {
                 let types = tuple.types.iter().map(|ty| self.spelled(ty));
@@ -237,10 +193,7 @@ impl Reference<'_> {
     }
 
     fn interface_link(&self, id: InterfaceId) -> String {
-        let name = self.resolve.interfaces[id]
-            .name
-            .as_deref()
-            .unwrap_or_default();
+        let name = self.resolve.interfaces[id].name.as_deref().unwrap_or_default();
         format!("[`{name}`](#{name})")
     }
 }
@@ -363,27 +316,19 @@ mod tests {
             std::fs::write(&path, &page).unwrap();
         }
         let committed = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            page == committed,
-            "plugins/guide/reference.md differs; BLESS=1 rewrites it"
-        );
+        assert!(page == committed, "plugins/guide/reference.md differs; BLESS=1 rewrites it");
         // Every link leads to a heading.
         let headings: Vec<String> = page
             .lines()
             .filter_map(|line| line.strip_prefix("## ").or(line.strip_prefix("### ")))
             .map(|heading| heading.replace(['.', '`'], "").to_lowercase())
             .collect();
-        for link in page
-            .split("](#")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
+        for link in page.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
             assert!(headings.iter().any(|heading| heading == link), "{link}");
         }
         // And every item has a sentence.
-        let bare = page
-            .lines()
-            .find(|line| line.ends_with("|  |") || line.trim_end() == "A record.");
+        let bare =
+            page.lines().find(|line| line.ends_with("|  |") || line.trim_end() == "A record.");
         assert_eq!(bare, None);
     }
 }

@@ -58,13 +58,7 @@ impl Batch {
                 Cells::Wholes(ListBuilder::new(Int64Builder::new()).with_field(item()))
             }
         });
-        Batch {
-            cells: cells.collect(),
-            schema,
-            next: 0,
-            rows: 0,
-            bytes: 0,
-        }
+        Batch { cells: cells.collect(), schema, next: 0, rows: 0, bytes: 0 }
     }
 
     fn next(&mut self) -> &mut Cells {

@@ -16,12 +16,7 @@ pub(crate) fn heads() -> Vec<Head> {
     let itl = metric::by_name(metric::ITL);
     vec![
         Head::run(),
-        Head::new(
-            "index",
-            Holds::Whole,
-            "",
-            "the request, by its position in its phase",
-        ),
+        Head::new("index", Holds::Whole, "", "the request, by its position in its phase"),
         Head::new(
             "phase",
             Holds::Text,
@@ -34,30 +29,10 @@ pub(crate) fn heads() -> Vec<Head> {
             "",
             "position among the output events of its reply, from 0",
         ),
-        Head::new(
-            "at_ns",
-            Holds::Whole,
-            "ns",
-            "when the bytes that complete it were read",
-        ),
-        Head::new(
-            "kind",
-            Holds::Text,
-            "",
-            "text, reasoning, tool, vector or order",
-        ),
-        Head::new(
-            "tokens",
-            Holds::Whole,
-            "tokens",
-            "tokens in it, where the server states them",
-        ),
-        Head::new(
-            "bytes",
-            Holds::Whole,
-            "bytes",
-            "size of the text that it adds",
-        ),
+        Head::new("at_ns", Holds::Whole, "ns", "when the bytes that complete it were read"),
+        Head::new("kind", Holds::Text, "", "text, reasoning, tool, vector or order"),
+        Head::new("tokens", Holds::Whole, "tokens", "tokens in it, where the server states them"),
+        Head::new("bytes", Holds::Whole, "bytes", "size of the text that it adds"),
         Head::new(
             "itl_ms",
             Holds::Number,

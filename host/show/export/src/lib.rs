@@ -148,12 +148,7 @@ fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {
     let runs = folders.iter().zip(labels).map(|(folder, label)| {
         let facts = folder.facts()?;
         let reported = folder.reported_with(&facts)?;
-        Ok(Run {
-            label,
-            folder,
-            facts,
-            reported,
-        })
+        Ok(Run { label, folder, facts, reported })
     });
     runs.collect()
 }
@@ -166,9 +161,7 @@ fn labels(folders: &[RunFolder]) -> Vec<String> {
         Some(path.file_name()?.to_string_lossy().into_owned())
     };
     let path = |folder: &RunFolder| folder.path().display().to_string();
-    let names = folders
-        .iter()
-        .map(|folder| named(folder).unwrap_or_else(|| path(folder)));
+    let names = folders.iter().map(|folder| named(folder).unwrap_or_else(|| path(folder)));
     let names: Vec<String> = names.collect();
     let is_apart = (1..names.len()).all(|at| !names[..at].contains(&names[at]));
     match is_apart {

@@ -77,10 +77,7 @@ fn head(column: &Column) -> Head {
 
 /// The output events of a reply.
 pub(crate) fn outputs(exchange: &Exchange) -> impl Iterator<Item = Event> {
-    exchange
-        .events
-        .iter()
-        .filter(|event| event.kind.is_output())
+    exchange.events.iter().filter(|event| event.kind.is_output())
 }
 
 pub(crate) fn write<W: Write + Send>(

@@ -45,12 +45,7 @@ impl Head {
         unit: &'static str,
         about: &'static str,
     ) -> Self {
-        Head {
-            name: name.into(),
-            holds,
-            unit,
-            about,
-        }
+        Head { name: name.into(), holds, unit, about }
     }
 
     /// The first column of every table.
@@ -102,16 +97,10 @@ pub(crate) fn schema(
         .collect();
     let about = [
         ("table", table.name().to_owned()),
-        (
-            "program",
-            concat!("runner ", env!("CARGO_PKG_VERSION")).to_owned(),
-        ),
+        ("program", concat!("runner ", env!("CARGO_PKG_VERSION")).to_owned()),
         ("runs", serde_json::Value::from(runs).to_string()),
     ];
     let about = about.map(|(key, value)| (key.to_owned(), value));
     let fields: Vec<Field> = heads.iter().map(Head::field).collect();
-    Ok(Arc::new(Schema::new_with_metadata(
-        fields,
-        HashMap::from(about),
-    )))
+    Ok(Arc::new(Schema::new_with_metadata(fields, HashMap::from(about))))
 }

@@ -21,18 +21,8 @@ pub(crate) fn heads() -> Vec<Head> {
             "",
             "output-tokens, in-flight, waiting, failed and power of the whole run, what the server says of itself, or a quantity of a device",
         ),
-        Head::new(
-            "device",
-            Holds::Text,
-            "",
-            "the device; absent of the whole run",
-        ),
-        Head::new(
-            "start_ns",
-            Holds::Whole,
-            "ns",
-            "beginning of the span that the value is of",
-        ),
+        Head::new("device", Holds::Text, "", "the device; absent of the whole run"),
+        Head::new("start_ns", Holds::Whole, "ns", "beginning of the span that the value is of"),
         Head::new(
             "end_ns",
             Holds::Whole,
@@ -92,10 +82,7 @@ pub(crate) fn write<W: Write + Send>(
             let point = Point {
                 series,
                 device: None,
-                span: (
-                    origin + Nanos::from_secs_f64(from),
-                    origin + Nanos::from_secs_f64(to),
-                ),
+                span: (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to)),
                 value: *value,
                 unit,
             };
@@ -110,10 +97,7 @@ pub(crate) fn write<W: Write + Send>(
             let point = Point {
                 series,
                 device: None,
-                span: (
-                    origin + Nanos::from_secs_f64(from),
-                    origin + Nanos::from_secs_f64(to),
-                ),
+                span: (origin + Nanos::from_secs_f64(from), origin + Nanos::from_secs_f64(to)),
                 value: *value,
                 unit,
             };
@@ -157,12 +141,8 @@ const QUANTITIES: [Quantity; 9] = [
     ("device-temperature", "°C", |it| it.temperature_c),
     ("device-sm-clock", "MHz", |it| it.sm_clock_mhz),
     ("device-memory-clock", "MHz", |it| it.memory_clock_mhz),
-    ("device-memory-used", "B", |it| {
-        it.memory_used.map(|n| n as f64)
-    }),
-    ("device-memory-total", "B", |it| {
-        it.memory_total.map(|n| n as f64)
-    }),
+    ("device-memory-used", "B", |it| it.memory_used.map(|n| n as f64)),
+    ("device-memory-total", "B", |it| it.memory_total.map(|n| n as f64)),
     ("device-utilization", "", |it| it.utilization),
 ];
 
@@ -184,25 +164,13 @@ fn write_devices<W: Write + Send>(
             for (series, unit, read) in QUANTITIES {
                 if let Some(value) = read(reading) {
                     let device = Some(label.as_str());
-                    let point = Point {
-                        series,
-                        device,
-                        span,
-                        value,
-                        unit,
-                    };
+                    let point = Point { series, device, span, value, unit };
                     put(run, &point, batch, sink)?;
                 }
             }
         }
         if let Some(value) = sample.host_j {
-            let point = Point {
-                series: "host-energy",
-                device: None,
-                span,
-                value,
-                unit: "J",
-            };
+            let point = Point { series: "host-energy", device: None, span, value, unit: "J" };
             put(run, &point, batch, sink)?;
         }
     }

@@ -14,12 +14,7 @@ pub(crate) fn heads() -> Vec<Head> {
         Head::run(),
         Head::new("name", Holds::Text, "", "the figure, as thresholds name it"),
         Head::new("value", Holds::Number, "", "its value, in the row's unit"),
-        Head::new(
-            "unit",
-            Holds::Text,
-            "",
-            "its unit; absent of a share or a number",
-        ),
+        Head::new("unit", Holds::Text, "", "its unit; absent of a share or a number"),
         Head::new(
             "lower",
             Holds::Number,

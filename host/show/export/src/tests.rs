@@ -21,9 +21,7 @@ fn a_run(folder: &Path, exchanges: impl IntoIterator<Item = Exchange>) -> RunFol
     let plan = include_str!("../../report/src/cases/plan.json");
     std::fs::write(folder.join("plan.json"), plan).unwrap();
     let (send, receive) = crossbeam_channel::unbounded();
-    exchanges
-        .into_iter()
-        .for_each(|exchange| send.send(Box::new(exchange)).unwrap());
+    exchanges.into_iter().for_each(|exchange| send.send(Box::new(exchange)).unwrap());
     drop(send);
     let recorder = Recorder::create(folder).unwrap();
     recorder.run(&receive, |_| {}).unwrap();
@@ -67,18 +65,11 @@ fn piecemeal(index: u64) -> Exchange {
 
 #[test]
 fn columns_have_names_of_their_own_and_say_what_they_are() {
-    for table in [
-        Table::Requests,
-        Table::Events,
-        Table::Summary,
-        Table::Series,
-    ] {
+    for table in [Table::Requests, Table::Events, Table::Summary, Table::Series] {
         let heads = table.heads(Form::Parquet);
         let mut names: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
-        let plain = |name: &&str| {
-            name.bytes()
-                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
-        };
+        let plain =
+            |name: &&str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'));
         assert!(names.iter().all(plain), "{names:?}");
         let count = names.len();
         names.sort_unstable();
@@ -93,9 +84,7 @@ fn events_have_the_gaps_of_the_metric() {
     let cut = failed(piecemeal(1), Class::Truncated, "cut off");
     let run = a_run(folder.path(), [piecemeal(0), cut]);
     let batches = batches(&run, Table::Events);
-    let [batch] = &batches[..] else {
-        panic!("{} batches", batches.len())
-    };
+    let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
     let of = |name: &str| wholes(batch, name);
     assert_eq!(of("index"), [0, 0, 0, 1, 1, 1].map(Some));
     assert_eq!(of("event"), [0, 1, 2, 0, 1, 2].map(Some));
@@ -115,10 +104,7 @@ fn what_was_not_measured_is_null() {
     let run = a_run(folder.path(), [piecemeal(0), refused, cut]);
     let batch = &batches(&run, Table::Requests)[0];
     let first = 1_010_000_000;
-    assert_eq!(
-        wholes(batch, "first_token_ns"),
-        [Some(first), None, Some(first)]
-    );
+    assert_eq!(wholes(batch, "first_token_ns"), [Some(first), None, Some(first)]);
     assert_eq!(numbers(batch, "ttft_ms"), [Some(10.0), None, None]);
     assert_eq!(wholes(batch, "output_tokens"), [Some(3), None, None]);
     let lists = batch.column_by_name("event_ns").unwrap().as_list::<i32>();
@@ -155,10 +141,7 @@ fn batches_are_bounded_by_rows_and_by_bytes() {
     };
     let many = rows(&run);
     assert_eq!(many.iter().sum::<usize>(), 20_000);
-    assert!(
-        many.len() > 2 && many.iter().all(|rows| *rows <= 8_192),
-        "{many:?}"
-    );
+    assert!(many.len() > 2 && many.iter().all(|rows| *rows <= 8_192), "{many:?}");
 
     // A long one has a batch of its own, and the short ones share one.
     let folder = tempfile::tempdir().unwrap();
@@ -172,10 +155,7 @@ fn batches_are_bounded_by_rows_and_by_bytes() {
 fn row_groups_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let events: Vec<_> = (0..2_000).map(|ms| (ms, Text, Some(1), 1)).collect();
-    let run = a_run(
-        folder.path(),
-        (0..100).map(|index| reply(index, 0, &events)),
-    );
+    let run = a_run(folder.path(), (0..100).map(|index| reply(index, 0, &events)));
     let bytes = Bytes::from(written(&run, Form::Parquet, Table::Events));
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap();
     let groups = reader.metadata().row_groups().iter();

@@ -7,9 +7,7 @@ use result::agreement::{Floor, Judgement};
 /// The agreement as text, with a newline at its end.
 pub fn text(agreed: &Agreed) -> String {
     let mut block = Block::titled(" Agreement of Answers ");
-    let Agreed {
-        answers, scores, ..
-    } = agreed;
+    let Agreed { answers, scores, .. } = agreed;
     block.line("Run:", Some(&agreed.run));
     block.line("Baseline:", Some(&agreed.baseline));
     block.line("Samples that both answered:", Some(answers.samples));
@@ -18,15 +16,9 @@ pub fn text(agreed: &Agreed) -> String {
         block.line("Answered by one, baseline / run:", Some(alone));
     }
     block.line("Identical answers:", Some(answers.identical));
-    block.line(
-        "Identical answers (%):",
-        answers.identical_share.map(percent),
-    );
+    block.line("Identical answers (%):", answers.identical_share.map(percent));
     let bounds = answers.confidence;
-    block.line(
-        "  95% confidence:",
-        bounds.map(|bounds| bounds.words(" - ", percent)),
-    );
+    block.line("  95% confidence:", bounds.map(|bounds| bounds.words(" - ", percent)));
     if let Some(apart) = &answers.apart {
         let character = format!("{:.0}", apart.first_character);
         block.line("First character that differs, median:", Some(character));
@@ -144,17 +136,11 @@ mod tests {
             "s0, request 0, at character 6: …It is ",
             "  run:      Lyon [2J",
         ] {
-            assert!(
-                text.lines().any(|shown| shown == line),
-                "no {line} in\n{text}"
-            );
+            assert!(text.lines().any(|shown| shown == line), "no {line} in\n{text}");
         }
         assert!(text.contains("! changed"), "{text}");
         assert!(text.contains("caution: a sampled its answers"), "{text}");
-        assert!(
-            text.contains("0 higher, 10 lower (McNemar's test, exact; p = 0.0020)"),
-            "{text}"
-        );
+        assert!(text.contains("0 higher, 10 lower (McNemar's test, exact; p = 0.0020)"), "{text}");
         let json = serde_json::to_string(&agreed).unwrap();
         assert_eq!(serde_json::from_str::<Agreed>(&json).unwrap(), agreed);
     }

@@ -203,9 +203,7 @@ impl Build {
         let mut checks: Vec<Check> = Vec::new();
         for run in &self.runs {
             for finding in &run.summary.findings {
-                let Finding {
-                    id, severity, seen, ..
-                } = finding;
+                let Finding { id, severity, seen, .. } = finding;
                 let outcome = match severity {
                     Severity::Note => continue,
                     Severity::Suspect => Outcome::Warns,
@@ -306,10 +304,9 @@ fn conditions(compared: &Compared) -> impl Iterator<Item = Check> {
             false => Outcome::Passes,
         },
         seen: match outcome.is_absent {
-            true => format!(
-                "cannot be checked: {}; name a figure that both sides have",
-                outcome.seen
-            ),
+            true => {
+                format!("cannot be checked: {}; name a figure that both sides have", outcome.seen)
+            }
             false => outcome.seen.clone(),
         },
         more: Vec::new(),

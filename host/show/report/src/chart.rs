@@ -205,11 +205,7 @@ pub struct Point {
 impl Point {
     /// A point without a width.
     pub fn at(x: f64, y: f64) -> Self {
-        Point {
-            x,
-            to: x,
-            y: Some(y),
-        }
+        Point { x, to: x, y: Some(y) }
     }
 }
 

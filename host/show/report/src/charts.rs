@@ -79,7 +79,5 @@ pub fn labels(runs: &[Reported]) -> Vec<String> {
         }
     }
     let numbered = runs.iter().enumerate();
-    numbered
-        .map(|(number, run)| format!("{} {}", number + 1, run.folder))
-        .collect()
+    numbered.map(|(number, run)| format!("{} {}", number + 1, run.folder)).collect()
 }

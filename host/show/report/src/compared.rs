@@ -16,11 +16,7 @@ pub fn page(compared: &Compared) -> Document {
     page.table(sides);
     for side in compared.sides.iter().filter(|side| !side.doubts.is_empty()) {
         let doubts = side.doubts.iter().cloned();
-        list(
-            &mut page,
-            &format!("Reasons to doubt {}", side.name),
-            doubts,
-        );
+        list(&mut page, &format!("Reasons to doubt {}", side.name), doubts);
     }
     let allowed = compared.allowed.iter();
     list(
@@ -61,10 +57,7 @@ pub fn page(compared: &Compared) -> Document {
             (true, _) => "FAILS",
             (false, _) => "passes",
         };
-        format!(
-            "{} of {}: {held}: {}",
-            outcome.condition, outcome.side, outcome.seen
-        )
+        format!("{} of {}: {held}: {}", outcome.condition, outcome.side, outcome.seen)
     });
     list(&mut page, "Conditions", conditions);
     page
@@ -107,9 +100,7 @@ fn side(side: &SideFacts) -> Vec<String> {
     let engine = [&about.engine, &about.engine_version].into_iter().flatten();
     let engine = engine.cloned().collect::<Vec<_>>().join(" ");
     let hardware = about.hardware.as_deref().unwrap_or_default();
-    let what = [engine.as_str(), hardware]
-        .into_iter()
-        .filter(|part| !part.is_empty());
+    let what = [engine.as_str(), hardware].into_iter().filter(|part| !part.is_empty());
     let what = what.collect::<Vec<_>>().join(", ");
     let sources = match side.sources.as_slice() {
         [one] => one.clone(),
@@ -125,13 +116,7 @@ fn side(side: &SideFacts) -> Vec<String> {
         (None, Some(verdict)) => verdict.name().to_owned(),
         (None, None) => String::new(),
     };
-    vec![
-        side.name.clone(),
-        what,
-        said(&side.model),
-        said(&side.scenario),
-        verdict,
-    ]
+    vec![side.name.clone(), what, said(&side.model), said(&side.scenario), verdict]
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -142,27 +127,21 @@ fn cells(row: &Row) -> Vec<String> {
         (Some(percent), Shown::Plain(_)) => format!(" ({})", number::change(percent)),
         _ => String::new(),
     };
-    let difference = row.difference.map_or("-".to_owned(), |difference| {
-        format!("{}{percent}", shown.signed(difference))
-    });
+    let difference = row
+        .difference
+        .map_or("-".to_owned(), |difference| format!("{}{percent}", shown.signed(difference)));
     let interval = match (row.interval, row.no_interval) {
         (Some(ends), _) => {
             let walks = if row.walks { " ~" } else { "" };
-            format!(
-                "{} to {}{walks}",
-                shown.signed(ends.low),
-                shown.signed(ends.high)
-            )
+            format!("{} to {}{walks}", shown.signed(ends.low), shown.signed(ends.high))
         }
         (None, Some(why)) => why.words().to_owned(),
         (None, None) => String::new(),
     };
-    let detectable = row
-        .detectable
-        .map_or(String::new(), |least| shown.value(least));
-    let verdict = row.judgement.map_or(String::new(), |judgement| {
-        format!("{} {}", judgement.sign(), judgement.words())
-    });
+    let detectable = row.detectable.map_or(String::new(), |least| shown.value(least));
+    let verdict = row
+        .judgement
+        .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.words()));
     let unit = shown.unit(&row.unit);
     vec![
         format!("{}{unit}", row.figure),
@@ -217,11 +196,7 @@ impl Shown {
 
     fn signed(self, value: f64) -> String {
         // No minus before what rounds to zero.
-        let value = if self
-            .value(value.abs())
-            .bytes()
-            .all(|b| matches!(b, b'0' | b'.'))
-        {
+        let value = if self.value(value.abs()).bytes().all(|b| matches!(b, b'0' | b'.')) {
             0.0
         } else {
             value
@@ -254,11 +229,7 @@ fn follows(pair: &Pair, variation: &Variation) -> String {
 /// Writes the notes on how a pair's verdicts were reached.
 fn notes(pair: &Pair, family: usize, same_within: Option<f64>) -> Vec<String> {
     let mut notes = vec![match &pair.method {
-        Method::Blocks {
-            blocks,
-            requests,
-            variation,
-        } => {
+        Method::Blocks { blocks, requests, variation } => {
             format!(
                 "Intervals: 95 %, from resampling {blocks} blocks of about {requests} requests, the same ones in both runs where both sent them. One run per side does not show how runs vary from one to the next: that is {}.",
                 variation.words()

@@ -115,11 +115,7 @@ impl<'a> Compatible<'a> {
         }
         requests.sort_by_key(|request| request.index);
         let duration = reported.summary.throughput.duration_s;
-        Ok(Compatible {
-            reported,
-            figures: gathering.finish(duration),
-            requests,
-        })
+        Ok(Compatible { reported, figures: gathering.finish(duration), requests })
     }
 
     /// The tool's name for the way the server is called: `sglang-oai-chat`.
@@ -132,11 +128,7 @@ impl<'a> Compatible<'a> {
 
     /// The requested rate per second; infinite if requests did not follow a rate.
     fn request_rate(&self) -> f64 {
-        self.reported
-            .summary
-            .run
-            .request_rate
-            .unwrap_or(f64::INFINITY)
+        self.reported.summary.run.request_rate.unwrap_or(f64::INFINITY)
     }
 }
 
@@ -144,9 +136,7 @@ impl<'a> Compatible<'a> {
 fn objectives(facts: &RunFacts) -> Option<Vec<(&'static str, f64)>> {
     let objectives = &facts.run.goodput;
     let named = |objective: &Objective| {
-        let known = OBJECTIVES
-            .iter()
-            .find(|(_, ours)| objective.metric == *ours);
+        let known = OBJECTIVES.iter().find(|(_, ours)| objective.metric == *ours);
         known.map(|(theirs, _)| (*theirs, objective.at_most_ms))
     };
     let known: Option<Vec<_>> = objectives.iter().map(named).collect();

@@ -208,10 +208,7 @@ impl Span {
 
 impl<T: Into<Text>> From<T> for Cell {
     fn from(text: T) -> Self {
-        Cell {
-            text: text.into(),
-            tone: Tone::Plain,
-        }
+        Cell { text: text.into(), tone: Tone::Plain }
     }
 }
 
@@ -235,18 +232,13 @@ impl From<&str> for Text {
 
 /// A name and its value.
 pub(crate) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
-    Pair {
-        name: name.into(),
-        value: value.into(),
-    }
+    Pair { name: name.into(), value: value.into() }
 }
 
 /// Names with their values; leaves out those that are not known.
 pub(crate) fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
     let known = given.into_iter();
-    known
-        .filter_map(|(name, value)| Some(pair(name, value?)))
-        .collect()
+    known.filter_map(|(name, value)| Some(pair(name, value?))).collect()
 }
 
 impl Text {
@@ -370,12 +362,7 @@ impl Table {
 impl Document {
     /// An empty page.
     pub fn new(kind: &'static str, title: impl Into<String>) -> Self {
-        Document {
-            kind,
-            title: title.into(),
-            blocks: Vec::new(),
-            folders: Vec::new(),
-        }
+        Document { kind, title: title.into(), blocks: Vec::new(), folders: Vec::new() }
     }
 
     /// Adds a heading of that level.
@@ -484,12 +471,7 @@ impl Document {
 impl Block {
     /// A heading of that level.
     pub fn heading(level: u8, text: impl Into<Text>) -> Self {
-        Block::Heading(Heading {
-            level,
-            text: text.into(),
-            name: None,
-            short: None,
-        })
+        Block::Heading(Heading { level, text: text.into(), name: None, short: None })
     }
 }
 

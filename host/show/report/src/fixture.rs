@@ -27,9 +27,7 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             memory_bytes: Some(137_438_953_472),
             kernel: Some("6.1.0".into()),
             descriptors: Some(65_536),
-            command_line: ["/usr/bin/runner", "scenarios/trial.toml"]
-                .map(Into::into)
-                .into(),
+            command_line: ["/usr/bin/runner", "scenarios/trial.toml"].map(Into::into).into(),
         }),
         status: Some(Status {
             started: "2026-01-02T03:04:05Z".into(),

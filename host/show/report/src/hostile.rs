@@ -59,13 +59,7 @@ fn any_record() -> impl Strategy<Value = Exchange> {
     let times = (instant(), [maybe(), maybe(), maybe(), maybe(), maybe()]);
     let counts = [count(), count(), count(), count(), count(), count()];
     let index = prop_oneof![0..50u64, Just(u64::MAX), any::<u64>()];
-    let rest = (
-        index,
-        any::<bool>(),
-        any::<bool>(),
-        0..TEXTS.len(),
-        any::<u16>(),
-    );
+    let rest = (index, any::<bool>(), any::<bool>(), 0..TEXTS.len(), any::<u16>());
     (events, times, counts, rest).prop_map(
         |(events, (due, [granted, sent, first, headers, ended]), counts, rest)| {
             let (index, measured, failed, words, status) = rest;
@@ -118,10 +112,8 @@ fn any_record() -> impl Strategy<Value = Exchange> {
             exchange.sample.output_tokens = asked;
             exchange.sample.request_bytes = index;
             exchange.sample.class = Some(TEXTS[words].to_owned());
-            exchange.sample.turn = turn.map(|index| Turn {
-                session: TEXTS[words].to_owned(),
-                index,
-            });
+            exchange.sample.turn =
+                turn.map(|index| Turn { session: TEXTS[words].to_owned(), index });
             exchange.sample.id = TEXTS[words].to_owned();
             exchange.finish = Some(TEXTS[words].to_owned());
             exchange.output = TEXTS[words].to_owned();
@@ -169,10 +161,7 @@ fn show(run: &Shown, exchanges: &[Exchange]) {
         let formula = cell.trim_matches('"').starts_with(['=', '@']);
         assert!(!formula, "{cell:?}");
     }
-    let shown = published::Shown {
-        reported: run.reported.clone(),
-        block,
-    };
+    let shown = published::Shown { reported: run.reported.clone(), block };
     assert!(!published::page(&[shown]).markdown().is_empty());
     for tool in [Tool::Vllm, Tool::Sglang, Tool::Lmdeploy] {
         let open = || Ok::<_, Infallible>(exchanges.iter().cloned().map(Ok));

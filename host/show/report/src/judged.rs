@@ -11,9 +11,7 @@ pub fn text(judged: &Judged) -> String {
     block.line("Run:", Some(&judged.run));
     block.line("Baseline:", judged.baseline.as_ref());
     judge(&judged.judge, &mut block);
-    let Judged {
-        answers, requests, ..
-    } = judged;
+    let Judged { answers, requests, .. } = judged;
     let of = match judged.baseline {
         Some(_) => "Samples that both answered:",
         None => "Answers that can be judged:",
@@ -48,15 +46,9 @@ fn judge(judge: &Judge, block: &mut Block) {
         None => "the server's own temperature".to_owned(),
     };
     let Judge { model, backend, .. } = judge;
-    block.line(
-        "Judge:",
-        Some(format!("{model} ({backend}, {temperature})")),
-    );
+    block.line("Judge:", Some(format!("{model} ({backend}, {temperature})")));
     let digest: String = judge.rubric_digest.chars().take(12).collect();
-    block.line(
-        "Rubric:",
-        Some(format!("{} (sha256 {digest}…)", judge.rubric)),
-    );
+    block.line("Rubric:", Some(format!("{} (sha256 {digest}…)", judge.rubric)));
 }
 
 fn graded(grades: &Grades, block: &mut Block) {
@@ -64,14 +56,8 @@ fn graded(grades: &Grades, block: &mut Block) {
     let Grades { score, .. } = grades;
     let name = grades.name.as_deref().unwrap_or("grade");
     let scale = format!("{}-{}", grades.lowest, grades.highest);
-    block.line(
-        &format!("{name} ({scale}, mean of {}):", score.count),
-        Some(decimals(score.mean)),
-    );
-    block.line(
-        "  95% confidence:",
-        score.confidence.map(|bounds| bounds.words(" - ", decimals)),
-    );
+    block.line(&format!("{name} ({scale}, mean of {}):", score.count), Some(decimals(score.mean)));
+    block.line("  95% confidence:", score.confidence.map(|bounds| bounds.words(" - ", decimals)));
     block.line("  not judged:", score.unjudged.words());
     groups(block, "of class", "all others", &score.by_class);
     groups(block, "of turn", "later", &score.by_turn);
@@ -86,20 +72,10 @@ fn graded(grades: &Grades, block: &mut Block) {
         let mean = |mean: Option<f64>| mean.map_or("-".to_owned(), decimals);
         block.line(
             "  mean grade, right / wrong:",
-            Some(format!(
-                "{} / {}",
-                mean(against.right_mean),
-                mean(against.wrong_mean)
-            )),
+            Some(format!("{} / {}", mean(against.right_mean), mean(against.wrong_mean))),
         );
-        block.line(
-            "  correlation (point-biserial):",
-            against.correlation.map(decimals),
-        );
-        block.line(
-            "  right graded above wrong (%):",
-            against.concordance.map(percent),
-        );
+        block.line("  correlation (point-biserial):", against.correlation.map(decimals));
+        block.line("  right graded above wrong (%):", against.concordance.map(percent));
     }
 }
 
@@ -108,9 +84,7 @@ fn groups(block: &mut Block, of: &str, others: &str, groups: &[ScoredGroup]) {
         let name = group.name.as_deref().unwrap_or(others);
         let name: String = name.chars().take(20).collect();
         let mean = group.mean.map_or("-".to_owned(), decimals);
-        let bounds = group
-            .confidence
-            .map(|bounds| format!(" ({})", bounds.words(" - ", decimals)));
+        let bounds = group.confidence.map(|bounds| format!(" ({})", bounds.words(" - ", decimals)));
         block.line(
             &format!("  {of} {name}, {} judged:", group.count),
             Some(format!("{mean}{}", bounds.unwrap_or_default())),
@@ -120,50 +94,26 @@ fn groups(block: &mut Block, of: &str, others: &str, groups: &[ScoredGroup]) {
 
 fn repeated(block: &mut Block, repeats: &Repeated) {
     block.line("Judged more than once:", Some(repeats.prompts));
-    block.line(
-        "  pairs of verdicts that agree (%):",
-        Some(percent(repeats.identical_share)),
-    );
-    block.line(
-        "  distance of two grades, mean:",
-        repeats.mean_difference.map(decimals),
-    );
+    block.line("  pairs of verdicts that agree (%):", Some(percent(repeats.identical_share)));
+    block.line("  distance of two grades, mean:", repeats.mean_difference.map(decimals));
 }
 
 fn preferred(block: &mut Block, preference: &Preference) {
     block.section("Preference");
-    let Preference {
-        wins, ties, losses, ..
-    } = preference;
-    block.line(
-        "Wins / ties / losses of the run:",
-        Some(format!("{wins} / {ties} / {losses}")),
-    );
+    let Preference { wins, ties, losses, .. } = preference;
+    block.line("Wins / ties / losses of the run:", Some(format!("{wins} / {ties} / {losses}")));
     block.count("  without a verdict in both orders:", preference.unjudged);
-    block.line(
-        "Win rate, ties as half (%):",
-        preference.win_rate.map(percent),
-    );
+    block.line("Win rate, ties as half (%):", preference.win_rate.map(percent));
     block.line(
         "  95% confidence:",
-        preference
-            .confidence
-            .map(|bounds| bounds.words(" - ", percent)),
+        preference.confidence.map(|bounds| bounds.words(" - ", percent)),
     );
     block.line("  sign test, p:", preference.probability.map(decimals));
     if let Some(share) = preference.consistent_share {
-        let of = format!(
-            "{} ({} of {})",
-            percent(share),
-            preference.consistent,
-            preference.pairs
-        );
+        let of = format!("{} ({} of {})", percent(share), preference.consistent, preference.pairs);
         block.line("Pairs both orders agree on (%):", Some(of));
     }
-    block.line(
-        "Verdicts for the answer shown first (%):",
-        preference.first_share.map(percent),
-    );
+    block.line("Verdicts for the answer shown first (%):", preference.first_share.map(percent));
     if let Some(repeats) = &preference.repeats {
         repeated(block, repeats);
     }
@@ -176,17 +126,12 @@ fn cost(cost: &Cost, block: &mut Block) {
     block.line("Input tokens:", Some(tokens(cost.input_tokens)));
     block.line("Output tokens:", Some(tokens(cost.output_tokens)));
     block.count("Requests with unknown counts:", cost.uncounted);
-    block.line(
-        "Duration (s):",
-        cost.duration_s.map(|duration| format!("{duration:.2}")),
-    );
+    block.line("Duration (s):", cost.duration_s.map(|duration| format!("{duration:.2}")));
     if let (Some(price), Some(total)) = (cost.price, cost.total) {
         let TokenPrice { input, output } = price;
         block.line(
             "Price:",
-            Some(format!(
-                "{total:.6} (a million tokens: {input} in, {output} out)"
-            )),
+            Some(format!("{total:.6} (a million tokens: {input} in, {output} out)")),
         );
     }
 }

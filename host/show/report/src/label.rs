@@ -48,10 +48,7 @@ mod tests {
             ("ttft.p99", "P99 TTFT (ms)"),
             ("tpot.mean", "Mean TPOT (ms)"),
             ("e2e.median", "Median E2E (ms)"),
-            (
-                "throughput.output-tokens-per-s",
-                "Output token throughput (tok/s)",
-            ),
+            ("throughput.output-tokens-per-s", "Output token throughput (tok/s)"),
             ("requests.success-share", "Success share"),
             ("score.exact-match", "score.exact-match"),
         ] {

@@ -5,13 +5,7 @@
 //! This crate owns these forms. It leaves every figure to `result`, comparisons to `compare`, and
 //! files to `runs`.
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "tests write files and read clocks"
-    )
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
 pub mod agreed;
 pub mod build;

@@ -114,10 +114,7 @@ fn slices(page: &mut Document, runs: &[Shown]) {
     page.remark("TTFT and E2E latency belong to the slice in which a request was sent, tokens and ITL to the one in which they came, and everything else to the one in which a request ended.");
     for (run, slices) in sliced {
         let length = time_slices::length(slices);
-        page.heading(
-            3,
-            figures::titled(&format!("Slices {length}"), run, runs.len()),
-        );
+        page.heading(3, figures::titled(&format!("Slices {length}"), run, runs.len()));
         page.table(time_slices::table(slices));
     }
 }
@@ -151,11 +148,7 @@ fn charts(page: &mut Document, charts: Charts) {
             charts.course,
         ),
         (
-            (
-                "prompts",
-                Some("First token"),
-                "What the time to first token depends on",
-            ),
+            ("prompts", Some("First token"), "What the time to first token depends on"),
             "Time to first token against prompt length, and over the run.",
             charts.dependence,
         ),
@@ -178,9 +171,8 @@ fn charts(page: &mut Document, charts: Charts) {
 fn definitions(runs: &[Shown]) -> Vec<(&'static str, &'static Metric)> {
     let named = |metric: &&Metric| {
         let headline = figures::HEADLINE.contains(&metric.name);
-        let measured = runs
-            .iter()
-            .any(|run| run.reported.summary.metrics.contains_key(metric.name));
+        let measured =
+            runs.iter().any(|run| run.reported.summary.metrics.contains_key(metric.name));
         headline || measured
     };
     let known = metric::CATALOGUE.iter().filter(named);

@@ -53,11 +53,7 @@ pub fn page(runs: &[Shown]) -> Document {
         page.heading(2, name.as_str());
         for (name, own) in groups(places.iter().map(|place| model(&reported[*place].plan))) {
             page.heading(3, name);
-            section(
-                &mut page,
-                runs,
-                own.into_iter().map(|at| places[at]).collect(),
-            );
+            section(&mut page, runs, own.into_iter().map(|at| places[at]).collect());
         }
     }
     made(&mut page, &reported);
@@ -78,9 +74,7 @@ fn anchor(place: usize) -> String {
 
 /// Adds the reasons to doubt a run, if its verdict has any.
 fn doubt(page: &mut Document, place: usize, run: &Reported) {
-    let Summary {
-        verdict, findings, ..
-    } = &run.summary;
+    let Summary { verdict, findings, .. } = &run.summary;
     if *verdict == Verdict::Valid {
         return;
     }
@@ -88,9 +82,7 @@ fn doubt(page: &mut Document, place: usize, run: &Reported) {
     let badge = Span::Badge(verdict.name().to_owned(), *verdict);
     let title = Text::from(badge).then(": ");
     let title = title.with(Span::Link(name, anchor(place)));
-    let severe = findings
-        .iter()
-        .filter(|found| found.severity != Severity::Note);
+    let severe = findings.iter().filter(|found| found.severity != Severity::Note);
     let lines = severe.map(|found| {
         Text::from(Span::Code(found.id.name().to_owned())).then(format!(": {}", found.seen))
     });
@@ -132,11 +124,7 @@ fn summary(page: &mut Document, runs: &[&Reported]) {
             Workload::in_short(run).into(),
             verdict(&run.summary),
         ];
-        table.row(
-            first
-                .into_iter()
-                .chain(figures.map(|value| figure(value).into())),
-        );
+        table.row(first.into_iter().chain(figures.map(|value| figure(value).into())));
     }
     page.table(table);
     let words = format!("{ABSENT}: not measured. The metrics are explained under ");
@@ -146,10 +134,7 @@ fn summary(page: &mut Document, runs: &[&Reported]) {
 
 /// Adds a comparison of the runs that share model and scenario, where there are several.
 fn comparison(page: &mut Document, runs: &[&Reported]) {
-    let mut alike = groups(
-        runs.iter()
-            .map(|run| (model(&run.plan), run.plan.name.clone())),
-    );
+    let mut alike = groups(runs.iter().map(|run| (model(&run.plan), run.plan.name.clone())));
     alike.retain(|(_, places)| places.len() > 1);
     if alike.is_empty() {
         return;
@@ -195,21 +180,13 @@ fn comparison(page: &mut Document, runs: &[&Reported]) {
 /// Adds the runs of a model. The launch of the server is said once if all runs agree.
 fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
     let launch = |place: usize| runs[place].reported.plan.about.launch_command.as_deref();
-    let is_shared = places
-        .iter()
-        .all(|place| launch(*place) == launch(places[0]));
+    let is_shared = places.iter().all(|place| launch(*place) == launch(places[0]));
     if let Some(command) = launch(places[0]).filter(|_| is_shared) {
         page.code("shell", command);
     }
     for place in places {
         let Shown { reported, block } = &runs[place];
-        let Reported {
-            folder,
-            plan,
-            environment,
-            status,
-            summary,
-        } = reported;
+        let Reported { folder, plan, environment, status, summary } = reported;
         page.push(Block::Heading(Heading {
             level: 4,
             text: plan.name.as_str().into(),
@@ -223,11 +200,7 @@ fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
             ("Began", began),
             ("Run", Some(folder.clone())),
         ])));
-        let notes = plan
-            .about
-            .notes
-            .iter()
-            .map(|(name, value)| pair(name, value));
+        let notes = plan.about.notes.iter().map(|(name, value)| pair(name, value));
         page.pairs(notes.collect());
         if let Some(command) = launch(place).filter(|_| !is_shared) {
             page.code("shell", command);
@@ -255,13 +228,7 @@ fn made(page: &mut Document, runs: &[&Reported]) {
     let mut plugins = Table::new(["Plugin", "Kind", "Version", "SHA-256"]);
     let mut files = Table::new(["Input file", "Bytes", "SHA-256"]);
     let mut machines = Vec::new();
-    for Reported {
-        folder,
-        plan,
-        environment,
-        ..
-    } in runs
-    {
+    for Reported { folder, plan, environment, .. } in runs {
         let requests = match plan.load.amount {
             Amount::Requests(requests) => requests.to_string(),
             Amount::Sessions(sessions) => format!("{sessions} sessions"),
@@ -282,11 +249,7 @@ fn made(page: &mut Document, runs: &[&Reported]) {
         }
         for file in plan.dataset.files.values().take(MOST_FILES) {
             let path = file.path.display().to_string();
-            files.row_once([
-                path.into(),
-                file.bytes.to_string().into(),
-                digest(&file.digest),
-            ]);
+            files.row_once([path.into(), file.bytes.to_string().into(), digest(&file.digest)]);
         }
         let further = plan.dataset.files.len().saturating_sub(MOST_FILES);
         if further > 0 {
@@ -300,9 +263,7 @@ fn made(page: &mut Document, runs: &[&Reported]) {
             }
         }
     }
-    [table, plugins, files]
-        .into_iter()
-        .for_each(|table| page.table(table));
+    [table, plugins, files].into_iter().for_each(|table| page.table(table));
     page.list(machines);
 }
 
@@ -332,11 +293,7 @@ fn unlike(first: &Plan, plan: &Plan) -> Vec<&'static str> {
     let asked = |plan: &Plan| {
         let dataset = &plan.dataset;
         let files: Vec<String> = dataset.files.values().map(|f| f.digest.clone()).collect();
-        (
-            dataset.plugin.digest.clone(),
-            dataset.plugin.config.clone(),
-            files,
-        )
+        (dataset.plugin.digest.clone(), dataset.plugin.config.clone(), files)
     };
     let differences = [
         ("dataset", asked(first) != asked(plan)),
@@ -390,9 +347,7 @@ fn figure(value: Option<f64>) -> String {
 
 fn change(from: Option<f64>, to: Option<f64>) -> String {
     let share = from.zip(to).filter(|(from, _)| *from > 0.0);
-    share.map_or(ABSENT.to_owned(), |(from, to)| {
-        format!("{:+.2} %", (to / from - 1.0) * 100.0)
-    })
+    share.map_or(ABSENT.to_owned(), |(from, to)| format!("{:+.2} %", (to / from - 1.0) * 100.0))
 }
 
 fn model(plan: &Plan) -> String {

@@ -13,14 +13,8 @@ pub fn page(repeats: &Repeats) -> Document {
         page.say("No run was measured.");
         return page;
     }
-    let mut table = Table::new([
-        "Figure",
-        "Mean",
-        "Min",
-        "Max",
-        "Variation",
-        "95 % interval of the mean",
-    ]);
+    let mut table =
+        Table::new(["Figure", "Mean", "Min", "Max", "Variation", "95 % interval of the mean"]);
     table.numeric = Some(1..6);
     for figure in &repeats.figures {
         table.row(cells(figure, repeats.runs));
@@ -41,9 +35,7 @@ fn cells(figure: &Repeated, runs: usize) -> Vec<String> {
     } else {
         String::new()
     };
-    let variation = figure
-        .variation_percent
-        .map(|percent| format!("{percent:.2} %"));
+    let variation = figure.variation_percent.map(|percent| format!("{percent:.2} %"));
     let interval = figure
         .interval
         .map(|ends| format!("{} to {}", shown.value(ends.low), shown.value(ends.high)));

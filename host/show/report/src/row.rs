@@ -104,9 +104,7 @@ impl<'a> Row<'a> {
     fn failure(&self) -> Option<(Option<Reason>, &'a str)> {
         match &self.exchange.outcome {
             Outcome::Ok => None,
-            Outcome::Incomplete {
-                reason, message, ..
-            } => Some((*reason, message)),
+            Outcome::Incomplete { reason, message, .. } => Some((*reason, message)),
         }
     }
 }
@@ -171,66 +169,42 @@ fn before() -> [Column; 12] {
                 }))
             },
         ),
-        column(
-            "id",
-            Kind::Text,
-            "the sample, unique within the run",
-            |row| Some(text(&row.exchange.sample.id)),
-        ),
+        column("id", Kind::Text, "the sample, unique within the run", |row| {
+            Some(text(&row.exchange.sample.id))
+        }),
         column(
             "outcome",
             Kind::Text,
             "the class of the outcome: complete, or what went wrong",
             |row| Some(text(row.exchange.outcome.class().name())),
         ),
-        column(
-            "status",
-            Kind::Count(""),
-            "the HTTP status of the reply",
-            |row| row.exchange.status.map(u64::from).map(Value::Count),
-        ),
-        column(
-            "finish",
-            Kind::Text,
-            "the finish reason in the server's own words",
-            |row| row.exchange.finish.as_deref().map(text),
-        ),
-        column(
-            "due",
-            Kind::Instant,
-            "when it should have been sent",
-            |row| Some(Value::Instant(row.exchange.due)),
-        ),
+        column("status", Kind::Count(""), "the HTTP status of the reply", |row| {
+            row.exchange.status.map(u64::from).map(Value::Count)
+        }),
+        column("finish", Kind::Text, "the finish reason in the server's own words", |row| {
+            row.exchange.finish.as_deref().map(text)
+        }),
+        column("due", Kind::Instant, "when it should have been sent", |row| {
+            Some(Value::Instant(row.exchange.due))
+        }),
         column(
             "granted",
             Kind::Instant,
             "when the cap on requests in flight released it; absent without a cap",
             |row| row.exchange.granted.map(Value::Instant),
         ),
-        column(
-            "sent",
-            Kind::Instant,
-            "when its first byte was handed to the socket",
-            |row| row.exchange.sent.map(Value::Instant),
-        ),
-        column(
-            "headers",
-            Kind::Instant,
-            "when the headers of its reply were complete",
-            |row| row.exchange.headers.map(Value::Instant),
-        ),
-        column(
-            "ended",
-            Kind::Instant,
-            "when its reply ended, well or badly",
-            |row| row.exchange.ended.map(Value::Instant),
-        ),
-        column(
-            "events",
-            Kind::Count(""),
-            "events of its reply, of every kind",
-            |row| Some(Value::Count(row.exchange.events.at.len() as u64)),
-        ),
+        column("sent", Kind::Instant, "when its first byte was handed to the socket", |row| {
+            row.exchange.sent.map(Value::Instant)
+        }),
+        column("headers", Kind::Instant, "when the headers of its reply were complete", |row| {
+            row.exchange.headers.map(Value::Instant)
+        }),
+        column("ended", Kind::Instant, "when its reply ended, well or badly", |row| {
+            row.exchange.ended.map(Value::Instant)
+        }),
+        column("events", Kind::Count(""), "events of its reply, of every kind", |row| {
+            Some(Value::Count(row.exchange.events.at.len() as u64))
+        }),
     ]
 }
 
@@ -288,45 +262,28 @@ fn after() -> [Column; 22] {
                 (steps > 0).then_some(Value::Count(steps))
             },
         ),
-        column(
-            "request-bytes",
-            Kind::Count("bytes"),
-            "size of the request's body",
-            |row| Some(Value::Count(row.exchange.sample.request_bytes)),
-        ),
-        column(
-            "output-bytes",
-            Kind::Count("bytes"),
-            "size of the answer's text",
-            |row| Some(Value::Count(row.exchange.output.len() as u64)),
-        ),
+        column("request-bytes", Kind::Count("bytes"), "size of the request's body", |row| {
+            Some(Value::Count(row.exchange.sample.request_bytes))
+        }),
+        column("output-bytes", Kind::Count("bytes"), "size of the answer's text", |row| {
+            Some(Value::Count(row.exchange.output.len() as u64))
+        }),
         column(
             "request-digest",
             Kind::Text,
             "first 16 hexadecimal digits of the SHA-256 of method, path and body",
             |row| Some(text(&row.exchange.sample.request_digest)),
         ),
-        column(
-            "session",
-            Kind::Text,
-            "the conversation that it is a turn of",
-            |row| Some(text(&row.exchange.sample.turn.as_ref()?.session)),
-        ),
-        column(
-            "turn",
-            Kind::Count(""),
-            "its place in its conversation, from 0",
-            |row| {
-                let turn = row.exchange.sample.turn.as_ref()?;
-                Some(Value::Count(turn.index.into()))
-            },
-        ),
-        column(
-            "class",
-            Kind::Text,
-            "the kind of sample, in the dataset's own words",
-            |row| row.exchange.sample.class.as_deref().map(text),
-        ),
+        column("session", Kind::Text, "the conversation that it is a turn of", |row| {
+            Some(text(&row.exchange.sample.turn.as_ref()?.session))
+        }),
+        column("turn", Kind::Count(""), "its place in its conversation, from 0", |row| {
+            let turn = row.exchange.sample.turn.as_ref()?;
+            Some(Value::Count(turn.index.into()))
+        }),
+        column("class", Kind::Text, "the kind of sample, in the dataset's own words", |row| {
+            row.exchange.sample.class.as_deref().map(text)
+        }),
         column(
             "parents",
             Kind::Requests,
@@ -342,24 +299,18 @@ fn after() -> [Column; 22] {
             "its id, as it carried it: a server's log may have it",
             |row| row.exchange.ids.as_ref()?.request.as_deref().map(text),
         ),
-        column(
-            "session-id",
-            Kind::Text,
-            "the id of its session, as it carried it",
-            |row| row.exchange.ids.as_ref()?.session.as_deref().map(text),
-        ),
+        column("session-id", Kind::Text, "the id of its session, as it carried it", |row| {
+            row.exchange.ids.as_ref()?.session.as_deref().map(text)
+        }),
         column(
             "parent-session-id",
             Kind::Text,
             "the id of the session that began its session, as it carried it",
             |row| row.exchange.ids.as_ref()?.parent.as_deref().map(text),
         ),
-        column(
-            "routing-key",
-            Kind::Text,
-            "the key for routers that it carried",
-            |row| row.exchange.ids.as_ref()?.routing_key.as_deref().map(text),
-        ),
+        column("routing-key", Kind::Text, "the key for routers that it carried", |row| {
+            row.exchange.ids.as_ref()?.routing_key.as_deref().map(text)
+        }),
         column(
             "trace-id",
             Kind::Text,
@@ -391,12 +342,7 @@ fn column(
     about: &'static str,
     take: for<'a> fn(&Row<'a>) -> Option<Value<'a>>,
 ) -> Column {
-    Column {
-        name,
-        kind,
-        about,
-        take: Take::Of(take),
-    }
+    Column { name, kind, about, take: Take::Of(take) }
 }
 
 fn text(words: &str) -> Value<'_> {

@@ -56,7 +56,5 @@ pub fn schema(name: &str) -> Option<String> {
         "search-file" => schema_for!(Saved<Searched>),
         _ => return None,
     };
-    serde_json::to_string_pretty(&schema)
-        .ok()
-        .map(|text| text + "\n")
+    serde_json::to_string_pretty(&schema).ok().map(|text| text + "\n")
 }

@@ -23,13 +23,8 @@ pub fn text(answer: &Answer) -> String {
         for line in conclusion(answer, found) {
             let _ = writeln!(text, "  {line}");
         }
-        let _ = writeln!(
-            text,
-            "  {:>12} {:>9} {:>5}  result",
-            unit(answer.load),
-            "requests",
-            "runs"
-        );
+        let _ =
+            writeln!(text, "  {:>12} {:>9} {:>5}  result", unit(answer.load), "requests", "runs");
         for level in &answer.levels {
             if let Some(decided) = level.tiers.get(number) {
                 let _ = writeln!(text, "  {}", row(level, decided));
@@ -57,11 +52,9 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     let holds = |at: f64| amount(load, at);
     let mut lines = Vec::new();
     lines.push(match (found.passed, found.failed) {
-        (Some(passed), Some(failed)) => format!(
-            "holds at {}, does not hold at {}",
-            holds(passed),
-            holds(failed)
-        ),
+        (Some(passed), Some(failed)) => {
+            format!("holds at {}, does not hold at {}", holds(passed), holds(failed))
+        }
         (Some(passed), None) => format!("holds at {}; none was shown to fail", holds(passed)),
         (None, Some(failed)) => {
             format!("no load was shown to hold; {} does not hold", holds(failed))
@@ -71,10 +64,9 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     if let Some(estimate) = found.estimate {
         let curve = found.curves.iter().flatten().map(|curve| curve.loads).max();
         lines.push(match curve {
-            Some(loads) => format!(
-                "most likely {}, by a regression over {loads} loads",
-                holds(estimate)
-            ),
+            Some(loads) => {
+                format!("most likely {}, by a regression over {loads} loads", holds(estimate))
+            }
             None => format!("most likely about {}", holds(estimate)),
         });
     }
@@ -135,15 +127,10 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
 /// would decide it.
 fn missing(answer: &Answer, found: &Found) -> Option<String> {
     let number = answer.tiers.iter().position(|own| own == found)?;
-    let open = answer
-        .levels
-        .iter()
-        .filter_map(|level| match &level.tiers.get(number)?.decision {
-            Decision::Undecided {
-                more: Some(more), ..
-            } => Some((level.at, *more)),
-            _ => None,
-        });
+    let open = answer.levels.iter().filter_map(|level| match &level.tiers.get(number)?.decision {
+        Decision::Undecided { more: Some(more), .. } => Some((level.at, *more)),
+        _ => None,
+    });
     let (at, more) = open.min_by_key(|(_, more)| *more)?;
     Some(format!(
         "to decide {} takes about {}{}",
@@ -163,10 +150,7 @@ fn lasting(answer: &Answer, found: &Found, requests: u64) -> String {
 /// there.
 fn time(answer: &Answer, at: f64, requests: u64) -> String {
     let seen = || {
-        let levels = answer
-            .levels
-            .iter()
-            .filter(|level| !level.little.is_empty());
+        let levels = answer.levels.iter().filter(|level| !level.little.is_empty());
         let nearest = levels.min_by(|a, b| (a.at - at).abs().total_cmp(&(b.at - at).abs()))?;
         nearest.little.first().map(|little| little.per_s)
     };
@@ -196,12 +180,7 @@ fn counted(requests: u64) -> String {
 
 fn row(level: &Level, decided: &Decided) -> String {
     let confirms = if level.confirms { " (confirming)" } else { "" };
-    format!(
-        "{:>12} {:>9} {:>5}  {decided}{confirms}",
-        short(level.at),
-        level.requests,
-        level.looks,
-    )
+    format!("{:>12} {:>9} {:>5}  {decided}{confirms}", short(level.at), level.requests, level.looks,)
 }
 
 /// A load with its unit.

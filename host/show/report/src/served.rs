@@ -19,82 +19,22 @@ const ROWS: [Row; 20] = [
     ("Most running requests", Name::Running, |it| it.max, 1.0),
     ("Mean waiting requests", Name::Waiting, |it| it.mean, 1.0),
     ("Most waiting requests", Name::Waiting, |it| it.max, 1.0),
-    (
-        "Mean KV cache usage (%)",
-        Name::KvUsage,
-        |it| it.mean,
-        100.0,
-    ),
-    (
-        "Highest KV cache usage (%)",
-        Name::KvUsage,
-        |it| it.max,
-        100.0,
-    ),
-    (
-        "Prefix cache hit rate (%)",
-        Name::CacheHitRate,
-        |it| it.mean,
-        100.0,
-    ),
+    ("Mean KV cache usage (%)", Name::KvUsage, |it| it.mean, 100.0),
+    ("Highest KV cache usage (%)", Name::KvUsage, |it| it.max, 100.0),
+    ("Prefix cache hit rate (%)", Name::CacheHitRate, |it| it.mean, 100.0),
     ("Preemptions", Name::Preemptions, |it| it.total, 1.0),
-    (
-        "Refused requests",
-        Name::Refused,
-        |it| it.total.filter(|it| *it > 0.0),
-        1.0,
-    ),
-    (
-        "Mean tokens per engine step",
-        Name::BatchTokens,
-        |it| it.mean,
-        1.0,
-    ),
-    (
-        "Drafted tokens accepted (%)",
-        Name::Acceptance,
-        |it| it.mean,
-        100.0,
-    ),
-    (
-        "Input tokens (tok/s)",
-        Name::InputTokens,
-        |it| it.per_s,
-        1.0,
-    ),
-    (
-        "Output tokens (tok/s)",
-        Name::OutputTokens,
-        |it| it.per_s,
-        1.0,
-    ),
+    ("Refused requests", Name::Refused, |it| it.total.filter(|it| *it > 0.0), 1.0),
+    ("Mean tokens per engine step", Name::BatchTokens, |it| it.mean, 1.0),
+    ("Drafted tokens accepted (%)", Name::Acceptance, |it| it.mean, 100.0),
+    ("Input tokens (tok/s)", Name::InputTokens, |it| it.per_s, 1.0),
+    ("Output tokens (tok/s)", Name::OutputTokens, |it| it.per_s, 1.0),
     ("Mean queue time (ms)", Name::QueueTime, |it| it.mean, 1.0),
     ("P99 queue time (ms)", Name::QueueTime, |it| it.p99, 1.0),
-    (
-        "Mean prefill time (ms)",
-        Name::PrefillTime,
-        |it| it.mean,
-        1.0,
-    ),
+    ("Mean prefill time (ms)", Name::PrefillTime, |it| it.mean, 1.0),
     ("P99 prefill time (ms)", Name::PrefillTime, |it| it.p99, 1.0),
-    (
-        "Mean KV transfer time (ms)",
-        Name::TransferTime,
-        |it| it.mean,
-        1.0,
-    ),
-    (
-        "Mean TTFT, by the server (ms)",
-        Name::ServerTtft,
-        |it| it.mean,
-        1.0,
-    ),
-    (
-        "Most KV caches under way",
-        Name::Transferring,
-        |it| it.max,
-        1.0,
-    ),
+    ("Mean KV transfer time (ms)", Name::TransferTime, |it| it.mean, 1.0),
+    ("Mean TTFT, by the server (ms)", Name::ServerTtft, |it| it.mean, 1.0),
+    ("Most KV caches under way", Name::Transferring, |it| it.max, 1.0),
 ];
 
 /// The figures that are known.
@@ -107,13 +47,9 @@ pub(crate) fn served(summary: &Summary) -> Vec<Served> {
         Some(Served { label, value })
     });
     let queued = series.queues.iter().map(|queue| queue.queued);
-    let queued = queued.reduce(f64::max).map(|share| Served {
-        label: "Time with a queue (%)",
-        value: share * 100.0,
-    });
-    let pages = Served {
-        label: "Metrics pages read",
-        value: series.pages as f64,
-    };
+    let queued = queued
+        .reduce(f64::max)
+        .map(|share| Served { label: "Time with a queue (%)", value: share * 100.0 });
+    let pages = Served { label: "Metrics pages read", value: series.pages as f64 };
     rows.chain(queued).chain([pages]).collect()
 }

@@ -109,9 +109,7 @@ fn doubts(summary: &Summary) -> Vec<String> {
         finding.severity != Severity::Note
             && Verdict::of(std::slice::from_ref(finding)) == summary.verdict
     });
-    decisive
-        .map(|finding| finding.id.name().to_owned())
-        .collect()
+    decisive.map(|finding| finding.id.name().to_owned()).collect()
 }
 
 impl SweptRun {
@@ -152,10 +150,7 @@ impl Sweep {
                 latency: run.curve[1],
             })
             .collect();
-        Result {
-            sweep: self,
-            curve: curve(&points),
-        }
+        Result { sweep: self, curve: curve(&points) }
     }
 }
 
@@ -163,11 +158,7 @@ pub use page::{knee_rule, page, spot};
 
 /// A run that is about to begin.
 pub fn begins(load: Load, run: &Run, of: usize) -> String {
-    format!(
-        "== run {} of {of}: {} ==",
-        run.number,
-        amount(load, run.at.number())
-    )
+    format!("== run {} of {of}: {} ==", run.number, amount(load, run.at.number()))
 }
 
 /// A run that has ended.
@@ -218,11 +209,7 @@ pub fn text(sweep: &Sweep) -> String {
         .map(|place| on_front(sweep.load, place))
         .collect();
     if !front.is_empty() {
-        let _ = writeln!(
-            text,
-            "Pareto front of {} and {}:",
-            sweep.throughput, sweep.latency
-        );
+        let _ = writeln!(text, "Pareto front of {} and {}:", sweep.throughput, sweep.latency);
         for line in front {
             let _ = writeln!(text, "  {line}");
         }

@@ -50,21 +50,12 @@ pub(super) fn golden(path: &str, actual: &str) {
 fn mixed() -> (RunFacts, Vec<Exchange>) {
     let facts = serde_json::from_str(include_str!("cases/mixed/facts.json")).unwrap();
     let lines = include_str!("cases/mixed/exchanges.jsonl").lines();
-    (
-        facts,
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect(),
-    )
+    (facts, lines.map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
 /// The figures of a block, as a script reads them: a label up to a colon, spaces, a value.
 fn figures(block: &str) -> Vec<(&str, &str)> {
-    block
-        .lines()
-        .filter_map(|line| line.split_once(": "))
-        .map(|(l, v)| (l, v.trim()))
-        .collect()
+    block.lines().filter_map(|line| line.split_once(": ")).map(|(l, v)| (l, v.trim())).collect()
 }
 
 #[test]
@@ -72,16 +63,10 @@ fn a_run_of_every_kind_of_exchange() {
     let (facts, exchanges) = mixed();
     let summary = Summary::of(&facts, &exchanges);
     golden("src/cases/mixed/text.txt", &super::text::text(&summary));
-    golden(
-        "src/cases/mixed/summary.json",
-        &super::json::json(&summary).unwrap(),
-    );
+    golden("src/cases/mixed/summary.json", &super::json::json(&summary).unwrap());
     let mut table = Vec::new();
     super::csv::csv(&mut table, &facts, &exchanges).unwrap();
-    golden(
-        "src/cases/mixed/exchanges.csv",
-        &String::from_utf8(table).unwrap(),
-    );
+    golden("src/cases/mixed/exchanges.csv", &String::from_utf8(table).unwrap());
 }
 
 /// LMDeploy's figures, in our block, make LMDeploy's block byte for byte once our own lines are
@@ -95,10 +80,7 @@ fn the_block_is_lmdeploys_line_for_line() {
     facts.run.backend = published["Backend"].into();
     let mut summary = Summary::of(&facts, std::iter::empty::<Exchange>());
     summary.requests.successful = whole("Successful requests");
-    let total = |label| Counted {
-        total: Some(whole(label)),
-        ..Counted::default()
-    };
+    let total = |label| Counted { total: Some(whole(label)), ..Counted::default() };
     summary.tokens.input = total("Total input tokens");
     summary.tokens.output = total("Total generated tokens");
     summary.tokens.output_retokenized = Some(whole("Total generated tokens (retokenized)"));
@@ -114,9 +96,7 @@ fn the_block_is_lmdeploys_line_for_line() {
         (metric::ITL, "ITL"),
     ] {
         let figure = |which: &str| format!("{which} {label} (ms)");
-        let p99 = published
-            .get(&*figure("P99"))
-            .map(|value| value.parse().unwrap());
+        let p99 = published.get(&*figure("P99")).map(|value| value.parse().unwrap());
         let distribution = Distribution {
             unit: "ms".into(),
             count: 10_000,
@@ -141,35 +121,19 @@ fn the_block_is_lmdeploys_line_for_line() {
     let kept = block.lines().filter(|line| theirs.contains(&label(line)));
     let kept: Vec<&str> = kept.collect();
     assert_eq!(kept, LMDEPLOY.lines().collect::<Vec<_>>());
-    assert!(
-        block.lines().count() > kept.len(),
-        "there are lines of ours"
-    );
+    assert!(block.lines().count() > kept.len(), "there are lines of ours");
 }
 
 #[test]
 fn the_block_has_gpustacks_figures() {
     let (facts, exchanges) = mixed();
     let block = super::text::text(&Summary::of(&facts, &exchanges));
-    let lmdeploys = figures(LMDEPLOY)
-        .into_iter()
-        .map(|(label, _)| format!("{label}:"));
-    for label in GPUSTACK
-        .iter()
-        .map(|label| label.to_string())
-        .chain(lmdeploys)
-    {
+    let lmdeploys = figures(LMDEPLOY).into_iter().map(|(label, _)| format!("{label}:"));
+    for label in GPUSTACK.iter().map(|label| label.to_string()).chain(lmdeploys) {
         let line = block.lines().find(|line| line.starts_with(&label));
         let line = line.unwrap_or_else(|| panic!("no {label} in\n{block}"));
-        assert_eq!(
-            &line[label.len()..41],
-            " ".repeat(41 - label.len()),
-            "{line}"
-        );
-        assert!(
-            !line[41..].starts_with(' ') && !line.ends_with(' '),
-            "{line}"
-        );
+        assert_eq!(&line[label.len()..41], " ".repeat(41 - label.len()), "{line}");
+        assert!(!line[41..].starts_with(' ') && !line.ends_with(' '), "{line}");
     }
 }
 
@@ -178,14 +142,9 @@ fn what_was_not_measured_has_no_line_and_no_section() {
     let (mut facts, exchanges) = mixed();
     facts.run.streamed = false;
     let block = super::text::text(&Summary::of(&facts, &exchanges));
-    for absent in [
-        "TTFT (ms)",
-        "TPOT (ms)",
-        "ITL (ms)",
-        "Time to First",
-        "Inter-token",
-        "Peak output",
-    ] {
+    for absent in
+        ["TTFT (ms)", "TPOT (ms)", "ITL (ms)", "Time to First", "Inter-token", "Peak output"]
+    {
         assert!(!block.contains(absent), "{absent} in\n{block}");
     }
     assert!(block.contains("Mean E2E Latency (ms):"));
@@ -204,28 +163,15 @@ fn words_of_servers_and_plugins_cannot_break_the_block() {
     facts.run_scores.insert("a\rb".into(), 1.0);
     exchanges[0].outcome = model::exchange::Outcome::Ok;
     let block = super::text::text(&Summary::of(&facts, &exchanges));
-    assert!(
-        block.chars().all(|c| c == '\n' || !c.is_control()),
-        "{block:?}"
-    );
-    assert_eq!(
-        block
-            .lines()
-            .filter(|line| line.starts_with("Successful requests:"))
-            .count(),
-        1
-    );
+    assert!(block.chars().all(|c| c == '\n' || !c.is_control()), "{block:?}");
+    assert_eq!(block.lines().filter(|line| line.starts_with("Successful requests:")).count(), 1);
 }
 
 /// A file of a sweep or a search.
 fn saved(state: impl serde::Serialize) -> Value {
     let scenario = "0".repeat(64);
-    serde_json::to_value(crate::saved::Saved {
-        scenario,
-        title: "random 16/11".to_owned(),
-        state,
-    })
-    .unwrap()
+    serde_json::to_value(crate::saved::Saved { scenario, title: "random 16/11".to_owned(), state })
+        .unwrap()
 }
 
 #[test]
@@ -237,10 +183,8 @@ fn schemas_are_committed_and_hold() {
     let infinite = serde_json::to_value(Summary::of(&facts, &exchanges)).unwrap();
     facts.client = None;
     let empty = serde_json::to_value(Summary::of(&facts, std::iter::empty::<Exchange>())).unwrap();
-    let records: Vec<Value> = exchanges
-        .iter()
-        .map(|exchange| serde_json::to_value(exchange).unwrap())
-        .collect();
+    let records: Vec<Value> =
+        exchanges.iter().map(|exchange| serde_json::to_value(exchange).unwrap()).collect();
     let repeats = serde_json::to_value(compare::repeats::repeats("chat", &[], None)).unwrap();
     let probe = serde_json::to_value(crate::probe::tests::answered()).unwrap();
     let swept = crate::sweep::tests::swept();
@@ -264,16 +208,11 @@ fn schemas_are_committed_and_hold() {
         let schema: Value = serde_json::from_str(&text).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
         for mut instance in instances {
-            let errors: Vec<String> = validator
-                .iter_errors(&instance)
-                .map(|error| error.to_string())
-                .collect();
+            let errors: Vec<String> =
+                validator.iter_errors(&instance).map(|error| error.to_string()).collect();
             assert_eq!(errors, Vec::<String>::new(), "{name}");
             instance["of-a-later-version"] = Value::Null;
-            assert!(
-                !validator.is_valid(&instance),
-                "{name} must refuse unknown fields"
-            );
+            assert!(!validator.is_valid(&instance), "{name} must refuse unknown fields");
         }
     }
     for name in super::schema::NAMES {
@@ -333,10 +272,7 @@ fn goodput_and_the_steady_state_are_shown() {
         "Steady request throughput (req/s):       12.50",
         "Steady mean TTFT (ms):                   133.88",
     ] {
-        assert!(
-            block.lines().any(|shown| shown == line),
-            "no {line} in\n{block}"
-        );
+        assert!(block.lines().any(|shown| shown == line), "no {line} in\n{block}");
     }
     let mut table = Vec::new();
     super::csv::csv(&mut table, &facts, &exchanges).unwrap();
@@ -345,11 +281,7 @@ fn goodput_and_the_steady_state_are_shown() {
     let good = rows[0].iter().position(|name| name == "good").unwrap();
     let good: Vec<&str> = rows[1..].iter().map(|row| row[good].as_str()).collect();
     assert_eq!(good.iter().filter(|good| **good == "true").count(), 3);
-    assert_eq!(
-        good.iter().filter(|good| good.is_empty()).count(),
-        1,
-        "the warm-up"
-    );
+    assert_eq!(good.iter().filter(|good| good.is_empty()).count(), 1, "the warm-up");
 }
 
 fn watched() -> Client {
@@ -389,12 +321,7 @@ fn watched() -> Client {
                 late_s: None,
             }),
         }),
-        machine: Some(Machine {
-            busy: 0.97,
-            own: 0.55,
-            stolen: 0.0,
-            stolen_s: 0.03,
-        }),
+        machine: Some(Machine { busy: 0.97, own: 0.55, stolen: 0.0, stolen_s: 0.03 }),
     }
 }
 

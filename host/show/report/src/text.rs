@@ -108,45 +108,23 @@ pub fn scores_alone(summary: &Summary) -> String {
 }
 
 fn load(block: &mut Block, summary: &Summary) {
-    let Summary {
-        run,
-        requests,
-        tokens,
-        throughput,
-        concurrency,
-        ..
-    } = summary;
+    let Summary { run, requests, tokens, throughput, concurrency, .. } = summary;
     offered(block, run);
     outcomes::counts(block, requests);
     block.figure("Benchmark duration (s):", throughput.duration_s);
     block.line("Total input tokens:", tokens.input.total);
     block.line("Total generated tokens:", tokens.output.total);
-    block.line(
-        "Total generated tokens (retokenized):",
-        tokens.output_retokenized,
-    );
+    block.line("Total generated tokens (retokenized):", tokens.output_retokenized);
     outcomes::left_out(block, tokens);
     block.figure("Request throughput (req/s):", throughput.requests_per_s);
     if let Some(goodput) = &summary.goodput {
         block.figure("Request goodput (req/s):", goodput.requests_per_s);
     }
-    block.figure(
-        "Input token throughput (tok/s):",
-        throughput.input_tokens_per_s,
-    );
-    block.figure(
-        "Output token throughput (tok/s):",
-        throughput.output_tokens_per_s,
-    );
-    block.figure(
-        "Peak output token throughput (tok/s):",
-        throughput.peak_output_tokens_per_s,
-    );
+    block.figure("Input token throughput (tok/s):", throughput.input_tokens_per_s);
+    block.figure("Output token throughput (tok/s):", throughput.output_tokens_per_s);
+    block.figure("Peak output token throughput (tok/s):", throughput.peak_output_tokens_per_s);
     block.line("Peak concurrent requests:", concurrency.peak);
-    block.figure(
-        "Total token throughput (tok/s):",
-        throughput.total_tokens_per_s,
-    );
+    block.figure("Total token throughput (tok/s):", throughput.total_tokens_per_s);
     block.figure("Concurrency:", concurrency.mean);
     block.figure("Requests due (req/s):", throughput.due_requests_per_s);
     block.figure("Requests sent (req/s):", throughput.sent_requests_per_s);
@@ -164,9 +142,7 @@ fn load(block: &mut Block, summary: &Summary) {
 fn offered(block: &mut Block, run: &Run) {
     block.line("Backend:", Some(&run.backend));
     // Python prints a float with its point, as `{:?}` does.
-    let rate = run
-        .request_rate
-        .map_or("inf".to_owned(), |rate| format!("{rate:?}"));
+    let rate = run.request_rate.map_or("inf".to_owned(), |rate| format!("{rate:?}"));
     block.line("Traffic request rate:", Some(rate));
     block.line("Arrival:", Some(&run.arrival));
     block.line("Maximum request concurrency:", run.max_in_flight);
@@ -217,12 +193,7 @@ fn sound(block: &mut Block, summary: &Summary) {
     let ratio = ("", 1.0);
     block.distribution(summary, metric::REAL_TIME_FACTOR, "Real-time Factor", ratio);
     block.figure("Sound in answers (s/s):", throughput.audio_s_per_s);
-    block.distribution(
-        summary,
-        metric::INPUT_REAL_TIME_FACTOR,
-        "Input Real-time Factor",
-        ratio,
-    );
+    block.distribution(summary, metric::INPUT_REAL_TIME_FACTOR, "Input Real-time Factor", ratio);
     block.figure("Sound in prompts (s/s):", throughput.input_audio_s_per_s);
 }
 
@@ -260,16 +231,10 @@ fn tokens(block: &mut Block, summary: &Summary) {
     block.line("Cached input tokens:", tokens.input_cached);
     block.line("Reasoning tokens:", tokens.output_reasoning);
     let reasoning = tokens.reasoning.as_ref();
-    block.line(
-        "Reasoning text, answers:",
-        reasoning.map(|reasoning| reasoning.words()),
-    );
+    block.line("Reasoning text, answers:", reasoning.map(|reasoning| reasoning.words()));
     let count = |tokens: u64| tokens.to_string();
     let drafts = tokens.drafts.as_ref();
-    block.line(
-        "Draft tokens accepted:",
-        drafts.map(|drafts| drafts.words(count)),
-    );
+    block.line("Draft tokens accepted:", drafts.map(|drafts| drafts.words(count)));
     if let Some(steps) = &tokens.speculation {
         speculation::lines(block, steps);
     }
@@ -310,17 +275,11 @@ fn client(block: &mut Block, summary: &Summary) {
             );
         }
     }
-    block.line(
-        "Decode backlog, most (replies):",
-        Some(client.decode_backlog),
-    );
+    block.line("Decode backlog, most (replies):", Some(client.decode_backlog));
     block.figure("Decode behind, most (ms):", Some(client.decode_behind_ms));
     if let Some(backlog) = &client.backlog {
         let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        block.figure(
-            "Held of replies, most (MiB):",
-            Some(mebibytes(backlog.peak_bytes)),
-        );
+        block.figure("Held of replies, most (MiB):", Some(mebibytes(backlog.peak_bytes)));
         let held_back = backlog.held_back.as_ref();
         block.figure("Replies not read (s):", held_back.map(|held| held.seconds));
     }
@@ -343,17 +302,11 @@ fn cache(block: &mut Block, summary: &Summary) {
     let percent = |share: f64| share * 100.0;
     block.section("Prefix Cache");
     block.line("Prefix cache before the run:", Some(cache.policy));
-    block.figure(
-        "Prompt tokens that repeat (%):",
-        cache.reusable_share().map(percent),
-    );
+    block.figure("Prompt tokens that repeat (%):", cache.reusable_share().map(percent));
     let reported = cache.reported.as_ref();
     block.line("Reported cached tokens:", reported.map(|told| told.cached));
     let found = reported.and_then(|told| told.shares());
-    block.figure(
-        "Reported cached tokens (%):",
-        found.map(|(_, found)| percent(found)),
-    );
+    block.figure("Reported cached tokens (%):", found.map(|(_, found)| percent(found)));
 }
 
 fn server(block: &mut Block, summary: &Summary) {
@@ -382,25 +335,17 @@ fn server(block: &mut Block, summary: &Summary) {
     }
     for told in &server.targets {
         if let Some(lost) = &told.lost {
-            block.prose(&format!(
-                "{} did not return its metrics after the run: {lost}",
-                told.url
-            ));
+            block.prose(&format!("{} did not return its metrics after the run: {lost}", told.url));
         }
     }
 }
 
 /// Counts the answers by source: `usage 8, length 1, unknown 1`.
 fn sources(counted: &Counted) -> Option<String> {
-    let known = counted
-        .exchanges_by_source
-        .iter()
-        .map(|(source, n)| (source.name(), *n));
+    let known = counted.exchanges_by_source.iter().map(|(source, n)| (source.name(), *n));
     let unknown = (counted.unknown > 0).then_some(("unknown", counted.unknown));
-    let parts: Vec<String> = known
-        .chain(unknown)
-        .map(|(source, n)| format!("{source} {n}"))
-        .collect();
+    let parts: Vec<String> =
+        known.chain(unknown).map(|(source, n)| format!("{source} {n}")).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -421,10 +366,7 @@ fn thresholds(block: &mut Block, summary: &Summary) {
         let holds = if checked.held { "held" } else { "NOT held" };
         let told = Some(checked.outcome()).filter(|told| !told.is_empty());
         let words = [Some(holds.to_owned()), told].into_iter().flatten();
-        block.line(
-            &format!("{}:", checked.threshold),
-            Some(words.collect::<Vec<_>>().join(", ")),
-        );
+        block.line(&format!("{}:", checked.threshold), Some(words.collect::<Vec<_>>().join(", ")));
     }
 }
 

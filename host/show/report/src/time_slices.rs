@@ -60,18 +60,8 @@ const COLUMNS: [Column; 18] = [
         text: Some(("From (s)", 9)),
         value: |slice| Some(Value::At(slice.from_s)),
     },
-    Column {
-        name: "to-s",
-        head: "To (s)",
-        text: None,
-        value: |slice| Some(Value::At(slice.to_s)),
-    },
-    Column {
-        name: "due",
-        head: "Due",
-        text: None,
-        value: |slice| Some(Value::Count(slice.due)),
-    },
+    Column { name: "to-s", head: "To (s)", text: None, value: |slice| Some(Value::At(slice.to_s)) },
+    Column { name: "due", head: "Due", text: None, value: |slice| Some(Value::Count(slice.due)) },
     Column {
         name: "sent",
         head: "Sent",
@@ -196,19 +186,17 @@ pub(crate) fn length(slices: &TimeSlices) -> String {
     let length = seconds_of(slices.length_s);
     match slices.requested_s {
         None => format!("of {length} s"),
-        Some(requested) => format!(
-            "of {length} s, because there would be too many of {} s",
-            seconds_of(requested)
-        ),
+        Some(requested) => {
+            format!("of {length} s, because there would be too many of {} s", seconds_of(requested))
+        }
     }
 }
 
 /// The lines of the text block: a head, and a line for each slice. A figure that was not measured
 /// is a dash.
 pub(crate) fn lines(slices: &TimeSlices) -> Vec<String> {
-    let columns: Vec<_> = (COLUMNS.iter())
-        .filter_map(|column| Some((column.text?, column.value)))
-        .collect();
+    let columns: Vec<_> =
+        (COLUMNS.iter()).filter_map(|column| Some((column.text?, column.value))).collect();
     let head = columns.iter().map(|((head, width), _)| cell(head, *width));
     let rows = slices.slices.iter().map(|slice| {
         let cells = columns.iter().map(|((_, width), value)| {
@@ -293,10 +281,7 @@ mod tests {
         assert_eq!(table(&sliced(true)).rows.len(), 3);
         let whole = table(&sliced(false)).head;
         assert!(!whole.iter().any(|head| head.contains("TTFT")), "{whole:?}");
-        assert!(
-            !whole.iter().any(|head| head.contains("tok/s")),
-            "{whole:?}"
-        );
+        assert!(!whole.iter().any(|head| head.contains("tok/s")), "{whole:?}");
     }
 
     #[test]
@@ -304,9 +289,6 @@ mod tests {
         let mut slices = sliced(true);
         assert_eq!(length(&slices), "of 1 s");
         slices.requested_s = Some(0.0001);
-        assert_eq!(
-            length(&slices),
-            "of 1 s, because there would be too many of 0.0001 s"
-        );
+        assert_eq!(length(&slices), "of 1 s, because there would be too many of 0.0001 s");
     }
 }

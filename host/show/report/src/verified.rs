@@ -146,10 +146,7 @@ fn verdict(case: &CaseCard) -> Cell {
         Outcome::Failed(_) => ("failed".to_owned(), Tone::Bad),
         Outcome::NotApplicable(_) => ("not applicable".to_owned(), Tone::Plain),
     };
-    Cell {
-        text: Text::plain(text),
-        tone,
-    }
+    Cell { text: Text::plain(text), tone }
 }
 
 /// A figure without its statistic: `ttft` of `ttft.mean`, `requests.failed` as it is.
@@ -171,11 +168,7 @@ fn ceilings(page: &mut Document, cards: &[Card]) {
     page.heading(2, "Ceiling");
     page.remark("Streams of a token every 20 ms, more at each level. The figure is the share by which the client's TTFT or its gaps are off, whichever is worse. The server shares the machine with the client.");
     let mut streams: Vec<u64> = Vec::new();
-    for level in cards
-        .iter()
-        .filter_map(|card| card.ceiling.as_ref())
-        .flat_map(|own| &own.levels)
-    {
+    for level in cards.iter().filter_map(|card| card.ceiling.as_ref()).flat_map(|own| &own.levels) {
         if !streams.contains(&level.streams) {
             streams.push(level.streams);
         }
@@ -206,10 +199,7 @@ fn level_cell(level: &Level) -> Cell {
         (None, Some(worst)) if worst.is_finite() => format!("{:.1} %", worst * 100.0),
         (None, _) => ABSENT.to_owned(),
     };
-    Cell {
-        text: Text::plain(text),
-        tone: if level.holds() { Tone::Good } else { Tone::Bad },
-    }
+    Cell { text: Text::plain(text), tone: if level.holds() { Tone::Good } else { Tone::Bad } }
 }
 
 /// Adds what is off, in words, case by case.
@@ -248,12 +238,7 @@ fn sentence(line: &str) -> String {
 }
 
 fn cases(cards: &[Card]) -> Table {
-    let mut table = Table::new([
-        "Case",
-        "What happens",
-        "Why it matters",
-        "Tolerance of times",
-    ]);
+    let mut table = Table::new(["Case", "What happens", "Why it matters", "Tolerance of times"]);
     table.numeric = Some(0..0);
     for case in union(cards) {
         table.row([

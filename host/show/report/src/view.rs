@@ -121,10 +121,7 @@ impl<'a> Gather<'a> {
             origin,
             spreads: drawn.map(|metric| (metric, spread(metric))).collect(),
             course: course::Gather::of(summary, grain),
-            part: reported
-                .plan
-                .slice
-                .map_or(1, |slice| u64::from(slice.of.max(1))),
+            part: reported.plan.slice.map_or(1, |slice| u64::from(slice.of.max(1))),
             middle: first..first + CONSECUTIVE,
             consecutive: Vec::new(),
             sampled: Even::new(ROWS),

@@ -43,10 +43,7 @@ pub struct Fact {
 
 fn facts<const N: usize>(all: [(&str, Option<String>); N]) -> Vec<Fact> {
     let known = all.into_iter().filter_map(|(name, is)| Some((name, is?)));
-    let known = known.map(|(name, is)| Fact {
-        name: name.to_owned(),
-        is,
-    });
+    let known = known.map(|(name, is)| Fact { name: name.to_owned(), is });
     known.collect()
 }
 
@@ -72,10 +69,7 @@ impl Workload {
             ]),
             machines: facts([
                 ("Engine", engine(about)),
-                (
-                    "Model",
-                    (!plan.target.model.is_empty()).then(|| plan.target.model.clone()),
-                ),
+                ("Model", (!plan.target.model.is_empty()).then(|| plan.target.model.clone())),
                 ("Hardware", about.hardware.clone()),
                 ("Load machine", client.filter(|client| !client.is_empty())),
                 ("Runner", Some(plan.runner.clone())),
@@ -118,9 +112,8 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
         let facts = workload.requests.iter().chain(&workload.machines);
         facts.cloned().collect()
     };
-    let every: Vec<(&str, Vec<Fact>)> = (workloads.iter())
-        .map(|(name, workload)| (*name, all(workload)))
-        .collect();
+    let every: Vec<(&str, Vec<Fact>)> =
+        (workloads.iter()).map(|(name, workload)| (*name, all(workload))).collect();
     for fact in every.iter().flat_map(|(_, facts)| facts) {
         if !names.contains(&fact.name.as_str()) {
             names.push(&fact.name);
@@ -143,9 +136,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
         }
     }
     if !differ.is_empty() {
-        let head = ["Scenario"]
-            .into_iter()
-            .chain(differ.iter().map(|(name, _)| *name));
+        let head = ["Scenario"].into_iter().chain(differ.iter().map(|(name, _)| *name));
         let mut table = Table::new(head);
         for (at, (name, _)) in every.iter().enumerate() {
             let values = differ.iter().map(|(_, values)| values[at].clone());
@@ -171,11 +162,7 @@ fn dataset(plan: &Plan) -> String {
                 Value::String(text) => format!("{key} {text}"),
                 value => format!("{key} {value}"),
             });
-            format!(
-                "{} ({})",
-                plugin.plugin,
-                keys.collect::<Vec<_>>().join(", ")
-            )
+            format!("{} ({})", plugin.plugin, keys.collect::<Vec<_>>().join(", "))
         }
         _ => plugin.plugin.clone(),
     }
@@ -209,12 +196,9 @@ fn replies(plan: &Plan) -> String {
         true => "streamed",
         false => "whole",
     };
-    let asked = request
-        .output_tokens
-        .map(|tokens| format!("{} tokens asked for", count(tokens.into())));
-    let eos = request
-        .ignore_eos
-        .then(|| "the end of the text ignored".to_owned());
+    let asked =
+        request.output_tokens.map(|tokens| format!("{} tokens asked for", count(tokens.into())));
+    let eos = request.ignore_eos.then(|| "the end of the text ignored".to_owned());
     let warm = u64::from(plan.load.warmup);
     let warm = (warm > 0).then(|| format!("after a warm-up of {}", plural(warm, "request")));
     let all = [Some(stream.to_owned()), asked, eos, warm];
@@ -274,9 +258,6 @@ mod tests {
         let prompts = workload.requests.iter().find(|fact| fact.name == "Prompts");
         assert_eq!(prompts.unwrap().is, "120 tokens on average (100 to 140)");
         let short = Workload::in_short(&run);
-        assert!(
-            short.starts_with("120 tokens in; ") && short.contains("request"),
-            "{short}"
-        );
+        assert!(short.starts_with("120 tokens in; ") && short.contains("request"), "{short}");
     }
 }

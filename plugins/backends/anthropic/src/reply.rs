@@ -197,12 +197,10 @@ impl Counts {
         };
         if input(&later).iter().flatten().any(|tokens| *tokens > 0) || self.input().is_none() {
             self.input_tokens = later.input_tokens.or(self.input_tokens);
-            self.cache_creation_input_tokens = later
-                .cache_creation_input_tokens
-                .or(self.cache_creation_input_tokens);
-            self.cache_read_input_tokens = later
-                .cache_read_input_tokens
-                .or(self.cache_read_input_tokens);
+            self.cache_creation_input_tokens =
+                later.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
+            self.cache_read_input_tokens =
+                later.cache_read_input_tokens.or(self.cache_read_input_tokens);
         }
         self.output_tokens = later.output_tokens.or(self.output_tokens);
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
@@ -211,10 +209,7 @@ impl Counts {
     /// The prompt's length: what was read, found in the cache, and written to it. A prompt of no
     /// tokens is one that was not counted.
     fn input(&self) -> Option<u32> {
-        let cached = [
-            self.cache_creation_input_tokens,
-            self.cache_read_input_tokens,
-        ];
+        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
         let cached = cached.iter().flatten();
         let fresh = self.input_tokens?;
         let sum = cached.fold(fresh, |sum, tokens| sum.saturating_add(*tokens));

@@ -23,10 +23,7 @@ const MISSING: [Setting; 7] = [
 
 /// The body for a sample.
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
-    let Conversation {
-        instructions,
-        turns,
-    } = conversation::read(&sample.prompt, API)?;
+    let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
     let Some(limit) = settings.output_tokens_for(sample) else {
         return Err(Error::InvalidConfig(format!(
@@ -38,8 +35,7 @@ pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
     let sampling = &settings.sampling;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
-    body.set("model", settings.model_for(sample))
-        .set("max_tokens", limit);
+    body.set("model", settings.model_for(sample)).set("max_tokens", limit);
     match &instructions[..] {
         [] => {}
         [text] => {

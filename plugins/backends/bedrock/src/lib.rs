@@ -67,11 +67,7 @@ impl Backend for Bedrock {
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
         let body = request::body(sample, settings)?;
         let model = Request::segment(settings.model_for(sample));
-        let operation = if settings.streaming {
-            "converse-stream"
-        } else {
-            "converse"
-        };
+        let operation = if settings.streaming { "converse-stream" } else { "converse" };
         Ok(Request::json(format!("/model/{model}/{operation}"), &body))
     }
 

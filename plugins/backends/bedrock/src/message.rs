@@ -24,16 +24,7 @@ pub struct Message<'a> {
 
 /// Headers' values that are not texts, by type, and how many bytes they have: true, false, a byte,
 /// numbers of two, four and eight bytes, an instant, and a UUID.
-const WIDTHS: [(u8, usize); 8] = [
-    (0, 0),
-    (1, 0),
-    (2, 1),
-    (3, 2),
-    (4, 4),
-    (5, 8),
-    (8, 8),
-    (9, 16),
-];
+const WIDTHS: [(u8, usize); 8] = [(0, 0), (1, 0), (2, 1), (3, 2), (4, 4), (5, 8), (8, 8), (9, 16)];
 
 /// The types of bytes and of texts, which have their length in two bytes before them.
 const BYTES: u8 = 6;
@@ -58,9 +49,7 @@ impl<'a> Message<'a> {
         check(&[&total, checked], *sum, "message").map_err(damaged)?;
         let headers = u32::from_be_bytes([a, b, c, d]) as usize;
         let (headers, payload) = content.split_at_checked(headers).ok_or_else(|| {
-            damaged(format!(
-                "its headers have {headers} bytes, and the message {length}"
-            ))
+            damaged(format!("its headers have {headers} bytes, and the message {length}"))
         })?;
         Ok(Message { headers, payload })
     }
@@ -156,10 +145,7 @@ mod tests {
         for bit in 32..message.len() * 8 {
             let mut damaged = message.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(
-                matches!(Message::read(&damaged[4..]), Err(Error::Protocol(_))),
-                "bit {bit}"
-            );
+            assert!(matches!(Message::read(&damaged[4..]), Err(Error::Protocol(_))), "bit {bit}");
         }
         for cut in 4..message.len() {
             assert!(Message::read(&message[4..cut]).is_err(), "cut at {cut}");

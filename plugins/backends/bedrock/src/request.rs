@@ -24,20 +24,14 @@ const MISSING: [Setting; 8] = [
 
 /// The body for a sample.
 pub fn body(sample: &Sample, settings: &Settings) -> Result<Body, Error> {
-    let Conversation {
-        instructions,
-        turns,
-    } = conversation::read(&sample.prompt, API)?;
+    let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let turns: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;
     body.set("messages", turns);
     if !instructions.is_empty() {
-        let blocks: Vec<Value> = instructions
-            .iter()
-            .map(|text| json!({"text": text}))
-            .collect();
+        let blocks: Vec<Value> = instructions.iter().map(|text| json!({"text": text})).collect();
         body.set("system", blocks);
     }
     let inference = inference(sample, settings);
@@ -108,8 +102,7 @@ fn inference(sample: &Sample, settings: &Settings) -> Map<String, Value> {
         ("stopSequences", stop.map(|stop| json!(stop))),
     ];
     let set = fields.into_iter();
-    set.filter_map(|(key, value)| Some((key.to_owned(), value?)))
-        .collect()
+    set.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
 /// The value of `toolConfig`.

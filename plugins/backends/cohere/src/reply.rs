@@ -116,17 +116,10 @@ pub fn decode(
     }
     let event: Event = frames::json(data, EVENT)?;
     if let Some(kind) = &event.kind {
-        reply.read(
-            kind,
-            event.index.unwrap_or(0),
-            event.delta.unwrap_or_default(),
-            events,
-        );
+        reply.read(kind, event.index.unwrap_or(0), event.delta.unwrap_or_default(), events);
         return Ok(());
     }
-    let counted = event
-        .meta
-        .and_then(|meta| meta.tokens.or(meta.billed_units));
+    let counted = event.meta.and_then(|meta| meta.tokens.or(meta.billed_units));
     if let Some(embeddings) = event.embeddings {
         let vectors = embeddings.float.ok_or_else(|| {
             frames::unexpected(data, EVENT, &"it has no vectors of the type `float`")
@@ -242,10 +235,7 @@ impl Counts {
 
 impl Tokens {
     fn of_input(self) -> Meaning {
-        Meaning::Usage(Usage {
-            input_tokens: self.input_tokens.map(whole),
-            ..Usage::default()
-        })
+        Meaning::Usage(Usage { input_tokens: self.input_tokens.map(whole), ..Usage::default() })
     }
 }
 
@@ -261,9 +251,8 @@ fn finish(reason: String, error: Option<String>) -> Meaning {
         "TIMEOUT" => Reason::Unavailable,
         _ => return Meaning::Finish(reason),
     };
-    let said = error.map_or(String::new(), |error| {
-        format!(": {}", explain::excerpt(error.as_bytes(), 300))
-    });
+    let said = error
+        .map_or(String::new(), |error| format!(": {}", explain::excerpt(error.as_bytes(), 300)));
     Meaning::Failure(Refusal {
         reason: kind,
         message: format!("the server gave up on the answer (finish reason `{reason}`){said}"),

@@ -12,12 +12,8 @@ use super::InputType;
 const API: &str = "Cohere's chat route";
 
 /// Settings for which the chat route has no field.
-const MISSING: [Setting; 4] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::MinP,
-    Setting::RepetitionPenalty,
-];
+const MISSING: [Setting; 4] =
+    [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::RepetitionPenalty];
 
 /// The request for a sample: its prompt decides the route.
 pub fn written(
@@ -41,8 +37,7 @@ pub fn written(
             "/v2/embed"
         }
         Prompt::Ranking(candidates) => {
-            body.set("query", &candidates.query)
-                .set("documents", &candidates.documents);
+            body.set("query", &candidates.query).set("documents", &candidates.documents);
             "/v2/rerank"
         }
         _ => {

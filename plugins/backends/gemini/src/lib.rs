@@ -88,10 +88,9 @@ impl Backend for Gemini {
 
     fn control(&self, what: Control) -> Option<Request> {
         match what {
-            Control::ListModels => Some(Request::get(format!(
-                "{}/models?pageSize=1000",
-                self.0.prefix
-            ))),
+            Control::ListModels => {
+                Some(Request::get(format!("{}/models?pageSize=1000", self.0.prefix)))
+            }
             Control::Health | Control::FlushCache | Control::Metrics => None,
         }
     }
@@ -107,11 +106,8 @@ impl Backend for Gemini {
         let model = settings.model_for(sample);
         let (kind, name) = model.split_once('/').unwrap_or(("models", model));
         let (kind, name) = (Request::segment(kind), Request::segment(name));
-        let method = if settings.streaming {
-            "streamGenerateContent?alt=sse"
-        } else {
-            "generateContent"
-        };
+        let method =
+            if settings.streaming { "streamGenerateContent?alt=sse" } else { "generateContent" };
         let path = format!("{}/{kind}/{name}:{method}", self.0.prefix);
         Ok(Request::json(path, &body))
     }

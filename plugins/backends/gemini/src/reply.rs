@@ -151,10 +151,7 @@ struct Feedback {
 impl Reply {
     /// The state before the first frame.
     pub fn new(streaming: bool) -> Self {
-        Reply {
-            streaming,
-            ..Reply::default()
-        }
+        Reply { streaming, ..Reply::default() }
     }
 
     fn read(&mut self, event: Event<'_>, events: &mut Vec<Meaning>) {
@@ -193,10 +190,7 @@ impl Reply {
         if let Some(feedback) = event.prompt_feedback
             && let Some(reason) = feedback.block_reason
         {
-            events.push(Meaning::Failure(blocked(
-                &reason,
-                feedback.block_reason_message,
-            )));
+            events.push(Meaning::Failure(blocked(&reason, feedback.block_reason_message)));
         } else if ends && self.streaming && !self.ended {
             self.ended = true;
             events.push(Meaning::End);
@@ -204,17 +198,10 @@ impl Reply {
     }
 
     fn part(&mut self, choice: u32, part: Part<'_>, events: &mut Vec<Meaning>) {
-        let piece = |text: String| Output {
-            choice,
-            ..Output::text(text)
-        };
+        let piece = |text: String| Output { choice, ..Output::text(text) };
         let text = part.text.filter(|text| !text.is_empty());
         events.extend(text.map(|text| {
-            if part.thought {
-                Meaning::Reasoning(piece(text))
-            } else {
-                Meaning::Text(piece(text))
-            }
+            if part.thought { Meaning::Reasoning(piece(text)) } else { Meaning::Text(piece(text)) }
         }));
         let Some(call) = part.function_call else {
             return;

@@ -12,29 +12,19 @@ use super::Config;
 const API: &str = "the Gemini API";
 
 /// Settings for which the API has no field.
-const MISSING: [Setting; 4] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::MinP,
-    Setting::RepetitionPenalty,
-];
+const MISSING: [Setting; 4] =
+    [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::RepetitionPenalty];
 
 /// The body for a sample.
 pub fn body(config: &Config, sample: &Sample, settings: &Settings) -> Result<Body, Error> {
-    let Conversation {
-        instructions,
-        turns,
-    } = conversation::read(&sample.prompt, API)?;
+    let Conversation { instructions, turns } = conversation::read(&sample.prompt, API)?;
     refuse::settings(API, &MISSING, sample, settings)?;
     let (defined, parameters) = tools::take(sample)?;
     let mut body = Body::new();
     let contents: Vec<Value> = turns.iter().map(turn).collect::<Result<_, _>>()?;
     body.set("contents", contents);
     if !instructions.is_empty() {
-        let parts: Vec<Value> = instructions
-            .iter()
-            .map(|text| json!({"text": text}))
-            .collect();
+        let parts: Vec<Value> = instructions.iter().map(|text| json!({"text": text})).collect();
         body.set("systemInstruction", json!({"parts": parts}));
     }
     if let Some(tools) = defined {
@@ -133,14 +123,8 @@ fn generation(config: &Config, sample: &Sample, settings: &Settings) -> Map<Stri
     set("temperature", sampling.temperature.map(Value::from));
     set("topP", sampling.top_p.map(Value::from));
     set("topK", sampling.top_k.map(Value::from));
-    set(
-        "frequencyPenalty",
-        sampling.frequency_penalty.map(Value::from),
-    );
-    set(
-        "presencePenalty",
-        sampling.presence_penalty.map(Value::from),
-    );
+    set("frequencyPenalty", sampling.frequency_penalty.map(Value::from));
+    set("presencePenalty", sampling.presence_penalty.map(Value::from));
     set("seed", sampling.seed.map(Value::from));
     let stop = Some(&sampling.stop).filter(|stop| !stop.is_empty());
     set("stopSequences", stop.map(|stop| json!(stop)));

@@ -31,11 +31,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
         Prompt::Tokens(tokens) => body.set("prompt", tokens),
         other => return Err(openai::not_taken(other, PATH, "chat")),
     };
-    settings.refuse(
-        sample,
-        "llama.cpp's /completion",
-        &[Setting::MinOutputTokens],
-    )?;
+    settings.refuse(sample, "llama.cpp's /completion", &[Setting::MinOutputTokens])?;
     let sampling = &settings.sampling;
     body.set_some("n_predict", settings.output_tokens_for(sample))
         .set_some("temperature", sampling.temperature)
@@ -75,10 +71,7 @@ pub struct Reply {
 /// The state before the first frame. The host finds the end of a reply that is not streamed by
 /// itself.
 pub fn begin(head: &Head) -> Reply {
-    Reply {
-        ended: !head.streaming,
-        ..Reply::default()
-    }
+    Reply { ended: !head.streaming, ..Reply::default() }
 }
 
 /// An event of a stream, or a whole reply.
@@ -162,10 +155,7 @@ impl Reply {
         }
         self.complete += 1;
         let counted = event.tokens_predicted.is_some();
-        let output = self
-            .produced
-            .iter()
-            .fold(0_u32, |sum, more| sum.saturating_add(*more));
+        let output = self.produced.iter().fold(0_u32, |sum, more| sum.saturating_add(*more));
         let timings = event.timings.unwrap_or_default();
         sum(&mut self.drafted, timings.draft_n);
         sum(&mut self.accepted, timings.draft_n_accepted);

@@ -46,21 +46,12 @@ pub struct State {
 /// llama.cpp's names of server metrics (`tools/server/README.md`); older servers report the share
 /// of the KV cache.
 const METRICS: [(&str, ServerMetric); 6] = [
-    (
-        "llamacpp:requests_processing",
-        ServerMetric::RunningRequests,
-    ),
+    ("llamacpp:requests_processing", ServerMetric::RunningRequests),
     ("llamacpp:requests_deferred", ServerMetric::WaitingRequests),
     // Without those that were in the cache, which newer servers count beside it.
     ("llamacpp:prompt_tokens_total", ServerMetric::InputTokens),
-    (
-        "llamacpp:prompt_tokens_cached_total",
-        ServerMetric::PrefixCacheHits,
-    ),
-    (
-        "llamacpp:tokens_predicted_total",
-        ServerMetric::OutputTokens,
-    ),
+    ("llamacpp:prompt_tokens_cached_total", ServerMetric::PrefixCacheHits),
+    ("llamacpp:tokens_predicted_total", ServerMetric::OutputTokens),
     ("llamacpp:kv_cache_usage_ratio", ServerMetric::KvCacheUsage),
 ];
 

@@ -45,27 +45,12 @@ pub struct State {
 /// LMDeploy's names of server metrics (`lmdeploy/metrics/loggers.py`).
 const METRICS: [(&str, ServerMetric); 7] = [
     // The name in older releases.
-    (
-        "lmdeploy:num_requests_finished",
-        ServerMetric::FinishedRequests,
-    ),
-    (
-        "lmdeploy:num_requests_succeeded",
-        ServerMetric::FinishedRequests,
-    ),
-    (
-        "lmdeploy:num_requests_running",
-        ServerMetric::RunningRequests,
-    ),
-    (
-        "lmdeploy:num_requests_waiting",
-        ServerMetric::WaitingRequests,
-    ),
+    ("lmdeploy:num_requests_finished", ServerMetric::FinishedRequests),
+    ("lmdeploy:num_requests_succeeded", ServerMetric::FinishedRequests),
+    ("lmdeploy:num_requests_running", ServerMetric::RunningRequests),
+    ("lmdeploy:num_requests_waiting", ServerMetric::WaitingRequests),
     ("lmdeploy:prompt_tokens_total", ServerMetric::InputTokens),
-    (
-        "lmdeploy:generation_tokens_total",
-        ServerMetric::OutputTokens,
-    ),
+    ("lmdeploy:generation_tokens_total", ServerMetric::OutputTokens),
     ("lmdeploy:gpu_cache_usage_perc", ServerMetric::KvCacheUsage),
 ];
 
@@ -96,9 +81,7 @@ impl Lmdeploy {
             body.set_some("min_new_tokens", whole.or(settings.min_output_tokens));
         }
         if self.0.include_usage && settings.streaming {
-            let options = openai::StreamOptions {
-                include_usage: true,
-            };
+            let options = openai::StreamOptions { include_usage: true };
             body.set("stream_options", options);
         }
         settings.lay_over(&mut body, sample)?;
@@ -117,22 +100,13 @@ impl Lmdeploy {
         };
         let set = [
             ("--min-output-tokens", settings.min_output_tokens.is_some()),
-            (
-                "--frequency-penalty",
-                native && sampling.frequency_penalty.is_some(),
-            ),
-            (
-                "--presence-penalty",
-                native && sampling.presence_penalty.is_some(),
-            ),
+            ("--frequency-penalty", native && sampling.frequency_penalty.is_some()),
+            ("--presence-penalty", native && sampling.presence_penalty.is_some()),
             ("--sampling-seed", native && sampling.seed.is_some()),
             ("--lora-modules", native && sample.adapter.is_some()),
         ];
-        let refused: Vec<_> = set
-            .iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(flag, _)| *flag)
-            .collect();
+        let refused: Vec<_> =
+            set.iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| *flag).collect();
         if refused.is_empty() {
             return Ok(());
         }

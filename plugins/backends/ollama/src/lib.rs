@@ -51,10 +51,7 @@ pub enum Route {
 
 /// Reasoning: on, off, or a level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "expected `true`, `false`, or a level such as \"low\""
-)]
+#[serde(untagged, expecting = "expected `true`, `false`, or a level such as \"low\"")]
 pub enum Think {
     /// On or off.
     Switch(bool),
@@ -130,10 +127,7 @@ impl Backend for Ollama {
         let short = |name: &str| name.strip_suffix(LATEST).unwrap_or(name).to_owned();
         let served: BTreeSet<String> = match names.as_slice() {
             [only] => BTreeSet::from([short(only)]),
-            several => several
-                .iter()
-                .flat_map(|name| [short(name), name.clone()])
-                .collect(),
+            several => several.iter().flat_map(|name| [short(name), name.clone()]).collect(),
         };
         Ok(served.into_iter().map(ServedModel::named).collect())
     }
@@ -143,11 +137,7 @@ impl Backend for Ollama {
     }
 
     fn framing(&self, streaming: bool) -> Framing {
-        if streaming {
-            Framing::Lines
-        } else {
-            Framing::Whole
-        }
+        if streaming { Framing::Lines } else { Framing::Whole }
     }
 
     fn begin(&self, head: &Head) -> Result<reply::Reply, Error> {
@@ -171,11 +161,8 @@ impl Backend for Ollama {
 /// The refusal with the kind of error that Ollama's words tell (`ErrMaxQueue` in
 /// `server/sched.go`).
 fn refined(refusal: Refusal) -> Refusal {
-    let reason = if refusal.message.contains("server busy") {
-        Reason::Overloaded
-    } else {
-        refusal.reason
-    };
+    let reason =
+        if refusal.message.contains("server busy") { Reason::Overloaded } else { refusal.reason };
     Refusal { reason, ..refusal }
 }
 

@@ -22,10 +22,7 @@ pub struct Reply {
 /// The state before the first frame. The host finds the end of a reply that is not streamed by
 /// itself.
 pub fn begin(head: &Head) -> Reply {
-    Reply {
-        begun: false,
-        ended: !head.streaming,
-    }
+    Reply { begun: false, ended: !head.streaming }
 }
 
 /// A line of a stream, or a whole reply.

@@ -67,8 +67,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     body.set("model", settings.model_for(sample));
     match (config.route, &sample.prompt) {
         (Route::Generate, Prompt::Text(text)) => {
-            body.set("prompt", text)
-                .set("raw", config.raw.unwrap_or(true));
+            body.set("prompt", text).set("raw", config.raw.unwrap_or(true));
         }
         (Route::Chat, Prompt::Text(text)) => {
             let message = Message::text(Role::User, text.as_str());
@@ -140,8 +139,7 @@ fn embed(
         ));
     }
     let mut body = Body::new();
-    body.set("model", settings.model_for(sample))
-        .set("input", texts);
+    body.set("model", settings.model_for(sample)).set("input", texts);
     if !config.truncate {
         body.set("truncate", false);
     }
@@ -168,9 +166,7 @@ fn said(message: &Message) -> Result<Said, Error> {
                 ));
             }
             Part::Answer(of) => {
-                return Err(Error::Other(format!(
-                    "the answer to `{of}` was not put in its place"
-                )));
+                return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
             }
         }
     }
@@ -185,8 +181,7 @@ fn said(message: &Message) -> Result<Said, Error> {
 /// The content alone, without the `data:` in front of it that Ollama does not expect.
 fn base64(media: &Media) -> String {
     let url = media.data_url();
-    url.split_once(',')
-        .map_or(String::new(), |(_, data)| data.to_owned())
+    url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())
 }
 
 /// Ollama has no role of its own for the application's instructions.

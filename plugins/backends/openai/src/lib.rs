@@ -93,11 +93,7 @@ impl OpenAi {
         let limit = config.max_tokens_field.as_deref();
         let limit = limit.unwrap_or(config.route.limit());
         if config.route == openai::Route::Responses {
-            let fields = responses::Fields {
-                limit,
-                further: &[],
-                store: config.store,
-            };
+            let fields = responses::Fields { limit, further: &[], store: config.store };
             return responses::body(sample, settings, &fields, earlier);
         }
         let mut body = openai::standard_body(config.route, limit, sample, settings)?;
@@ -134,10 +130,7 @@ impl OpenAi {
             body.set(field, true);
         }
         settings.lay_over(&mut body, sample)?;
-        Ok(Request::json(
-            format!("{}{}", config.prefix, config.route.path()),
-            &body,
-        ))
+        Ok(Request::json(format!("{}{}", config.prefix, config.route.path()), &body))
     }
 }
 

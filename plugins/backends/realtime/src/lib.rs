@@ -153,20 +153,13 @@ impl Backend for Realtime {
             )));
         }
         let (query, messages) = match self.0.api {
-            Api::Vllm => (
-                String::new(),
-                vllm::messages(&self.0, &path, sample, settings)?,
-            ),
+            Api::Vllm => (String::new(), vllm::messages(&self.0, &path, sample, settings)?),
             Api::Openai => (
                 format!("?model={}", Request::segment(settings.model_for(sample))),
                 openai::messages(&self.0, &path, sample, settings)?,
             ),
         };
-        Ok(Call::Socket(Socket {
-            path: format!("{path}{query}"),
-            headers: Vec::new(),
-            messages,
-        }))
+        Ok(Call::Socket(Socket { path: format!("{path}{query}"), headers: Vec::new(), messages }))
     }
 
     fn decode(

@@ -96,10 +96,7 @@ fn item(role: &str, kind: &str, text: &str) -> Outgoing {
     let mut body = Body::new();
     body.set("type", "conversation.item.create");
     let content = json!([{ "type": kind, "text": text }]);
-    body.set(
-        "item",
-        json!({ "type": "message", "role": role, "content": content }),
-    );
+    body.set("item", json!({ "type": "message", "role": role, "content": content }));
     event(&body)
 }
 

@@ -25,9 +25,7 @@ pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<
     };
     let unread = |error: hound::Error| {
         let kind = &media.media_type;
-        wrong(format!(
-            "its sound ({kind}) is no WAV file that can be read ({error})"
-        ))
+        wrong(format!("its sound ({kind}) is no WAV file that can be read ({error})"))
     };
     let mut reader = hound::WavReader::new(&*media.bytes).map_err(unread)?;
     let spec = reader.spec();
@@ -53,14 +51,8 @@ pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<
 pub fn pieces(samples: &[i16], rate: u32, milliseconds: u32) -> impl Iterator<Item = Piece> + '_ {
     let each = (u64::from(rate) * u64::from(milliseconds) / 1_000).max(1) as usize;
     samples.chunks(each).map(move |piece| {
-        let bytes: Vec<u8> = piece
-            .iter()
-            .flat_map(|sample| sample.to_le_bytes())
-            .collect();
-        let media = Media {
-            media_type: "audio/pcm".to_owned(),
-            bytes,
-        };
+        let bytes: Vec<u8> = piece.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let media = Media { media_type: "audio/pcm".to_owned(), bytes };
         Piece {
             base64: media.base64(),
             nanoseconds: piece.len() as u64 * 1_000_000_000 / u64::from(rate),
@@ -94,10 +86,7 @@ mod tests {
             writer.write_sample(*sample).unwrap();
         }
         writer.finalize().unwrap();
-        Media {
-            media_type: "audio/wav".to_owned(),
-            bytes: bytes.into_inner(),
-        }
+        Media { media_type: "audio/wav".to_owned(), bytes: bytes.into_inner() }
     }
 
     fn read(media: &Media) -> Result<Vec<i16>, String> {
@@ -124,10 +113,8 @@ mod tests {
             media.unwrap().bytes
         });
         let bytes: Vec<u8> = bytes.collect();
-        let heard: Vec<i16> = bytes
-            .chunks(2)
-            .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
-            .collect();
+        let heard: Vec<i16> =
+            bytes.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
         assert_eq!(heard, spoken);
     }
 
@@ -138,10 +125,7 @@ mod tests {
             (wav(1, 44_100, &[1]), "16 bits, 1 channels and 44100 Hz"),
             (wav(1, 16_000, &[]), "no samples"),
             (
-                Media {
-                    media_type: "audio/flac".to_owned(),
-                    bytes: b"fLaC".to_vec(),
-                },
+                Media { media_type: "audio/flac".to_owned(), bytes: b"fLaC".to_vec() },
                 "(audio/flac) is no WAV file",
             ),
         ] {

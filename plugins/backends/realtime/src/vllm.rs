@@ -49,10 +49,7 @@ pub fn messages(
     let mut commit = Body::new();
     commit.set("type", "input_audio_buffer.commit");
     let mut messages = vec![event(&update).held(), event(&commit)];
-    messages.extend(appended(
-        config,
-        sound::pieces(&samples, RATE, config.piece),
-    ));
+    messages.extend(appended(config, sound::pieces(&samples, RATE, config.piece)));
     commit.set("final", true);
     messages.push(event(&commit));
     Ok(messages)

@@ -179,10 +179,7 @@ impl Backend for Sglang {
     }
 
     fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(State {
-            whole: !head.streaming,
-            ..State::default()
-        })
+        Ok(State { whole: !head.streaming, ..State::default() })
     }
 
     fn decode(
@@ -214,17 +211,9 @@ mod tests {
     /// Reads a reply that is not streamed.
     fn read(body: &str) -> Vec<Meaning> {
         let backend = Sglang(Config::default());
-        let head = Head {
-            status: 200,
-            headers: Vec::new(),
-            streaming: false,
-            context: Vec::new(),
-        };
+        let head = Head { status: 200, headers: Vec::new(), streaming: false, context: Vec::new() };
         let mut state = backend.begin(&head).expect("a state");
-        let frame = Frame {
-            name: None,
-            data: body.as_bytes(),
-        };
+        let frame = Frame { name: None, data: body.as_bytes() };
         let mut events = Vec::new();
         let decoded = backend.decode(&mut state, &frame, &mut events);
         decoded.expect("a reply");
@@ -233,10 +222,7 @@ mod tests {
 
     #[test]
     fn texts_to_rank_go_to_their_own_route_whatever_the_route_for_answers() {
-        let candidates = Candidates {
-            query: "q".to_owned(),
-            documents: vec!["a".to_owned()],
-        };
+        let candidates = Candidates { query: "q".to_owned(), documents: vec!["a".to_owned()] };
         let sample = Sample::new("1", Prompt::Ranking(candidates));
         let settings = Settings {
             model: "m".to_owned(),
@@ -251,10 +237,7 @@ mod tests {
         let request = Sglang(Config::default()).encode(&sample, &settings);
         assert_eq!(request.expect("a request").path, "/v1/rerank");
         let order = read(r#"[{"score": 0.5, "document": "a", "index": 0}]"#);
-        let ranked = Ranked {
-            index: 0,
-            score: 0.5,
-        };
+        let ranked = Ranked { index: 0, score: 0.5 };
         assert_eq!(order, [Meaning::Order(vec![ranked])]);
     }
 

@@ -28,15 +28,9 @@ impl Mistakes {
 
     fn path(&mut self, key: &str, path: &str) {
         if path.is_empty() {
-            self.add(
-                key,
-                "missing; expected the path of requests, such as `/generate`",
-            );
+            self.add(key, "missing; expected the path of requests, such as `/generate`");
         } else if !path.starts_with('/') || path.starts_with("//") {
-            self.add(
-                key,
-                format!("expected a path that begins with one `/`, got `{path}`"),
-            );
+            self.add(key, format!("expected a path that begins with one `/`, got `{path}`"));
         } else if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
             self.add(
                 key,
@@ -105,10 +99,8 @@ impl Mistakes {
             match piece {
                 Piece::Text(_) => {}
                 Piece::Unknown(name) => {
-                    let known: Vec<_> = NAMES
-                        .iter()
-                        .map(|(_, name)| format!("{{{name}}}"))
-                        .collect();
+                    let known: Vec<_> =
+                        NAMES.iter().map(|(_, name)| format!("{{{name}}}")).collect();
                     self.add(key, format!(
                         "`{{{name}}}` is no placeholder; there are {}; write `{{{{{name}}}}}` for the text",
                         known.join(", ")
@@ -180,10 +172,7 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
         mistakes.text("stream-path", path, true);
     }
     if !matches!(config.method.as_str(), "POST" | "PUT") {
-        mistakes.add(
-            "method",
-            format!("expected POST or PUT, got `{}`", config.method),
-        );
+        mistakes.add("method", format!("expected POST or PUT, got `{}`", config.method));
     }
     for (name, value) in &config.headers {
         let key = format!("headers.{name}");
@@ -196,20 +185,15 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
         } else if HOST_HEADERS.contains(&lower.as_str()) {
             mistakes.add(&key, "this field belongs to the runner; leave it out");
         } else if !is_header(name) {
-            mistakes.add(
-                &key,
-                "a header's name consists of letters, digits, `-`, `_` and `.`",
-            );
+            mistakes.add(&key, "a header's name consists of letters, digits, `-`, `_` and `.`");
         }
         if value.chars().any(char::is_control) {
             mistakes.add(&key, "the value contains a control character");
         }
     }
     if config.body.is_empty() {
-        mistakes.add(
-            "body",
-            "missing; expected the request's fields, such as `prompt = \"{prompt}\"`",
-        );
+        mistakes
+            .add("body", "missing; expected the request's fields, such as `prompt = \"{prompt}\"`");
     }
     mistakes.object("body", &config.body);
     mistakes.object("stream-body", &config.stream_body);
@@ -226,20 +210,17 @@ fn request(config: &Config, mistakes: &mut Mistakes) {
 fn framing(config: &Config, mistakes: &mut Mistakes) {
     let prefixed = config.framing == Framing::LengthPrefixed;
     match &config.length_prefix {
-        Some(_) if !prefixed => mistakes.add(
-            "length-prefix",
-            "only for framing = \"length-prefixed\"; leave it out",
-        ),
+        Some(_) if !prefixed => {
+            mistakes.add("length-prefix", "only for framing = \"length-prefixed\"; leave it out")
+        }
         None if prefixed => mistakes.add(
             "length-prefix",
             "missing; framing = \"length-prefixed\" needs it, such as `{ width = 4 }`",
         ),
         Some(prefix) => {
             if prefix.skip > 16 {
-                mistakes.add(
-                    "length-prefix.skip",
-                    format!("expected at most 16, got {}", prefix.skip),
-                );
+                mistakes
+                    .add("length-prefix.skip", format!("expected at most 16, got {}", prefix.skip));
             }
             if !matches!(prefix.width, 1 | 2 | 4 | 8) {
                 mistakes.add(
@@ -257,10 +238,7 @@ fn framing(config: &Config, mistakes: &mut Mistakes) {
             ("events.done", config.events.done.is_some()),
         ];
         for (key, _) in unused.iter().filter(|(_, set)| *set) {
-            mistakes.add(
-                key,
-                "only for streams, which framing = \"whole\" excludes; leave it out",
-            );
+            mistakes.add(key, "only for streams, which framing = \"whole\" excludes; leave it out");
         }
     }
 }
@@ -279,10 +257,7 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
         ("events.output-tokens", &events.output_tokens),
         ("events.reasoning-tokens", &events.reasoning_tokens),
         ("events.draft-tokens", &events.draft_tokens),
-        (
-            "events.accepted-draft-tokens",
-            &events.accepted_draft_tokens,
-        ),
+        ("events.accepted-draft-tokens", &events.accepted_draft_tokens),
         ("events.input-image-tokens", &events.input_image_tokens),
         ("events.input-video-tokens", &events.input_video_tokens),
         ("events.input-audio-tokens", &events.input_audio_tokens),
@@ -298,10 +273,7 @@ fn events(config: &Config, mistakes: &mut Mistakes) {
         );
     }
     if !events.tokens.all().is_empty() && !events.tokens_so_far.all().is_empty() {
-        mistakes.add(
-            "events.tokens-so-far",
-            "contradicts `events.tokens`; leave one of them out",
-        );
+        mistakes.add("events.tokens-so-far", "contradicts `events.tokens`; leave one of them out");
     }
     match &events.done {
         Some(Done::Value(done)) => mistakes.pointer("events.done.at", &done.at),
@@ -328,10 +300,7 @@ fn questions(config: &Config, mistakes: &mut Mistakes) {
             ),
         );
     }
-    for (key, path) in [
-        ("health", &config.health),
-        ("flush-cache", &config.flush_cache),
-    ] {
+    for (key, path) in [("health", &config.health), ("flush-cache", &config.flush_cache)] {
         if let Some(path) = path {
             mistakes.plain_path(key, path);
         }

@@ -137,12 +137,7 @@ pub struct LengthPrefix {
 
 impl Default for LengthPrefix {
     fn default() -> Self {
-        LengthPrefix {
-            skip: 0,
-            width: 4,
-            adjust: 0,
-            little_endian: false,
-        }
+        LengthPrefix { skip: 0, width: 4, adjust: 0, little_endian: false }
     }
 }
 

@@ -62,25 +62,16 @@ impl Backend for Template {
             config::Authentication::Header(name) => Authentication::Header(name.clone()),
             config::Authentication::None => Authentication::None,
         };
-        Credentials {
-            scheme,
-            variable: self.config().api_key_variable.clone(),
-        }
+        Credentials { scheme, variable: self.config().api_key_variable.clone() }
     }
 
     fn control(&self, what: Control) -> Option<Request> {
         let config = self.config();
         match what {
             Control::Health => config.health.as_deref().map(Request::get),
-            Control::ListModels => config
-                .models
-                .as_ref()
-                .map(|models| Request::get(&models.path)),
+            Control::ListModels => config.models.as_ref().map(|models| Request::get(&models.path)),
             Control::FlushCache => config.flush_cache.as_deref().map(Request::post),
-            Control::Metrics => config
-                .metrics
-                .as_ref()
-                .map(|metrics| Request::get(&metrics.path)),
+            Control::Metrics => config.metrics.as_ref().map(|metrics| Request::get(&metrics.path)),
         }
     }
 
@@ -101,18 +92,13 @@ impl Backend for Template {
             (&metrics.waiting_requests, ServerMetric::WaitingRequests),
             (&metrics.input_tokens, ServerMetric::InputTokens),
             (&metrics.output_tokens, ServerMetric::OutputTokens),
-            (
-                &metrics.prefix_cache_queries,
-                ServerMetric::PrefixCacheQueries,
-            ),
+            (&metrics.prefix_cache_queries, ServerMetric::PrefixCacheQueries),
             (&metrics.prefix_cache_hits, ServerMetric::PrefixCacheHits),
             (&metrics.kv_cache_usage, ServerMetric::KvCacheUsage),
             (&metrics.preemptions, ServerMetric::Preemptions),
         ];
-        let known: Vec<_> = names
-            .iter()
-            .filter_map(|(name, metric)| Some((name.as_deref()?, *metric)))
-            .collect();
+        let known: Vec<_> =
+            names.iter().filter_map(|(name, metric)| Some((name.as_deref()?, *metric))).collect();
         Ok(prometheus::readings(body, &known))
     }
 

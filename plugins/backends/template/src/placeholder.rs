@@ -80,9 +80,8 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
         let doubled = rest[at + 1..].starts_with('{');
         let begin = at + 1 + usize::from(doubled);
         let inner = &rest[begin..];
-        let length = inner
-            .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
-            .unwrap_or(inner.len());
+        let length =
+            inner.find(|c: char| !(c.is_ascii_lowercase() || c == '-')).unwrap_or(inner.len());
         let close = if doubled { "}}" } else { "}" };
         if length == 0 || !inner[length..].starts_with(close) {
             from = begin;
@@ -181,9 +180,7 @@ pub fn fill_object(
     template: &Map<String, Value>,
     value: &impl Fn(Name) -> Option<Value>,
 ) -> Map<String, Value> {
-    let filled = template
-        .iter()
-        .filter_map(|(key, item)| Some((key.clone(), fill(item, value)?)));
+    let filled = template.iter().filter_map(|(key, item)| Some((key.clone(), fill(item, value)?)));
     filled.collect()
 }
 
@@ -218,25 +215,13 @@ mod tests {
     #[test]
     fn braces_that_are_no_placeholder_stay() {
         let text = |text| fill_text(text, &value).unwrap();
-        for same in [
-            "",
-            "{",
-            "}",
-            "{}",
-            "{ model }",
-            "{\"a\": {\"b\": 1}}",
-            "{model",
-            "{Model}",
-        ] {
+        for same in ["", "{", "}", "{}", "{ model }", "{\"a\": {\"b\": 1}}", "{model", "{Model}"] {
             assert_eq!(text(same), json!(same));
         }
         assert_eq!(text("{{model}}"), json!("{model}"));
         assert_eq!(text("{{model}"), json!("{{model}"));
         assert_eq!(text("<{model}|{max-tokens}>"), json!("<org/model 1|8>"));
-        assert_eq!(
-            pieces("a{colour}"),
-            [Piece::Text("a"), Piece::Unknown("colour")]
-        );
+        assert_eq!(pieces("a{colour}"), [Piece::Text("a"), Piece::Unknown("colour")]);
     }
 
     #[test]
@@ -246,9 +231,7 @@ mod tests {
             "text": "seed {seed}", "deep": {"seed": "{seed}"}, "list": ["{seed}"], "mixed": ["{seed}", 1],
             "empty": {}, "none": [], "null": null,
         });
-        let Value::Object(template) = template else {
-            unreachable!()
-        };
+        let Value::Object(template) = template else { unreachable!() };
         assert_eq!(
             Value::Object(fill_object(&template, &value)).to_string(),
             r#"{"ids":[1,2],"n":8,"t":0.0,"mixed":[1],"empty":{},"none":[],"null":null}"#
@@ -258,10 +241,7 @@ mod tests {
     #[test]
     fn names_in_paths_are_escaped() {
         let path = |path| fill_path(path, &value);
-        assert_eq!(
-            path("/m/{model}/go").as_deref(),
-            Some("/m/org%2Fmodel%201/go")
-        );
+        assert_eq!(path("/m/{model}/go").as_deref(), Some("/m/org%2Fmodel%201/go"));
         assert_eq!(path("/m/{adapter}"), None);
     }
 

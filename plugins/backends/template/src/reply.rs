@@ -91,9 +91,7 @@ fn count_at(event: &Value, places: &Places) -> Result<Option<u32>, Error> {
         Value::Array(items) => u32::try_from(items.len()).ok(),
         other => other.as_u64().and_then(|count| u32::try_from(count).ok()),
     };
-    count
-        .map(Some)
-        .ok_or_else(|| wrong(at, "a number of tokens", value))
+    count.map(Some).ok_or_else(|| wrong(at, "a number of tokens", value))
 }
 
 /// A word, or the JSON text of anything else.
@@ -163,9 +161,8 @@ pub fn decode(
     }
     state.begun = true;
     // Without an end marker, what makes a reply complete is that it has something of an answer.
-    let something = events[before..]
-        .iter()
-        .any(|event| !matches!(event, Meaning::Opened | Meaning::Usage(_)));
+    let something =
+        events[before..].iter().any(|event| !matches!(event, Meaning::Opened | Meaning::Usage(_)));
     if done || (unmarked && something && !state.whole) {
         state.end(events);
     }
@@ -197,10 +194,7 @@ fn finished(reason: &Value) -> Meaning {
 impl State {
     /// Of a reply that has not begun.
     pub fn of(whole: bool) -> Self {
-        State {
-            whole,
-            ..State::default()
-        }
+        State { whole, ..State::default() }
     }
 
     /// The pieces of an event, with its tokens.
@@ -220,10 +214,7 @@ impl State {
             new
         });
         let tokens = count_at(event, &places.tokens)?.or(so_far);
-        let any_text = [text, reasoning]
-            .iter()
-            .flatten()
-            .any(|text| !text.is_empty());
+        let any_text = [text, reasoning].iter().flatten().any(|text| !text.is_empty());
         let new_reasoning = reasoning.map(|text| match places.cumulative {
             true => self.reasoning.added(text, is_last),
             false => text,

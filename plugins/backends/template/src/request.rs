@@ -51,16 +51,9 @@ impl Template {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
             .collect();
         if !headers.iter().any(|(name, _)| name == "content-type") {
-            headers.insert(
-                0,
-                ("content-type".to_owned(), "application/json".to_owned()),
-            );
+            headers.insert(0, ("content-type".to_owned(), "application/json".to_owned()));
         }
-        Template {
-            forms,
-            headers,
-            config,
-        }
+        Template { forms, headers, config }
     }
 
     /// The configuration.
@@ -130,15 +123,11 @@ impl Template {
                 Prompt::Tokens(ids) => Some(json!(ids)),
                 _ => None,
             },
-            Name::MaxTokens => settings
-                .output_tokens_for(sample)
-                .map(|tokens| json!(tokens)),
+            Name::MaxTokens => settings.output_tokens_for(sample).map(|tokens| json!(tokens)),
             Name::MinTokens => {
                 let whole = settings.output_tokens_for(sample);
                 let whole = whole.filter(|_| self.forces_by_minimum(uses, settings));
-                whole
-                    .or(settings.min_output_tokens)
-                    .map(|tokens| json!(tokens))
+                whole.or(settings.min_output_tokens).map(|tokens| json!(tokens))
             }
             Name::Temperature => number(sampling.temperature),
             Name::TopP => number(sampling.top_p),
@@ -193,29 +182,13 @@ impl Template {
                 "--output-tokens, or the dataset's length of answers",
                 Name::MaxTokens,
             ),
-            (
-                settings.min_output_tokens.is_some(),
-                "--min-output-tokens",
-                Name::MinTokens,
-            ),
-            (
-                sampling.temperature.is_some(),
-                "--temperature",
-                Name::Temperature,
-            ),
+            (settings.min_output_tokens.is_some(), "--min-output-tokens", Name::MinTokens),
+            (sampling.temperature.is_some(), "--temperature", Name::Temperature),
             (sampling.top_p.is_some(), "--top-p", Name::TopP),
             (sampling.top_k.is_some(), "--top-k", Name::TopK),
             (sampling.min_p.is_some(), "--min-p", Name::MinP),
-            (
-                sampling.frequency_penalty.is_some(),
-                "--frequency-penalty",
-                Name::FrequencyPenalty,
-            ),
-            (
-                sampling.presence_penalty.is_some(),
-                "--presence-penalty",
-                Name::PresencePenalty,
-            ),
+            (sampling.frequency_penalty.is_some(), "--frequency-penalty", Name::FrequencyPenalty),
+            (sampling.presence_penalty.is_some(), "--presence-penalty", Name::PresencePenalty),
             (
                 sampling.repetition_penalty.is_some(),
                 "--repetition-penalty",

@@ -44,13 +44,8 @@ fn read(backend: &Template, frames: &[&str]) -> Vec<Meaning> {
     let mut state = State::default();
     let mut events = Vec::new();
     for data in frames {
-        let frame = Frame {
-            name: None,
-            data: data.as_bytes(),
-        };
-        backend
-            .decode(&mut state, &frame, &mut events)
-            .expect("an event");
+        let frame = Frame { name: None, data: data.as_bytes() };
+        backend.decode(&mut state, &frame, &mut events).expect("an event");
     }
     events
 }
@@ -85,10 +80,7 @@ fn all_mistakes_are_reported_at_once_with_their_keys() {
         "authentication": {"header": "host"},
         "api-key-variable": "SECRET",
     }));
-    let keys: Vec<&str> = found
-        .iter()
-        .filter_map(|said| said.split('`').nth(1))
-        .collect();
+    let keys: Vec<&str> = found.iter().filter_map(|said| said.split('`').nth(1)).collect();
     assert_eq!(
         keys,
         [
@@ -166,10 +158,8 @@ fn every_setting_without_a_place_is_refused_by_name() {
         seed: Some(1),
         stop: vec!["a".to_owned()],
     };
-    let sample = Sample {
-        adapter: Some("l".to_owned()),
-        ..Sample::new("1", Prompt::Tokens(vec![1]))
-    };
+    let sample =
+        Sample { adapter: Some("l".to_owned()), ..Sample::new("1", Prompt::Tokens(vec![1])) };
     let Err(Error::InvalidConfig(said)) = backend.encode(&sample, &everything) else {
         panic!("it must be refused");
     };
@@ -213,10 +203,7 @@ fn a_prompt_goes_to_the_place_of_its_kind() {
     let said = vec![runner_plugin::Message::text(runner_plugin::Role::User, "b")];
     for (prompt, body) in [
         (Prompt::Text("a".to_owned()), r#"{"p":"a"}"#),
-        (
-            Prompt::Messages(said),
-            r#"{"m":[{"role":"user","content":"b"}]}"#,
-        ),
+        (Prompt::Messages(said), r#"{"m":[{"role":"user","content":"b"}]}"#),
         (Prompt::Tokens(vec![7]), r#"{"i":[7]}"#),
     ] {
         assert_eq!(request(prompt, Some("l/1")).unwrap(), on(body));
@@ -241,20 +228,11 @@ fn a_minimum_stands_in_for_ignoring_the_end() {
         String::from_utf8(request.body).expect("text")
     };
     let least = json!({"p": "{prompt}", "max": "{max-tokens}", "min": "{min-tokens}"});
-    assert_eq!(
-        body(least.clone(), json!({})),
-        r#"{"p":"Hello","max":4,"min":4}"#
-    );
-    assert_eq!(
-        body(least, json!({"end": -1})),
-        r#"{"p":"Hello","max":4,"min":1,"end":-1}"#
-    );
+    assert_eq!(body(least.clone(), json!({})), r#"{"p":"Hello","max":4,"min":4}"#);
+    assert_eq!(body(least, json!({"end": -1})), r#"{"p":"Hello","max":4,"min":1,"end":-1}"#);
     let both =
         json!({"p": "{prompt}", "max": "{max-tokens}", "min": "{min-tokens}", "i": "{ignore-eos}"});
-    assert_eq!(
-        body(both, json!({})),
-        r#"{"p":"Hello","max":4,"min":1,"i":true}"#
-    );
+    assert_eq!(body(both, json!({})), r#"{"p":"Hello","max":4,"min":1,"i":true}"#);
 }
 
 #[test]
@@ -280,10 +258,7 @@ fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
     // What stays half a character is part of the answer.
     let backend =
         with_events(json!({"text": "/t", "finish": "/f", "cumulative": true, "done": "X"}));
-    let events = read(
-        &backend,
-        &[r#"{"t":"a\ufffd"}"#, r#"{"t":"a\ufffd","f":"length"}"#],
-    );
+    let events = read(&backend, &[r#"{"t":"a\ufffd"}"#, r#"{"t":"a\ufffd","f":"length"}"#]);
     assert_eq!(texts(&events), ["a", "\u{fffd}"]);
 }
 
@@ -321,10 +296,7 @@ fn values_of_another_type_are_not_read() {
         (r#"{"n":4294967296}"#, "a number of tokens at `/n`"),
         ("<html>", "an event in JSON, got `<html>`"),
     ] {
-        let frame = Frame {
-            name: None,
-            data: frame.as_bytes(),
-        };
+        let frame = Frame { name: None, data: frame.as_bytes() };
         let error = backend.decode(&mut State::default(), &frame, &mut Vec::new());
         let Err(Error::Protocol(error)) = error else {
             panic!("{said}: {error:?}");
@@ -337,11 +309,9 @@ fn values_of_another_type_are_not_read() {
 fn an_error_is_one_only_if_it_says_something() {
     let backend =
         with_events(json!({"text": "/t", "error": ["/error", "/problem/what"], "done": "X"}));
-    for quiet in [
-        r#"{"t":"a","error":null}"#,
-        r#"{"t":"a","error":""}"#,
-        r#"{"t":"a","error":false}"#,
-    ] {
+    for quiet in
+        [r#"{"t":"a","error":null}"#, r#"{"t":"a","error":""}"#, r#"{"t":"a","error":false}"#]
+    {
         assert_eq!(texts(&read(&backend, &[quiet])), ["a"], "{quiet}");
     }
     let failed = read(&backend, &[r#"{"problem":{"what":"the queue is full"}}"#]);
@@ -349,16 +319,8 @@ fn an_error_is_one_only_if_it_says_something() {
         matches!(&failed[..], [Meaning::Failure(said)] if said.message == "the queue is full"),
         "{failed:?}"
     );
-    assert_eq!(
-        backend
-            .explain(503, br#"{"problem":{"what":"asleep"}}"#)
-            .message,
-        "asleep"
-    );
-    assert_eq!(
-        backend.explain(404, b"nothing here").message,
-        "nothing here"
-    );
+    assert_eq!(backend.explain(503, br#"{"problem":{"what":"asleep"}}"#).message, "asleep");
+    assert_eq!(backend.explain(404, b"nothing here").message, "nothing here");
 }
 
 #[test]
@@ -370,10 +332,7 @@ fn models_are_found_where_the_configuration_says() {
         backend.read_models(body.as_bytes())
     };
     let named = |name| ServedModel::named(name);
-    assert_eq!(
-        models(json!({}), r#"{"data":[{"id":"a"}]}"#).unwrap(),
-        [named("a")]
-    );
+    assert_eq!(models(json!({}), r#"{"data":[{"id":"a"}]}"#).unwrap(), [named("a")]);
     assert_eq!(
         models(json!({"list": "", "name": ""}), r#"["a","b"]"#).unwrap(),
         [named("a"), named("b")]
@@ -381,10 +340,7 @@ fn models_are_found_where_the_configuration_says() {
     let sized = json!({"list": "/serving", "name": "/name", "context-tokens": "/context"});
     assert_eq!(
         models(sized, r#"{"serving":[{"name":"a","context":64}]}"#).unwrap(),
-        [ServedModel {
-            context_tokens: Some(64),
-            ..named("a")
-        }]
+        [ServedModel { context_tokens: Some(64), ..named("a") }]
     );
     assert!(matches!(models(json!({}), "[]"), Err(Error::Protocol(_))));
 }

@@ -79,10 +79,7 @@ pub struct State {
 
 /// Names of `trtllm-serve`'s metrics (`tensorrt_llm/metrics/collector.py`).
 const METRICS: [(&str, ServerMetric); 4] = [
-    (
-        "trtllm_request_success_total",
-        ServerMetric::FinishedRequests,
-    ),
+    ("trtllm_request_success_total", ServerMetric::FinishedRequests),
     ("trtllm_num_requests_running", ServerMetric::RunningRequests),
     ("trtllm_num_requests_waiting", ServerMetric::WaitingRequests),
     ("trtllm_kv_cache_utilization", ServerMetric::KvCacheUsage),
@@ -103,21 +100,12 @@ impl Backend for TensorRtLlm {
             ("min-tokens", triton && config.min_tokens),
             ("version", !triton && config.version.is_some()),
             ("accumulated", !triton && config.accumulated),
-            (
-                "min-tokens-field",
-                !triton && config.min_tokens_field != usual.min_tokens_field,
-            ),
-            (
-                "seed-field",
-                !triton && config.seed_field != usual.seed_field,
-            ),
+            ("min-tokens-field", !triton && config.min_tokens_field != usual.min_tokens_field),
+            ("seed-field", !triton && config.seed_field != usual.seed_field),
             ("end-id", !triton && config.end_id != usual.end_id),
         ];
-        let other = if triton {
-            "the routes `completions` and `chat`"
-        } else {
-            "the route `generate`"
-        };
+        let other =
+            if triton { "the routes `completions` and `chat`" } else { "the route `generate`" };
         let wrong = keys.iter().filter(|(_, is_wrong)| *is_wrong);
         let wrong: Vec<_> = wrong
             .map(|(key, _)| format!("key `{key}`: it is only for {other}; leave it out"))
@@ -206,11 +194,7 @@ impl Backend for TensorRtLlm {
 /// The refusal with the kind of error that the engine's words tell.
 fn refined(refusal: Refusal) -> Refusal {
     let says = |words: &[&str]| words.iter().any(|word| refusal.message.contains(word));
-    let reason = if says(&[
-        "maximum input length",
-        "should not exceed max_",
-        "max_seq_len",
-    ]) {
+    let reason = if says(&["maximum input length", "should not exceed max_", "max_seq_len"]) {
         Reason::TooLong
     } else if says(&["maximum queue size", "max queue size"]) {
         Reason::Overloaded

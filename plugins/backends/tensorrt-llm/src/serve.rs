@@ -37,10 +37,7 @@ pub fn encode(
     }
     let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
     if settings.streaming && config.continuous_usage {
-        let options = StreamOptions {
-            include_usage: true,
-            continuous_usage_stats: true,
-        };
+        let options = StreamOptions { include_usage: true, continuous_usage_stats: true };
         body.set("stream_options", options);
     }
     body.set("ignore_eos", settings.ignore_eos);

@@ -75,10 +75,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
             ));
         }
         Prompt::Embedding(_) | Prompt::Ranking(_) => {
-            return Err(not_taken(
-                sample,
-                "name another dataset, or another backend",
-            ));
+            return Err(not_taken(sample, "name another dataset, or another backend"));
         }
     };
     let Some(limit) = settings.output_tokens_for(sample) else {
@@ -90,11 +87,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     };
     settings.refuse(sample, "Triton's generate extension", &[Setting::MinP])?;
     let sampling = &settings.sampling;
-    let minimum = if settings.ignore_eos {
-        Some(limit)
-    } else {
-        settings.min_output_tokens
-    };
+    let minimum = if settings.ignore_eos { Some(limit) } else { settings.min_output_tokens };
     // A temperature of 0 means the likeliest token, which every release understands in this way.
     let greedy = sampling.temperature == Some(0.0);
     let mut body = Body::new();
@@ -104,10 +97,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
         .set_some("end_id", settings.ignore_eos.then_some(config.end_id))
         .set_some("temperature", sampling.temperature.filter(|_| !greedy))
         .set_some("top_p", sampling.top_p.filter(|_| !greedy))
-        .set_some(
-            "top_k",
-            sampling.top_k.filter(|_| !greedy).or(greedy.then_some(1)),
-        )
+        .set_some("top_k", sampling.top_k.filter(|_| !greedy).or(greedy.then_some(1)))
         .set_some("repetition_penalty", sampling.repetition_penalty)
         .set_some("presence_penalty", sampling.presence_penalty)
         .set_some("frequency_penalty", sampling.frequency_penalty)
@@ -153,11 +143,7 @@ fn path(config: &Config, settings: &Settings) -> String {
         path.push_str("/versions/");
         path.push_str(&segment(version));
     }
-    path.push_str(if settings.streaming {
-        "/generate_stream"
-    } else {
-        "/generate"
-    });
+    path.push_str(if settings.streaming { "/generate_stream" } else { "/generate" });
     path
 }
 
@@ -194,10 +180,7 @@ pub struct Reply {
 /// The state before the first frame. The host finds the end of a reply that is not streamed by
 /// itself.
 pub fn begin(head: &Head) -> Reply {
-    Reply {
-        ended: !head.streaming,
-        ..Reply::default()
-    }
+    Reply { ended: !head.streaming, ..Reply::default() }
 }
 
 /// An event of a stream, or a whole reply.
@@ -288,11 +271,7 @@ pub fn decode(
     match text {
         Text::One(text) => {
             reply.sequences = reply.sequences.max(index.min(SEQUENCES).saturating_add(1));
-            let new = if accumulated {
-                reply.new_text(index, &text, is_last)
-            } else {
-                &text
-            };
+            let new = if accumulated { reply.new_text(index, &text, is_last) } else { &text };
             reply.say(new.to_owned(), tokens, index, is_last, events);
         }
         Text::Several(texts) => {
@@ -336,11 +315,7 @@ impl Reply {
         let counted = tokens.is_some_and(|tokens| tokens > 0);
         // No text and no count is perhaps a token: half a character, say.
         if !text.is_empty() || counted || (tokens.is_none() && !first && !is_last) {
-            events.push(Meaning::Text(Output {
-                text,
-                tokens,
-                choice,
-            }));
+            events.push(Meaning::Text(Output { text, tokens, choice }));
         } else if first && !is_last {
             events.push(Meaning::Opened);
         }
@@ -353,11 +328,7 @@ impl Reply {
         if place >= self.seen.len() {
             self.seen.resize(place + 1, 0);
         }
-        let text = if is_last {
-            text
-        } else {
-            text.trim_end_matches(char::REPLACEMENT_CHARACTER)
-        };
+        let text = if is_last { text } else { text.trim_end_matches(char::REPLACEMENT_CHARACTER) };
         let seen = &mut self.seen[place];
         let mut from = (*seen as usize).min(text.len());
         // The server may have rewritten more than that, which is not sent again.

@@ -45,10 +45,7 @@ const METRICS: [(&str, ServerMetric); 5] = [
     ("tgi_batch_current_size", ServerMetric::RunningRequests),
     ("tgi_queue_size", ServerMetric::WaitingRequests),
     ("tgi_request_input_length_sum", ServerMetric::InputTokens),
-    (
-        "tgi_request_generated_tokens_sum",
-        ServerMetric::OutputTokens,
-    ),
+    ("tgi_request_generated_tokens_sum", ServerMetric::OutputTokens),
 ];
 
 /// The backend.
@@ -104,10 +101,7 @@ impl Backend for Tgi {
     }
 
     fn begin(&self, head: &Head) -> Result<State, Error> {
-        Ok(State {
-            native: native::begin(head),
-            ..State::default()
-        })
+        Ok(State { native: native::begin(head), ..State::default() })
     }
 
     fn decode(

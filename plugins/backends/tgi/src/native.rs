@@ -12,12 +12,8 @@ use serde_json::value::RawValue;
 
 /// Settings for which `parameters` has no field. TGI always ends an answer at the end-of-sequence
 /// token.
-const UNSUPPORTED: [Setting; 4] = [
-    Setting::IgnoreEos,
-    Setting::MinOutputTokens,
-    Setting::MinP,
-    Setting::PresencePenalty,
-];
+const UNSUPPORTED: [Setting; 4] =
+    [Setting::IgnoreEos, Setting::MinOutputTokens, Setting::MinP, Setting::PresencePenalty];
 
 /// The request's `parameters`.
 #[derive(Serialize)]
@@ -51,11 +47,7 @@ struct Parameters<'a> {
 /// # Errors
 /// [`Error::InvalidConfig`] if the route does not support the prompt or a setting.
 pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-    let path = if settings.streaming {
-        "/generate_stream"
-    } else {
-        "/generate"
-    };
+    let path = if settings.streaming { "/generate_stream" } else { "/generate" };
     let inputs = match &sample.prompt {
         Prompt::Text(text) => text,
         Prompt::Tokens(_) => {
@@ -67,8 +59,7 @@ pub fn encode(sample: &Sample, settings: &Settings) -> Result<Request, Error> {
     };
     settings.refuse(sample, &format!("TGI's {path}"), &UNSUPPORTED)?;
     let mut body = Body::new();
-    body.set("inputs", inputs)
-        .set("parameters", parameters(sample, settings));
+    body.set("inputs", inputs).set("parameters", parameters(sample, settings));
     settings.lay_over(&mut body, sample)?;
     Ok(Request::json(path, &body))
 }
@@ -106,10 +97,7 @@ pub struct Reply {
 /// The state before the first frame. `/generate` states the number of the prompt's tokens only in a
 /// header field, `/generate_stream` only in its last event.
 pub fn begin(head: &Head) -> Reply {
-    let stated = head
-        .headers
-        .iter()
-        .find(|(name, _)| name == "x-prompt-tokens");
+    let stated = head.headers.iter().find(|(name, _)| name == "x-prompt-tokens");
     Reply {
         prompt_tokens: stated.and_then(|(_, tokens)| tokens.trim().parse().ok()),
         ..Reply::default()
@@ -177,18 +165,11 @@ pub fn decode(
         (Some(token), _) => {
             reply.tokens = reply.tokens.saturating_add(1);
             // A special token counts, but its text, such as `</s>`, is none of the answer's.
-            let text = if token.special {
-                String::new()
-            } else {
-                token.text.into_owned()
-            };
+            let text = if token.special { String::new() } else { token.text.into_owned() };
             events.push(Meaning::Text(piece(text, 0, Some(1))));
         }
         (None, Some(text)) => {
-            let tokens = event
-                .details
-                .as_ref()
-                .and_then(|said| said.generated_tokens);
+            let tokens = event.details.as_ref().and_then(|said| said.generated_tokens);
             events.push(Meaning::Text(piece(text.into_owned(), 0, tokens)));
         }
         (None, None) => {
@@ -199,14 +180,10 @@ pub fn decode(
         return Ok(());
     }
     let details = event.details.unwrap_or_default();
-    let mut output = details
-        .generated_tokens
-        .or(streamed.then_some(reply.tokens));
+    let mut output = details.generated_tokens.or(streamed.then_some(reply.tokens));
     for (sequence, choice) in details.best_of_sequences.into_iter().zip(1..) {
         let tokens = sequence.generated_tokens;
-        output = output
-            .zip(tokens)
-            .map(|(sum, more)| sum.saturating_add(more));
+        output = output.zip(tokens).map(|(sum, more)| sum.saturating_add(more));
         let text = sequence.generated_text.into_owned();
         events.push(Meaning::Text(piece(text, choice, tokens)));
     }
@@ -221,11 +198,7 @@ pub fn decode(
 }
 
 fn piece(text: String, choice: u32, tokens: Option<u32>) -> Output {
-    Output {
-        text,
-        tokens,
-        choice,
-    }
+    Output { text, tokens, choice }
 }
 
 fn wrong(data: &[u8], why: &dyn std::fmt::Display) -> Error {

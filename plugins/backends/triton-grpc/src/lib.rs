@@ -56,10 +56,7 @@ impl Backend for Triton {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials {
-            scheme: Authentication::None,
-            variable: None,
-        }
+        Credentials { scheme: Authentication::None, variable: None }
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
@@ -82,11 +79,8 @@ impl Backend for Triton {
             .set_some("lora_name", sample.adapter.as_deref());
         openai::set_sampling(&mut parameters, &settings.sampling);
         settings.lay_over(&mut parameters, sample)?;
-        let mut infer = Infer {
-            model: settings.model.clone(),
-            id: sample.id.clone(),
-            ..Infer::default()
-        };
+        let mut infer =
+            Infer { model: settings.model.clone(), id: sample.id.clone(), ..Infer::default() };
         infer.text("text_input", text.as_bytes());
         infer.flag("stream", settings.streaming);
         infer.flag("exclude_input_in_output", true);

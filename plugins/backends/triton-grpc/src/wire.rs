@@ -122,10 +122,7 @@ impl Inferred {
         }
         let (numbers, rest) = raw.as_chunks();
         match rest {
-            [] => Ok(numbers
-                .iter()
-                .map(|bytes| u32::from_le_bytes(*bytes))
-                .collect()),
+            [] => Ok(numbers.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()),
             _ => Err(format!(
                 "the output `{name}` has {} bytes, which are no numbers of 32 bits",
                 raw.len()
@@ -146,15 +143,9 @@ mod tests {
 
     #[test]
     fn outputs_are_read_from_raw_bytes_and_from_the_tensor() {
-        let named = |name: &str, contents| Tensor {
-            name: name.to_owned(),
-            contents,
-            ..Tensor::default()
-        };
-        let inside = Contents {
-            unsigned: vec![7],
-            bytes: vec![b"in".to_vec()],
-        };
+        let named =
+            |name: &str, contents| Tensor { name: name.to_owned(), contents, ..Tensor::default() };
+        let inside = Contents { unsigned: vec![7], bytes: vec![b"in".to_vec()] };
         let reply = Inferred {
             outputs: vec![
                 named("a", None),

@@ -84,14 +84,8 @@ const METRICS: [(&str, ServerMetric); 9] = [
     ("vllm:num_requests_waiting", ServerMetric::WaitingRequests),
     ("vllm:prompt_tokens_total", ServerMetric::InputTokens),
     ("vllm:generation_tokens_total", ServerMetric::OutputTokens),
-    (
-        "vllm:prefix_cache_queries_total",
-        ServerMetric::PrefixCacheQueries,
-    ),
-    (
-        "vllm:prefix_cache_hits_total",
-        ServerMetric::PrefixCacheHits,
-    ),
+    ("vllm:prefix_cache_queries_total", ServerMetric::PrefixCacheQueries),
+    ("vllm:prefix_cache_hits_total", ServerMetric::PrefixCacheHits),
     ("vllm:kv_cache_usage_perc", ServerMetric::KvCacheUsage),
     ("vllm:num_preemptions_total", ServerMetric::Preemptions),
 ];
@@ -114,10 +108,7 @@ impl Vllm {
         let route = self.0.route;
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         if settings.streaming && self.0.continuous_usage {
-            let options = StreamOptions {
-                include_usage: true,
-                continuous_usage_stats: true,
-            };
+            let options = StreamOptions { include_usage: true, continuous_usage_stats: true };
             body.set("stream_options", options);
         }
         if settings.ignore_eos {
@@ -189,10 +180,7 @@ impl Backend for Vllm {
         config.response_format.check(config.route)?;
         config.speech.check(config.route)?;
         let lacks = responses
-            || matches!(
-                config.route,
-                openai::Route::Transcriptions | openai::Route::Speech
-            );
+            || matches!(config.route, openai::Route::Transcriptions | openai::Route::Speech);
         let not_there: Vec<_> = [
             ("continuous-usage", config.continuous_usage),
             ("return-token-ids", config.return_token_ids),

@@ -26,14 +26,8 @@ pub(crate) struct Span {
 type Fields = Map<String, Value>;
 
 /// Operations that are no requests for an answer: those of a whole agent, of a tool, and others.
-const OTHERS: [&str; 6] = [
-    "create_agent",
-    "invoke_agent",
-    "invoke_workflow",
-    "execute_tool",
-    "embeddings",
-    "retrieval",
-];
+const OTHERS: [&str; 6] =
+    ["create_agent", "invoke_agent", "invoke_workflow", "execute_tool", "embeddings", "retrieval"];
 
 /// The trace that a span belongs to.
 pub(crate) fn trace_id(span: &Fields) -> Option<String> {
@@ -55,9 +49,7 @@ pub(crate) fn trace_id(span: &Fields) -> Option<String> {
 pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
     let attributes = attributes(fields.remove("attributes"))?;
     let operation = attributes.get("gen_ai.operation.name");
-    let other = operation
-        .and_then(Value::as_str)
-        .is_some_and(|name| OTHERS.contains(&name));
+    let other = operation.and_then(Value::as_str).is_some_and(|name| OTHERS.contains(&name));
     let input = list(&attributes, "gen_ai.input.messages")?;
     let input_tokens = tokens(&attributes, "gen_ai.usage.input_tokens")?;
     if other || (input.is_none() && input_tokens.is_none()) {
@@ -249,11 +241,7 @@ fn message(value: Value) -> Result<Vec<Message>, String> {
     if texts.is_empty() {
         texts.push(Part::Text(String::new()));
     }
-    results.push(Message {
-        role,
-        parts: texts,
-        extra: object(extra),
-    });
+    results.push(Message { role, parts: texts, extra: object(extra) });
     Ok(results)
 }
 
@@ -281,10 +269,7 @@ fn result(mut part: Fields, content: Option<Value>) -> Message {
     if let Some(id) = part.remove("id").filter(|id| !id.is_null()) {
         extra.insert("tool_call_id".to_owned(), id);
     }
-    Message {
-        extra: object(extra),
-        ..Message::text(Role::Tool, text)
-    }
+    Message { extra: object(extra), ..Message::text(Role::Tool, text) }
 }
 
 /// A time in nanoseconds since 1970: as text of RFC 3339, or as a number of seconds, milliseconds,
@@ -329,36 +314,22 @@ fn time(fields: &Fields, keys: &[&str]) -> Result<Option<u64>, String> {
 fn rfc3339(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     let separators = [(4, "-"), (7, "-"), (13, ":"), (16, ":")];
-    let fits = separators
-        .iter()
-        .all(|(at, mark)| text.get(*at..at + 1) == Some(mark));
+    let fits = separators.iter().all(|(at, mark)| text.get(*at..at + 1) == Some(mark));
     if !fits || !matches!(text.get(10..11), Some("T" | "t" | " ")) {
         return None;
     }
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    let ranges = [
-        (month, 1, 12),
-        (day, 1, 31),
-        (hour, 0, 23),
-        (minute, 0, 59),
-        (second, 0, 60),
-    ];
-    if ranges
-        .iter()
-        .any(|(value, least, most)| !(least..=most).contains(&value))
-    {
+    let ranges = [(month, 1, 12), (day, 1, 31), (hour, 0, 23), (minute, 0, 59), (second, 0, 60)];
+    if ranges.iter().any(|(value, least, most)| !(least..=most).contains(&value)) {
         return None;
     }
     let mut rest = text.get(19..)?;
     let mut nanoseconds = 0;
     if let Some(fraction) = rest.strip_prefix('.') {
         let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        let padded: String = fraction[..digits]
-            .chars()
-            .chain("000000000".chars())
-            .take(9)
-            .collect();
+        let padded: String =
+            fraction[..digits].chars().chain("000000000".chars()).take(9).collect();
         nanoseconds = padded.parse::<i64>().ok()?;
         rest = &fraction[digits..];
     }
@@ -413,10 +384,7 @@ mod tests {
             assert_eq!(nanoseconds(value.clone()), Some(noon), "{value}");
         }
         assert_eq!(nanoseconds(json!("1970-01-01T00:00:00Z")), Some(0));
-        assert_eq!(
-            nanoseconds(json!("2000-02-29T00:00:00Z")),
-            Some(951_782_400_000_000_000)
-        );
+        assert_eq!(nanoseconds(json!("2000-02-29T00:00:00Z")), Some(951_782_400_000_000_000));
         for value in [
             json!("yesterday"),
             json!("2026-13-01T00:00:00Z"),
@@ -449,10 +417,7 @@ mod tests {
         assert_eq!(results.len(), 2);
         assert_eq!(results[1].extra.as_deref(), Some(r#"{"tool_call_id":"2"}"#));
         assert_eq!(results[1].parts, [Part::Text("{\"ok\":true}".to_owned())]);
-        assert_eq!(
-            read(json!({"role": "user", "content": "b"})),
-            [Message::text(Role::User, "b")]
-        );
+        assert_eq!(read(json!({"role": "user", "content": "b"})), [Message::text(Role::User, "b")]);
     }
 
     #[test]

@@ -243,9 +243,9 @@ impl Config {
     pub(crate) fn delay(&self, recorded: u64) -> u64 {
         match self.delays {
             Delays::None => 0,
-            Delays::Recorded => self
-                .max_delay
-                .map_or(recorded, |most| recorded.min((most * 1e9) as u64)),
+            Delays::Recorded => {
+                self.max_delay.map_or(recorded, |most| recorded.min((most * 1e9) as u64))
+            }
         }
     }
 }

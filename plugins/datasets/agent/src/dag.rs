@@ -85,15 +85,7 @@ impl Dag {
             return Err(Error::InvalidInput(format!("the file `{FILE}` is gone")));
         };
         let (places, order) = outline::pass(&*file)?;
-        Ok(Self {
-            file,
-            config,
-            tokenizer,
-            places,
-            front: 0,
-            back: order.len(),
-            roots: order,
-        })
+        Ok(Self { file, config, tokenizer, places, front: 0, back: order.len(), roots: order })
     }
 
     fn session(&self, id: &str, pass: u64, remarks: &mut Remarks) -> Result<Vec<Sample>, Error> {
@@ -121,10 +113,7 @@ impl Dag {
                 .read(place.offset + line.len() as u64, missing.min(MOST))
                 .map_err(Error::InvalidInput)?;
             if read.is_empty() {
-                return Err(wrong(
-                    place.line,
-                    "the file became shorter while it was read",
-                ));
+                return Err(wrong(place.line, "the file became shorter while it was read"));
             }
             line.extend(read);
         }
@@ -139,8 +128,7 @@ impl Source for Dag {
             return Ok(None);
         }
         self.front += 1;
-        self.session(&self.roots[self.front - 1], pass, remarks)
-            .map(Some)
+        self.session(&self.roots[self.front - 1], pass, remarks).map(Some)
     }
 
     /// From the end of the file, and at most half of it.
@@ -210,8 +198,7 @@ impl Walk<'_> {
                 for child in &conversation.pre_session_spawns {
                     self.conversation(child, Origin::Beside(request), depth + 1)?;
                     let reason = "a conversation before the first turn, which now starts with its first output";
-                    self.remarks
-                        .repaired(reason, || format!("`{child}` of `{id}`"));
+                    self.remarks.repaired(reason, || format!("`{child}` of `{id}`"));
                 }
             }
             for fork in &starts.forks {
@@ -219,9 +206,7 @@ impl Walk<'_> {
             }
             for spawn in &starts.spawns {
                 let at = match spawn {
-                    Spawn::Full {
-                        join_at: Some(at), ..
-                    } => *at,
+                    Spawn::Full { join_at: Some(at), .. } => *at,
                     _ => index + 1,
                 };
                 for child in spawn.children() {
@@ -258,28 +243,19 @@ impl Walk<'_> {
         isolated: bool,
     ) -> Result<Request, String> {
         let mut messages = messages(turn.messages)?;
-        let answered = messages
-            .last()
-            .is_some_and(|last| last.role == Role::Assistant);
+        let answered = messages.last().is_some_and(|last| last.role == Role::Assistant);
         let answer = if answered { messages.pop() } else { None };
         if messages.is_empty() {
             return Err("`messages` has nothing that the model could answer".to_owned());
         }
-        let delay = self
-            .dag
-            .config
-            .delay(nanoseconds("delay", turn.delay / 1e3)?);
+        let delay = self.dag.config.delay(nanoseconds("delay", turn.delay / 1e3)?);
         let (parent, mut after) = match (last, origin) {
             (Some(last), _) => ((!isolated).then_some(last), vec![After::end(last, delay)]),
             (None, Origin::Root) => (None, Vec::new()),
             (None, Origin::Fork(from)) => (Some(from), vec![After::end(from, delay)]),
             (None, Origin::Spawn(from)) => (None, vec![After::end(from, delay)]),
             (None, Origin::Beside(from)) => {
-                let after = After {
-                    request: from,
-                    point: Point::FirstOutput,
-                    delay,
-                };
+                let after = After { request: from, point: Point::FirstOutput, delay };
                 (None, vec![after])
             }
         };

@@ -37,11 +37,7 @@ pub(crate) struct After {
 impl After {
     /// On the end of a reply.
     pub(crate) fn end(request: usize, delay: u64) -> Self {
-        Self {
-            request,
-            point: Point::End,
-            delay,
-        }
+        Self { request, point: Point::End, delay }
     }
 }
 
@@ -86,10 +82,7 @@ impl Graph {
             class: Some(request.class.to_owned()),
             parameters: request.parameters,
             arrival: request.arrival,
-            turn: Some(Turn {
-                session: request.conversation.clone(),
-                index,
-            }),
+            turn: Some(Turn { session: request.conversation.clone(), index }),
             ..Sample::new(format!("{}/{index}", request.conversation), prompt)
         });
         Ok(self.samples.len() - 1)
@@ -97,9 +90,7 @@ impl Graph {
 
     /// The id of a request's sample.
     pub(crate) fn id(&self, request: usize) -> String {
-        self.samples
-            .get(request)
-            .map_or_else(String::new, |sample| sample.id.clone())
+        self.samples.get(request).map_or_else(String::new, |sample| sample.id.clone())
     }
 
     /// The number of requests.

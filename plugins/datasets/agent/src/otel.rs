@@ -106,11 +106,7 @@ impl Otel {
             self.position += line.len() as u64;
             let fields: Fields = parse(&line).map_err(|what| wrong(number, &what))?;
             // A line with all spans of a trace mostly stands alone.
-            let window = if fields.contains_key("spans") {
-                0
-            } else {
-                WINDOW
-            };
+            let window = if fields.contains_key("spans") { 0 } else { WINDOW };
             for (id, fields) in spans(fields).map_err(|what| wrong(number, &what))? {
                 self.add(id, number, fields, self.position + window)
                     .map_err(|what| wrong(number, &what))?;
@@ -196,10 +192,7 @@ impl Otel {
             return Ok(None);
         }
         trace.spans.sort_by_key(|span| span.start);
-        let (first, last) = (
-            trace.spans[0].start,
-            trace.spans[trace.spans.len() - 1].start,
-        );
+        let (first, last) = (trace.spans[0].start, trace.spans[trace.spans.len() - 1].start);
         if (last - first) as f64 > LONGEST_WAIT * 1e9 {
             return Err(wrong(
                 trace.line,
@@ -289,9 +282,7 @@ fn spans(mut fields: Fields) -> Result<Vec<(String, Fields)>, String> {
         }
     } else if let Some(spans) = fields.remove("spans") {
         let id = trace_id(&fields).or_else(|| {
-            let id = ["session_id", "id"]
-                .iter()
-                .find_map(|key| fields.get(*key))?;
+            let id = ["session_id", "id"].iter().find_map(|key| fields.get(*key))?;
             id.as_str().map(str::to_owned)
         });
         for span in objects("spans", spans)? {
@@ -317,9 +308,7 @@ fn objects(key: &str, value: Value) -> Result<Vec<Fields>, String> {
 }
 
 fn within(mut fields: Fields, keys: &[&str]) -> Result<Vec<Fields>, String> {
-    let found = keys
-        .iter()
-        .find_map(|key| Some((key, fields.remove(*key)?)));
+    let found = keys.iter().find_map(|key| Some((key, fields.remove(*key)?)));
     found.map_or(Ok(Vec::new()), |(key, value)| objects(key, value))
 }
 

@@ -291,8 +291,7 @@ impl Agent<'_> {
             answered = output;
             last = Some(self.push(of, ends, output, request)?);
         }
-        last.map(|last| (last, answered))
-            .ok_or_else(|| "an agent without a request".to_owned())
+        last.map(|last| (last, answered)).ok_or_else(|| "an agent without a request".to_owned())
     }
 
     /// Adds a request of a loop. Unless the loop `ends` with it, its answer calls a tool.
@@ -310,10 +309,7 @@ impl Agent<'_> {
             let arguments = json!({ "input": text }).to_string();
             let called = json!({"tool_calls": [{"id": call_id(self.graph.len()), "type": "function",
                 "function": {"name": "tool", "arguments": arguments}}]});
-            Message {
-                extra: Some(called.to_string()),
-                ..Message::text(Role::Assistant, "")
-            }
+            Message { extra: Some(called.to_string()), ..Message::text(Role::Assistant, "") }
         };
         self.graph.push(Request {
             answer: Some(answer),
@@ -357,11 +353,7 @@ impl Agent<'_> {
     fn begun(&self, conversation: &str, parts: Vec<Part>, after: Vec<After>) -> Request {
         let system = self.system.iter();
         let system = system.map(|(text, _)| Message::text(Role::System, *text));
-        let asked = Message {
-            role: Role::User,
-            parts,
-            extra: None,
-        };
+        let asked = Message { role: Role::User, parts, extra: None };
         Request {
             conversation: conversation.to_owned(),
             messages: system.chain([asked]).collect(),

@@ -23,10 +23,7 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Agents, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(tokenizer),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
     Agents::open(runner_plugin::parse(config)?, seed, None.into(), inputs)
 }
 
@@ -79,11 +76,7 @@ fn shown(sample: &Sample) -> String {
     });
     let after: String = after.collect();
     let messages: Vec<String> = messages(sample).iter().map(said).collect();
-    let answer = sample
-        .recorded_answer
-        .as_ref()
-        .map(said)
-        .unwrap_or_default();
+    let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
     let count = |tokens: Option<u32>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
     format!(
         "{}{parent}{after} | {} | {answer} | {}>{} {}",
@@ -161,17 +154,9 @@ fn spawns_start_fresh_and_forks_inherit() {
     );
     let mut dataset = open(r#"{"delays": "none"}"#, 1, case("dag"), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 100, 5);
-    assert!(
-        samples
-            .iter()
-            .flat_map(|sample| &sample.after)
-            .all(|after| after.delay == 0)
-    );
+    assert!(samples.iter().flat_map(|sample| &sample.after).all(|after| after.delay == 0));
     assert_eq!(samples[0].output_tokens, Some(20));
-    assert_eq!(
-        samples[6].parameters.as_deref(),
-        Some(r#"{"temperature":0.5}"#)
-    );
+    assert_eq!(samples[6].parameters.as_deref(), Some(r#"{"temperature":0.5}"#));
 }
 
 #[test]
@@ -191,21 +176,12 @@ fn the_graph_of_a_trace_follows_from_its_messages() {
         bad,
     ];
     shows("{}", case("otel"), &expected);
-    let mut dataset = open(
-        r#"{"bad-tool-calls": "drop", "max-delay": 0.6}"#,
-        42,
-        case("otel"),
-        Pairs,
-    )
-    .expect("a dataset");
+    let mut dataset =
+        open(r#"{"bad-tool-calls": "drop", "max-delay": 0.6}"#, 42, case("otel"), Pairs)
+            .expect("a dataset");
     let samples = all(&mut dataset, 100, 3);
     assert_eq!(samples.len(), expected.len() - 1);
-    let delays = |at: usize| {
-        samples[at]
-            .after
-            .iter()
-            .map(|after| after.delay / 1_000_000)
-    };
+    let delays = |at: usize| samples[at].after.iter().map(|after| after.delay / 1_000_000);
     assert_eq!(delays(2).collect::<Vec<_>>(), [600]);
     assert_eq!(delays(4).collect::<Vec<_>>(), [0, 0, 600]);
     let arrivals: Vec<_> = samples.iter().filter_map(|sample| sample.arrival).collect();
@@ -214,12 +190,7 @@ fn the_graph_of_a_trace_follows_from_its_messages() {
         .remarks()
         .into_iter()
         .map(|remark| {
-            format!(
-                "{:?} {} {}",
-                remark.what,
-                remark.reason,
-                remark.first.unwrap_or_default()
-            )
+            format!("{:?} {} {}", remark.what, remark.reason, remark.first.unwrap_or_default())
         })
         .collect();
     assert_eq!(
@@ -245,10 +216,8 @@ fn spans_of_several_lines_make_a_trace() {
         ],
     );
     let mut dataset = open("{}", 1, case("otlp"), Pairs).expect("a dataset");
-    let arrivals: Vec<_> = all(&mut dataset, 9, 9)
-        .iter()
-        .filter_map(|sample| sample.arrival)
-        .collect();
+    let arrivals: Vec<_> =
+        all(&mut dataset, 9, 9).iter().filter_map(|sample| sample.arrival).collect();
     assert_eq!(arrivals, [0, 500_000_000]);
     assert!(dataset.remarks().is_empty());
 }
@@ -257,29 +226,17 @@ fn spans_of_several_lines_make_a_trace() {
 fn lengths_become_texts_and_latencies_delays() {
     let mut dataset = open("{}", 3, case("trie"), Pairs).expect("a dataset");
     let spare = dataset.spare(1).expect("spare samples");
-    assert_eq!(
-        (spare[0].input_tokens, spare[0].output_tokens),
-        (Some(33), Some(64))
-    );
+    assert_eq!((spare[0].input_tokens, spare[0].output_tokens), (Some(33), Some(64)));
     let samples = all(&mut dataset, 9, 2);
     check(&samples);
     let outline: Vec<_> = samples
         .iter()
         .map(|sample| {
             let delays: Vec<u64> = sample.after.iter().map(|after| after.delay).collect();
-            let answer = sample
-                .recorded_answer
-                .as_ref()
-                .map(said)
-                .unwrap_or_default();
+            let answer = sample.recorded_answer.as_ref().map(said).unwrap_or_default();
             let answer = answer.trim_start_matches("Assistant: ").to_owned();
             assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
-            (
-                &*sample.id,
-                sample.input_tokens,
-                sample.output_tokens,
-                delays,
-            )
+            (&*sample.id, sample.input_tokens, sample.output_tokens, delays)
         })
         .collect();
     assert_eq!(
@@ -327,11 +284,7 @@ fn what_a_trace_does_not_say_is_made_up_for() {
         span(11, r#""end_time":12,"#, &two),
         span(10, r#""end_time":14,"#, &one),
         span(16, "", &format!("{one},{answer},{two}")),
-        span(
-            20,
-            r#""end_time":21,"#,
-            &format!("{one},{answer},{two},{answer},{one}"),
-        ),
+        span(20, r#""end_time":21,"#, &format!("{one},{answer},{two},{answer},{one}")),
     ];
     let files = Named::default().with_bytes("data", lines.join("\n"));
     shows(
@@ -359,9 +312,7 @@ fn a_byte_order_mark_changes_nothing() {
         let marked = [b"\xef\xbb\xbf", &bytes[..]].concat();
         let samples = |bytes: Vec<u8>| {
             let files = Named::default().with_bytes("data", bytes);
-            open("{}", 1, files, Pairs)
-                .and_then(|mut dataset| dataset.next(1000))
-                .expect("samples")
+            open("{}", 1, files, Pairs).and_then(|mut dataset| dataset.next(1000)).expect("samples")
         };
         assert_eq!(samples(marked), samples(bytes), "{name}");
     }

@@ -25,10 +25,7 @@ impl Texts {
     pub(crate) fn text(&mut self, tokens: u32) -> String {
         if self.learning {
             let part = TEXTS + self.wanted.len() as u64;
-            self.wanted.push(Wanted {
-                random: generator(self.seed, self.session, part),
-                tokens,
-            });
+            self.wanted.push(Wanted { random: generator(self.seed, self.session, part), tokens });
             return String::new();
         }
         self.written.next().unwrap_or_default().0

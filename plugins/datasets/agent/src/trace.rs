@@ -83,11 +83,7 @@ pub(crate) fn graph(
             })
             .collect();
         if after.is_empty() && index > 0 {
-            after.push(After {
-                request: 0,
-                point: Point::FirstOutput,
-                delay: 0,
-            });
+            after.push(After { request: 0, point: Point::FirstOutput, delay: 0 });
             let reason = "a request that began before any other of its trace had ended, which now starts with the \
                           first output of the first one";
             remarks.repaired(reason, || format!("request {} of `{name}`", index + 1));
@@ -135,8 +131,7 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
         }
         let asks = |at: usize| {
             let rest = input.get(at..).unwrap_or_default();
-            rest.last()
-                .is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
+            rest.last().is_some_and(|last| matches!(last.role, Role::User | Role::Tool))
         };
         let earlier = |known: &BTreeMap<u64, Vec<usize>>, key: u64| {
             let known = known.get(&key).into_iter().flatten().copied();
@@ -144,18 +139,14 @@ fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
                 .filter(|other| ended(&spans[*other]) <= start)
                 .max_by_key(|other| (ended(&spans[*other]), *other))
         };
-        let found = (1..input.len())
-            .rev()
-            .filter(|at| asks(*at))
-            .find_map(|at| {
-                let span = earlier(&answered, prefixes[at]);
-                let guessed = || {
-                    let answer = input[at - 1].role == Role::Assistant;
-                    answer.then(|| earlier(&unanswered, prefixes[at - 1]))?
-                };
-                span.or_else(guessed)
-                    .map(|span| Parent { span, messages: at })
-            });
+        let found = (1..input.len()).rev().filter(|at| asks(*at)).find_map(|at| {
+            let span = earlier(&answered, prefixes[at]);
+            let guessed = || {
+                let answer = input[at - 1].role == Role::Assistant;
+                answer.then(|| earlier(&unanswered, prefixes[at - 1]))?
+            };
+            span.or_else(guessed).map(|span| Parent { span, messages: at })
+        });
         if let Some(parent) = found {
             let answer = &mut spans[parent.span].output;
             if answer.is_none() {

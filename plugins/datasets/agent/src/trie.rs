@@ -43,20 +43,10 @@ impl Row {
         }
         let latencies = row.tool_call_latency.len();
         for (field, length) in [
-            (
-                "assistant_response_length",
-                row.assistant_response_length.len(),
-            ),
+            ("assistant_response_length", row.assistant_response_length.len()),
             ("tool_call_output_length", row.tool_call_output_length.len()),
             // Without latencies, the tools take no time.
-            (
-                "tool_call_latency",
-                if latencies == 0 {
-                    row.num_turns
-                } else {
-                    latencies
-                },
-            ),
+            ("tool_call_latency", if latencies == 0 { row.num_turns } else { latencies }),
         ] {
             if length != row.num_turns {
                 return Err(format!(
@@ -68,15 +58,9 @@ impl Row {
         let lengths = [row.input_prompt_length, row.final_assistant_response_length];
         let all = lengths.iter().chain(&row.assistant_response_length);
         if let Some(wrong) = all.clone().find(|length| !(1..=LONGEST).contains(*length)) {
-            return Err(format!(
-                "a length is {wrong}; expected from 1 to {LONGEST} tokens"
-            ));
+            return Err(format!("a length is {wrong}; expected from 1 to {LONGEST} tokens"));
         }
-        if let Some(wrong) = row
-            .tool_call_output_length
-            .iter()
-            .find(|length| **length > LONGEST)
-        {
+        if let Some(wrong) = row.tool_call_output_length.iter().find(|length| **length > LONGEST) {
             return Err(format!(
                 "`tool_call_output_length`: {wrong}; expected at most {LONGEST} tokens"
             ));
@@ -100,9 +84,7 @@ impl Row {
             let seconds = tool.and_then(|tool| self.tool_call_latency.get(tool));
             let delay = nanoseconds("tool_call_latency", seconds.copied().unwrap_or(0.0))?;
             let answers = self.assistant_response_length.get(turn);
-            let output = answers
-                .copied()
-                .unwrap_or(self.final_assistant_response_length);
+            let output = answers.copied().unwrap_or(self.final_assistant_response_length);
             let after = parent.map(|parent| After::end(parent, config.delay(delay)));
             parent = Some(graph.push(Request {
                 conversation: name.to_owned(),

@@ -177,11 +177,7 @@ impl Audio {
                         bytes: sound::wav(&mut random, self.rate, length, self.noise),
                     }));
                 }
-                let message = Message {
-                    role: Role::User,
-                    parts,
-                    extra: None,
-                };
+                let message = Message { role: Role::User, parts, extra: None };
                 let sample = Sample {
                     audio_duration: (clips > 0).then_some(played),
                     output_tokens: Some(output),

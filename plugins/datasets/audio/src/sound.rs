@@ -69,11 +69,7 @@ pub fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8>
 /// same on every machine; the sine of a library need not be.
 fn wave(turns: f32) -> f32 {
     let turns = turns - turns.floor();
-    let (half, sign) = if turns < 0.5 {
-        (turns, 1.0)
-    } else {
-        (turns - 0.5, -1.0)
-    };
+    let (half, sign) = if turns < 0.5 { (turns, 1.0) } else { (turns - 0.5, -1.0) };
     let x = half * TAU;
     let product = x * (TAU / 2.0 - x);
     sign * 16.0 * product / (5.0 * (TAU / 2.0) * (TAU / 2.0) - 4.0 * product)

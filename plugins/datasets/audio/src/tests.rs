@@ -7,10 +7,7 @@ use runner_plugin_testing::tokenizer::StandIn;
 use super::Audio;
 
 fn open(config: &str, seed: u64) -> Result<Audio, Error> {
-    let inputs = Inputs {
-        files: Box::new(Named::default()),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(StandIn) };
     Audio::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 
@@ -23,9 +20,7 @@ fn heard(sample: &Sample) -> (String, Vec<(u32, Vec<i16>)>) {
         panic!("expected a text, got {:?}", messages[0].parts)
     };
     let clips = clips.iter().map(|part| {
-        let Part::Audio(media) = part else {
-            panic!("expected audio, got {part:?}")
-        };
+        let Part::Audio(media) = part else { panic!("expected audio, got {part:?}") };
         assert_eq!(media.media_type, "audio/wav");
         let reader = hound::WavReader::new(media.bytes.as_slice()).expect("a WAV file");
         let format = reader.spec();
@@ -67,9 +62,7 @@ fn noise_decides_how_rough_it_is() {
         let samples = open(&config, 3).unwrap().next(1).unwrap();
         let (_, clips) = heard(&samples[0]);
         let steps = clips[0].1.windows(2);
-        steps
-            .map(|pair| u64::from(pair[0].abs_diff(pair[1])))
-            .sum::<u64>()
+        steps.map(|pair| u64::from(pair[0].abs_diff(pair[1]))).sum::<u64>()
     };
     let roughness = ["0", "0.2", "1"].map(rough);
     assert!(roughness[0] < roughness[1] && roughness[1] < roughness[2]);

@@ -149,24 +149,15 @@ impl Config {
     /// [`Error::InvalidConfig`] that names the key.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let most = MOST_TURNS as u32;
-        for (key, turns) in [
-            ("min-turns", Some(self.min_turns)),
-            ("max-turns", self.max_turns),
-        ] {
+        for (key, turns) in [("min-turns", Some(self.min_turns)), ("max-turns", self.max_turns)] {
             if let Some(turns) = turns.filter(|turns| !(1..=most).contains(turns)) {
-                return Err(invalid(format!(
-                    "`{key}` is {turns}; expected from 1 to {most}"
-                )));
+                return Err(invalid(format!("`{key}` is {turns}; expected from 1 to {most}")));
             }
         }
         let pairs = [
             ("turns", Some(self.min_turns), self.max_turns),
             ("input-tokens", self.min_input_tokens, self.max_input_tokens),
-            (
-                "output-tokens",
-                self.min_output_tokens,
-                self.max_output_tokens,
-            ),
+            ("output-tokens", self.min_output_tokens, self.max_output_tokens),
         ];
         for (key, least, most) in pairs {
             if let (Some(least), Some(most)) = (least, most)

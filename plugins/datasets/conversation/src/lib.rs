@@ -210,11 +210,7 @@ impl Conversations {
             }
             // What was dropped the first time was counted then.
             let mut again = Remarks::default();
-            let remarks = if self.pass > 1 {
-                &mut again
-            } else {
-                &mut self.remarks
-            };
+            let remarks = if self.pass > 1 { &mut again } else { &mut self.remarks };
             let arrival = conversation.arrival;
             let Some(mut samples) = self.plan.samples(&session, number, conversation, remarks)
             else {

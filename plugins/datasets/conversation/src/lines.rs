@@ -28,13 +28,7 @@ type Fields = Map<String, Value>;
 impl Lines {
     /// Reads from the beginning of the file.
     pub(crate) fn open(files: Box<dyn Files>, format: Format) -> Result<Self, Error> {
-        Ok(Self {
-            rows: rows(&*files)?,
-            files,
-            format,
-            left_out: 0,
-            read: 0,
-        })
+        Ok(Self { rows: rows(&*files)?, files, format, left_out: 0, read: 0 })
     }
 
     fn read(&mut self) -> Result<Option<Conversation>, Error> {
@@ -95,11 +89,7 @@ impl Lines {
             }
             (number, fields) = (next, following);
         }
-        Ok(Some(Conversation {
-            name,
-            place: format!("line {first}"),
-            ..group.finish()
-        }))
+        Ok(Some(Conversation { name, place: format!("line {first}"), ..group.finish() }))
     }
 }
 
@@ -244,11 +234,7 @@ fn of_sharegpt(mut fields: Fields) -> Result<Conversation, String> {
     let said: Vec<Said> =
         serde_json::from_value(said).map_err(|error| format!("`conversations`: {error}"))?;
     let (turns, fault) = sharegpt::turns(said);
-    Ok(Conversation {
-        turns,
-        fault,
-        ..Conversation::default()
-    })
+    Ok(Conversation { turns, fault, ..Conversation::default() })
 }
 
 /// A line with the messages of a conversation.
@@ -268,10 +254,7 @@ fn of_messages(mut fields: Fields) -> Result<Conversation, String> {
             "the conversation has more than {MOST_TURNS} turns: cut it into several"
         ));
     }
-    Ok(Conversation {
-        name,
-        ..group.finish()
-    })
+    Ok(Conversation { name, ..group.finish() })
 }
 
 /// A message of MLPerf's agentic conversations.
@@ -323,9 +306,7 @@ fn tool_result(result: Value) -> Result<Message, String> {
         Value::Object(fields) => fields,
         _ => return Err("expected {\"tool_call_id\": \"…\", \"content\": \"…\"}".to_owned()),
     };
-    let said = ["content", "output", "result"]
-        .iter()
-        .find_map(|key| fields.remove(*key));
+    let said = ["content", "output", "result"].iter().find_map(|key| fields.remove(*key));
     let parts = match said {
         Some(value @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) => {
             vec![Part::Text(value.to_string())]
@@ -336,11 +317,7 @@ fn tool_result(result: Value) -> Result<Message, String> {
         fields.entry("tool_call_id").or_insert(id);
     }
     fields.retain(|key, value| matches!(key.as_str(), "tool_call_id" | "name") && !value.is_null());
-    Ok(Message {
-        role: Role::Tool,
-        parts,
-        extra: object(fields),
-    })
+    Ok(Message { role: Role::Tool, parts, extra: object(fields) })
 }
 
 /// A line of AIPerf's with all turns of a conversation.
@@ -360,26 +337,19 @@ fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
         };
         aiperf_row(&mut group, turn).map_err(|what| format!("`turns[{index}]`: {what}"))?;
     }
-    Ok(Conversation {
-        name,
-        ..group.finish()
-    })
+    Ok(Conversation { name, ..group.finish() })
 }
 
 /// A turn of AIPerf's: what is new in it.
 fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     if let Some(milliseconds) = number(&mut fields, "delay")? {
-        group
-            .splitter
-            .wait(nanoseconds("delay", milliseconds / 1e3)?);
+        group.splitter.wait(nanoseconds("delay", milliseconds / 1e3)?);
     }
     if let Some(milliseconds) = number(&mut fields, "timestamp")?
         && group.splitter.is_empty()
     {
         if !(0.0..1e16).contains(&milliseconds) {
-            return Err(format!(
-                "`timestamp` is {milliseconds}; expected milliseconds, 0 or more"
-            ));
+            return Err(format!("`timestamp` is {milliseconds}; expected milliseconds, 0 or more"));
         }
         // Kept exact to the microsecond, also in milliseconds since 1970.
         group.arrival = Some((milliseconds * 1e3).round() as u64 * 1000);
@@ -452,9 +422,5 @@ fn aiperf_message(fields: &mut Fields) -> Result<Message, String> {
             "expected `text`, `texts` or `messages`".to_owned()
         });
     }
-    Ok(Message {
-        role: author,
-        parts,
-        extra: None,
-    })
+    Ok(Message { role: author, parts, extra: None })
 }

@@ -134,11 +134,7 @@ impl Plan {
         let recorded = turns.len();
         turns.truncate(self.most_turns);
         let tokens = self.count(&turns);
-        let fitting = if conversation.exempt {
-            None
-        } else {
-            self.fitting(&tokens)
-        };
+        let fitting = if conversation.exempt { None } else { self.fitting(&tokens) };
         if let Some((kept, reason)) = fitting {
             if self.outside == Outside::Drop || kept == 0 {
                 remarks.dropped(reason, place);
@@ -195,10 +191,8 @@ impl Plan {
     /// Tokens of each turn: of its new messages, the first with those that the model adds around a
     /// text; and of its recorded answer, if there is one and it has any.
     fn count(&self, turns: &[Turn]) -> Vec<Tokens> {
-        let groups: Vec<_> = turns
-            .iter()
-            .flat_map(|turn| [&turn.messages[..], turn.answer.as_slice()])
-            .collect();
+        let groups: Vec<_> =
+            turns.iter().flat_map(|turn| [&turn.messages[..], turn.answer.as_slice()]).collect();
         let counted = count(&*self.tokenizer, &groups);
         let added = self.tokenizer.describe().added_tokens;
         let pairs = counted.chunks_exact(2).enumerate();

@@ -28,11 +28,7 @@ impl ShareGpt {
         if shuffle {
             conversations.shuffle(&mut Python::new(seed));
         }
-        Ok(Some(Self {
-            front: 0,
-            back: conversations.len(),
-            conversations,
-        }))
+        Ok(Some(Self { front: 0, back: conversations.len(), conversations }))
     }
 
     /// Returns the parts of the file that were passed over.

@@ -67,9 +67,7 @@ pub(crate) fn recognise(
         )));
     }
     let beginning = file.read(0, 4096).map_err(Error::InvalidInput)?;
-    let beginning = beginning
-        .strip_prefix(BYTE_ORDER_MARK)
-        .unwrap_or(&beginning);
+    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&beginning);
     let array = beginning.trim_ascii_start().first() == Some(&b'[');
     if let Some(format) = format {
         if array && format != Format::Sharegpt {
@@ -83,9 +81,8 @@ pub(crate) fn recognise(
     if array {
         return Ok((Format::Sharegpt, false));
     }
-    let Some((number, line)) = Rows::open(files)
-        .and_then(|mut rows| rows.line().transpose())
-        .transpose()?
+    let Some((number, line)) =
+        Rows::open(files).and_then(|mut rows| rows.line().transpose()).transpose()?
     else {
         return Err(Error::InvalidInput(format!("the file `{FILE}` is empty")));
     };

@@ -61,11 +61,7 @@ impl Synthetic {
         let systems = match &config.system_len {
             Some(given) => {
                 let lengths = Config::lengths("system-len", Some(given), 1)?;
-                Some(Systems::new(
-                    seed,
-                    lengths,
-                    config.system_groups.unwrap_or(1),
-                ))
+                Some(Systems::new(seed, lengths, config.system_groups.unwrap_or(1)))
             }
             None => None,
         };
@@ -103,10 +99,7 @@ impl Synthetic {
                 });
             };
             text(0, input.draw(&mut lengths));
-            let output = self
-                .outputs
-                .as_ref()
-                .map(|outputs| outputs.draw(&mut lengths));
+            let output = self.outputs.as_ref().map(|outputs| outputs.draw(&mut lengths));
             text(1, output.unwrap_or(0));
             let think = self.think.as_ref();
             turns.push(Turn {
@@ -120,17 +113,13 @@ impl Synthetic {
         for turn in &mut turns {
             turn.messages.push(Message::text(Role::User, next()));
             let answer = next();
-            turn.answer = turn
-                .output_tokens
-                .map(|_| Message::text(Role::Assistant, answer));
+            turn.answer = turn.output_tokens.map(|_| Message::text(Role::Assistant, answer));
         }
         if let Some(systems) = &mut self.systems
             && let Some(first) = turns.first_mut()
         {
             let system = systems.of(number, &self.writer, &*self.tokenizer)?;
-            first
-                .messages
-                .insert(0, Message::text(Role::System, system));
+            first.messages.insert(0, Message::text(Role::System, system));
         }
         Ok(Conversation {
             place: format!("conversation {}", number + 1),

@@ -26,10 +26,7 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Conversations, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(tokenizer),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
     Conversations::open(runner_plugin::parse(config)?, seed, None.into(), inputs)
 }
 
@@ -121,16 +118,8 @@ fn sharegpt_gives_all_turns_in_the_order_of_python() {
         .collect();
     let short = "a turn with fewer tokens than `min-input-tokens`";
     let expected = [
-        (
-            Treatment::Dropped,
-            short,
-            "conversation-000001 (the conversation at byte 518)",
-        ),
-        (
-            Treatment::Truncated,
-            short,
-            "conversation-000002 (the conversation at byte 1108)",
-        ),
+        (Treatment::Dropped, short, "conversation-000001 (the conversation at byte 518)"),
+        (Treatment::Truncated, short, "conversation-000002 (the conversation at byte 1108)"),
         (
             Treatment::Dropped,
             "a speaker who is neither the user, the model, the system nor a tool",
@@ -147,24 +136,13 @@ fn bounds_drop_and_truncate() {
         let mut dataset = open(config, 42, case("sharegpt-lines"), Pairs).expect("a dataset");
         let ids: Vec<String> = all(&mut dataset, 100, 9)
             .iter()
-            .map(|sample| {
-                sample
-                    .id
-                    .trim_start_matches("conversation-00000")
-                    .to_owned()
-            })
+            .map(|sample| sample.id.trim_start_matches("conversation-00000").to_owned())
             .collect();
         ids.join(" ")
     };
     assert_eq!(outline("{}"), "1/0 1/1 1/2 3/0 3/1 4/0");
-    assert_eq!(
-        outline(r#"{"min-input-tokens": 1}"#),
-        "1/0 1/1 1/2 2/0 3/0 3/1 4/0 4/1"
-    );
-    assert_eq!(
-        outline(r#"{"min-turns": 2, "max-turns": 2}"#),
-        "1/0 1/1 3/0 3/1"
-    );
+    assert_eq!(outline(r#"{"min-input-tokens": 1}"#), "1/0 1/1 1/2 2/0 3/0 3/1 4/0 4/1");
+    assert_eq!(outline(r#"{"min-turns": 2, "max-turns": 2}"#), "1/0 1/1 3/0 3/1");
     assert_eq!(outline(r#"{"outside": "drop"}"#), "1/0 1/1 1/2 3/0 3/1");
     assert_eq!(outline(r#"{"max-context-tokens": 60}"#), "1/0 3/0 4/0");
     assert_eq!(outline(r#"{"max-output-tokens": 24}"#), "1/0 1/1 1/2 3/0");
@@ -187,10 +165,7 @@ fn messages_keep_tool_calls_tools_and_pictures() {
     let samples = all(&mut dataset, 100, 2);
     for (index, sample) in samples.iter().take(3).enumerate() {
         let tools = sample.parameters.as_deref().unwrap_or_default();
-        assert!(
-            tools.starts_with(r#"{"tools":[{"type":"function""#),
-            "{tools}"
-        );
+        assert!(tools.starts_with(r#"{"tools":[{"type":"function""#), "{tools}");
         assert_eq!(sample.class.as_deref(), Some("tools"));
         let turn = sample.turn.as_ref().expect("a turn");
         assert_eq!((turn.session.as_str(), turn.index), ("files", index as u32));
@@ -198,10 +173,7 @@ fn messages_keep_tool_calls_tools_and_pictures() {
     assert_eq!(samples[3].parameters, None);
     let remarks = dataset.remarks();
     assert_eq!(remarks.len(), 1);
-    assert_eq!(
-        remarks[0].first.as_deref(),
-        Some("conversation-000003 (line 3)")
-    );
+    assert_eq!(remarks[0].first.as_deref(), Some("conversation-000003 (line 3)"));
 }
 
 #[test]
@@ -255,18 +227,13 @@ fn what_is_drawn_replaces_what_is_recorded() {
         r#"{"think-time": 3, "output-len": {"distribution": "uniform", "min": 100, "max": 900}}"#;
     let mut dataset = open(config, 5, case("aiperf"), Pairs).expect("a dataset");
     let samples = all(&mut dataset, 100, 2);
-    let delays: Vec<u64> = samples
-        .iter()
-        .flat_map(|sample| &sample.after)
-        .map(|after| after.delay)
-        .collect();
+    let delays: Vec<u64> =
+        samples.iter().flat_map(|sample| &sample.after).map(|after| after.delay).collect();
     assert_eq!(delays, [3_000_000_000; 2]);
     let outputs: BTreeSet<_> = samples.iter().map(|sample| sample.output_tokens).collect();
     assert_eq!(outputs.len(), 4);
     assert!(
-        outputs
-            .iter()
-            .all(|tokens| tokens.is_some_and(|tokens| (100..=900).contains(&tokens)))
+        outputs.iter().all(|tokens| tokens.is_some_and(|tokens| (100..=900).contains(&tokens)))
     );
 }
 
@@ -286,16 +253,9 @@ fn a_file_begins_again_with_new_ids_if_asked() {
     let samples = all(&mut dataset, 5, 2);
     let ids: Vec<&str> = samples.iter().map(|sample| sample.id.as_str()).collect();
     assert_eq!(ids, expected);
-    assert!(
-        samples
-            .iter()
-            .all(|sample| said_first(sample) != "User: One.")
-    );
+    assert!(samples.iter().all(|sample| said_first(sample) != "User: One."));
     let remarks = dataset.remarks();
-    assert_eq!(
-        (remarks[0].what, remarks[0].count),
-        (Treatment::Repeated, 2)
-    );
+    assert_eq!((remarks[0].what, remarks[0].count), (Treatment::Repeated, 2));
     // Otherwise the run ends with the file.
     let mut dataset = open("{}", 1, case("repeat"), Pairs).expect("a dataset");
     assert_eq!(all(&mut dataset, 100, 2).len(), 3);
@@ -333,11 +293,7 @@ fn synthetic_conversations_have_the_lengths_that_were_asked_for() {
             }
             _ => assert!((4..=20).contains(&tokens), "{}", shown(sample)),
         }
-        let answer = sample
-            .recorded_answer
-            .as_ref()
-            .map(said)
-            .expect("an answer");
+        let answer = sample.recorded_answer.as_ref().map(said).expect("an answer");
         let answer = answer.trim_start_matches("Assistant: ").to_owned();
         assert_eq!(Some(Pairs.count(&[answer], false)[0]), sample.output_tokens);
     }
@@ -396,16 +352,10 @@ fn timestamps_of_first_turns_become_arrivals() {
         .filter_map(|sample| sample.arrival)
         .map(|nanoseconds| nanoseconds / 1000)
         .collect();
-    assert_eq!(
-        arrivals,
-        [0, 250_500, 250_500, 2_000_000, 2_000_000, 2_250_500]
-    );
+    assert_eq!(arrivals, [0, 250_500, 250_500, 2_000_000, 2_000_000, 2_250_500]);
     let remarks = dataset.remarks();
     assert_eq!(remarks[0].what, Treatment::Repaired);
-    assert_eq!(
-        (remarks[0].count, remarks[0].first.as_deref()),
-        (1, Some("s2"))
-    );
+    assert_eq!((remarks[0].count, remarks[0].first.as_deref()), (1, Some("s2")));
 }
 
 #[test]
@@ -430,12 +380,7 @@ fn rows_of_whole_conversations_are_not_added_up() {
                 };
                 let new: Vec<_> = new.iter().map(said).collect();
                 let answer = sample.recorded_answer.as_ref().map(said);
-                format!(
-                    "{} {} > {}",
-                    sample.id,
-                    new.join("+"),
-                    answer.unwrap_or_default()
-                )
+                format!("{} {} > {}", sample.id, new.join("+"), answer.unwrap_or_default())
             })
             .collect();
         assert_eq!(
@@ -461,10 +406,7 @@ fn texts_that_do_not_fit_into_memory_are_refused() {
     let Err(Error::InvalidConfig(said)) = dataset.next(1) else {
         panic!("it is made");
     };
-    assert!(
-        said.contains("have 10012800 tokens; expected at most 4194304"),
-        "{said}"
-    );
+    assert!(said.contains("have 10012800 tokens; expected at most 4194304"), "{said}");
 }
 
 #[test]

@@ -32,10 +32,7 @@ impl Time {
                 "the arrival time: expected a number, or a time such as `2026-03-01T12:00:00Z`, found `{value}`"
             )
         })?;
-        Ok(Self {
-            number: seconds,
-            unit: Some(Unit::Seconds),
-        })
+        Ok(Self { number: seconds, unit: Some(Unit::Seconds) })
     }
 }
 
@@ -63,11 +60,7 @@ fn seconds(text: &str) -> Option<f64> {
             let own = own.replace(':', "");
             let (hour, minute) = own.split_at_checked(2)?;
             let ahead = clock(hour, if minute.is_empty() { "0" } else { minute })?;
-            if offset.starts_with('-') {
-                -ahead
-            } else {
-                ahead
-            }
+            if offset.starts_with('-') { -ahead } else { ahead }
         }
         None => 0.0,
     };
@@ -122,11 +115,7 @@ impl Arrivals {
             return Err("there is an arrival time, and rows before this one have none".to_owned());
         }
         let unit = time.unit.or(config.arrival_unit);
-        let unit = unit.unwrap_or(if draft.recorded {
-            Unit::Seconds
-        } else {
-            Unit::Milliseconds
-        });
+        let unit = unit.unwrap_or(if draft.recorded { Unit::Seconds } else { Unit::Milliseconds });
         let began = *self.began.get_or_insert(time.number);
         let due = ((time.number - began) * unit.nanoseconds()).round();
         if due < self.last as f64 {

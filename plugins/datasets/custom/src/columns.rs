@@ -7,16 +7,8 @@ use crate::config::{Columns, Config};
 use crate::source::Row;
 
 /// Usual names of columns.
-pub const PROMPT: &[&str] = &[
-    "prompt",
-    "instruction",
-    "question",
-    "input",
-    "context",
-    "text",
-    "query",
-    "turn",
-];
+pub const PROMPT: &[&str] =
+    &["prompt", "instruction", "question", "input", "context", "text", "query", "turn"];
 pub const MESSAGES: &[&str] = &["messages", "conversations", "conversation", "turns"];
 pub const SYSTEM: &[&str] = &["system", "system_prompt"];
 pub const REFERENCE: &[&str] = &["reference", "answer", "completion", "response", "output"];
@@ -188,8 +180,7 @@ pub fn path<'r>(row: &'r Row, name: &str) -> Option<&'r Value> {
         return Some(value);
     }
     let (first, rest) = name.split_once('.')?;
-    rest.split('.')
-        .try_fold(row.get(first)?, |value, key| value.get(key))
+    rest.split('.').try_fold(row.get(first)?, |value, key| value.get(key))
 }
 
 /// A value as text.
@@ -242,11 +233,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 pub fn list(row: &Row) -> String {
-    let names: Vec<_> = row
-        .keys()
-        .take(20)
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let names: Vec<_> = row.keys().take(20).map(|name| format!("`{name}`")).collect();
     match names.len() {
         0 => "it has none".to_owned(),
         _ => format!("it has {}", names.join(", ")),
@@ -266,10 +253,7 @@ pub fn filled(template: &str, row: &Row) -> Result<String, String> {
             rest = &after[1..];
         } else if let (true, Some((name, after))) = (mark == "{", after.split_once('}')) {
             let value = path(row, name).ok_or_else(|| {
-                format!(
-                    "there is no column `{name}`, which `template` names; {}",
-                    list(row)
-                )
+                format!("there is no column `{name}`, which `template` names; {}", list(row))
             })?;
             if !value.is_null() {
                 filled.push_str(&text(value));

@@ -223,10 +223,6 @@ impl Config {
         {
             wrong.push("`min-input-tokens` is above `max-input-tokens`: no row would be left");
         }
-        if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::InvalidConfig(wrong.join("; ")))
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(wrong.join("; "))) }
     }
 }

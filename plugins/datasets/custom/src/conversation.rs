@@ -31,9 +31,7 @@ pub enum Origin {
 /// # Errors
 /// What is wrong with it.
 pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Turn>), String> {
-    let items = value
-        .as_array()
-        .ok_or_else(|| format!("`{of}`: expected a list"))?;
+    let items = value.as_array().ok_or_else(|| format!("`{of}`: expected a list"))?;
     if let Some(texts) = texts(items) {
         return Ok((Origin::User, texts));
     }
@@ -46,23 +44,15 @@ pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Tur
     }
     let only_user = messages.iter().all(|message| message.role == Role::User);
     if !shared && only_user && messages.len() > 1 {
-        let turns = messages.into_iter().map(|message| Turn {
-            messages: vec![message],
-            answer: None,
-        });
+        let turns =
+            messages.into_iter().map(|message| Turn { messages: vec![message], answer: None });
         return Ok((Origin::User, turns.collect()));
     }
     let turns = turns(messages);
     if turns.is_empty() {
-        return Err(format!(
-            "`{of}`: nothing to ask; expected the message of a user"
-        ));
+        return Err(format!("`{of}`: nothing to ask; expected the message of a user"));
     }
-    let origin = if shared {
-        Origin::ShareGpt
-    } else {
-        Origin::Messages
-    };
+    let origin = if shared { Origin::ShareGpt } else { Origin::Messages };
     Ok((origin, turns))
 }
 
@@ -81,10 +71,7 @@ pub fn first_pair(value: &Value) -> Option<(String, String)> {
 
 fn texts(items: &[Value]) -> Option<Vec<Turn>> {
     let turn = |item: &Value| {
-        Some(Turn {
-            messages: vec![Message::text(Role::User, item.as_str()?)],
-            answer: None,
-        })
+        Some(Turn { messages: vec![Message::text(Role::User, item.as_str()?)], answer: None })
     };
     let turns: Option<Vec<_>> = items.iter().map(turn).collect();
     turns.filter(|turns| !turns.is_empty())
@@ -98,14 +85,9 @@ fn turns(messages: Vec<Message>) -> Vec<Turn> {
     while let Some(message) = messages.next() {
         let asks = matches!(message.role, Role::User | Role::Tool);
         said.push(message);
-        let answered = messages
-            .peek()
-            .is_none_or(|next| next.role == Role::Assistant);
+        let answered = messages.peek().is_none_or(|next| next.role == Role::Assistant);
         if asks && answered {
-            turns.push(Turn {
-                messages: std::mem::take(&mut said),
-                answer: messages.next(),
-            });
+            turns.push(Turn { messages: std::mem::take(&mut said), answer: messages.next() });
         }
     }
     turns
@@ -115,11 +97,8 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
     let Value::Object(fields) = item else {
         return Err("expected an object with `role` and `content`".to_owned());
     };
-    let (who, what) = if fields.contains_key("from") {
-        ("from", "value")
-    } else {
-        ("role", "content")
-    };
+    let (who, what) =
+        if fields.contains_key("from") { ("from", "value") } else { ("role", "content") };
     let speaker = fields.get(who).and_then(Value::as_str).unwrap_or_default();
     let role = match speaker {
         "system" => Role::System,

@@ -73,23 +73,13 @@ pub fn count(
             .map(|answer| {
                 given.or_else(|| {
                     answer?;
-                    let count = if draft.pair {
-                        alone.next()
-                    } else {
-                        bare.next()
-                    };
+                    let count = if draft.pair { alone.next() } else { bare.next() };
                     // An answer without text, such as a call of a tool, has no length of its own.
                     count.filter(|count| *count > 0)
                 })
             })
             .collect();
-        counted.push(Counted {
-            place,
-            draft,
-            input,
-            about,
-            outputs,
-        });
+        counted.push(Counted { place, draft, input, about, outputs });
     }
     counted
 }
@@ -134,9 +124,7 @@ impl Counted {
         }
         let total = self.about.saturating_add(output);
         let most = config.max_total_tokens.filter(|most| total > *most)?;
-        Some(format!(
-            "more than {most} tokens in the prompt and its answer"
-        ))
+        Some(format!("more than {most} tokens in the prompt and its answer"))
     }
 }
 

@@ -79,9 +79,7 @@ pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
 pub fn object(text: &[u8]) -> Result<Row, String> {
     let value = serde_json::from_slice(text).map_err(|error| {
         let said = error.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(&*said, |(said, _)| said);
+        let said = said.rsplit_once(" at line ").map_or(&*said, |(said, _)| said);
         format!("{said} (at byte {})", error.column())
     })?;
     match value {

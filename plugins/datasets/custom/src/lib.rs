@@ -115,11 +115,7 @@ impl Dataset for Custom {
             }
         }
         let mut custom = Self {
-            reader: Reader {
-                config,
-                finder: Finder(files),
-                strict: source.is_table(),
-            },
+            reader: Reader { config, finder: Finder(files), strict: source.is_table() },
             source,
             tokenizer: inputs.tokenizer,
             amount,
@@ -259,23 +255,19 @@ impl Custom {
             return Ok(());
         }
         let place = self.source.describe(place);
-        Err(Error::InvalidInput(format!(
-            "file `{FILE}`, {place}: {what}"
-        )))
+        Err(Error::InvalidInput(format!("file `{FILE}`, {place}: {what}")))
     }
 
     /// Makes a row's samples.
     fn make(&mut self, row: Counted) -> Result<(), Error> {
         if let Some(reason) = row.refused(&self.reader.config) {
-            self.remarks
-                .dropped(&reason, || self.source.describe(row.place));
+            self.remarks.dropped(&reason, || self.source.describe(row.place));
             return Ok(());
         }
         if let Some(reason) = self.is_spare(&row.draft) {
             // Where the file is read again, it was counted before.
             if self.passes == 0 {
-                self.remarks
-                    .dropped(reason, || self.source.describe(row.place));
+                self.remarks.dropped(reason, || self.source.describe(row.place));
             }
             return Ok(());
         }
@@ -292,10 +284,9 @@ impl Custom {
             Err(what) => return self.invalid(row.place, &what),
         };
         if self.passes > 0 {
-            self.remarks
-                .repeated("row of a file that is shorter than the run", || {
-                    self.source.describe(row.place)
-                });
+            self.remarks.repeated("row of a file that is shorter than the run", || {
+                self.source.describe(row.place)
+            });
         }
         self.drawn += 1;
         self.fruitful = true;
@@ -350,12 +341,7 @@ impl Custom {
     /// The samples of a session of turns.
     fn turns(&mut self, row: &Counted, name: &str, arrival: Option<u64>) {
         let turns = row.draft.following.iter();
-        let turn = |index: u32| {
-            Some(Turn {
-                session: name.to_owned(),
-                index,
-            })
-        };
+        let turn = |index: u32| Some(Turn { session: name.to_owned(), index });
         let output = |at: usize| row.outputs.get(at).copied().flatten();
         let last = row.draft.following.len();
         let first = format!("{name}/0");
@@ -446,15 +432,10 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
         // What is wrong with the file is said where the row is to be sent.
         return Ok(());
     };
-    let missing: Vec<_> = missing
-        .iter()
-        .map(|(key, name)| format!("`{name}` (`columns.{key}`)"))
-        .collect();
-    let no_row = if enough {
-        format!("none of the first {rows} rows has")
-    } else {
-        "no row has".to_owned()
-    };
+    let missing: Vec<_> =
+        missing.iter().map(|(key, name)| format!("`{name}` (`columns.{key}`)")).collect();
+    let no_row =
+        if enough { format!("none of the first {rows} rows has") } else { "no row has".to_owned() };
     Err(Error::InvalidInput(format!(
         "file `{FILE}`: {no_row} the column {}; {}",
         missing.join(", "),

@@ -98,25 +98,18 @@ impl Finder {
                 while (bytes.len() as u64) < size {
                     let piece = file.read(bytes.len() as u64, 4 << 20)?;
                     if piece.is_empty() {
-                        return Err(format!(
-                            "the file `{name}` became shorter while it was read"
-                        ));
+                        return Err(format!("the file `{name}` became shorter while it was read"));
                     }
                     bytes.extend(piece);
                 }
                 return typed(bytes, kind).ok_or_else(|| {
-                    format!(
-                        "the file `{name}` is in no {} format that is known",
-                        kind.name()
-                    )
+                    format!("the file `{name}` is in no {} format that is known", kind.name())
                 });
             }
         }
         let decoded = Media::of_base64("", text).and_then(|media| typed(media.bytes, kind));
         // A file's bytes that happen to be text, as Parquet gives them.
-        decoded
-            .or_else(|| typed(text.as_bytes().to_vec(), kind))
-            .ok_or_else(wrong)
+        decoded.or_else(|| typed(text.as_bytes().to_vec(), kind)).ok_or_else(wrong)
     }
 }
 
@@ -139,8 +132,5 @@ fn typed(bytes: Vec<u8>, kind: Kind) -> Option<Media> {
         Kind::Video if at(0, b"RIFF") && at(8, b"AVI ") => "video/x-msvideo",
         _ => return None,
     };
-    Some(Media {
-        media_type: media_type.to_owned(),
-        bytes,
-    })
+    Some(Media { media_type: media_type.to_owned(), bytes })
 }

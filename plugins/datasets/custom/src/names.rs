@@ -91,21 +91,14 @@ mod tests {
     fn named(rows: &[Option<&str>]) -> Vec<String> {
         let mut names = Names::default();
         let rows = (1..).zip(rows);
-        rows.map(|(number, own)| names.name(*own, number, None, false).0)
-            .collect()
+        rows.map(|(number, own)| names.name(*own, number, None, false).0).collect()
     }
 
     #[test]
     fn no_two_names_are_equal() {
         for (rows, expected) in [
-            (
-                vec![Some("x"), Some("x"), Some("x#2")],
-                vec!["x", "x#2", "x#2#3"],
-            ),
-            (
-                vec![Some("x#2"), Some("x#3"), Some("x"), Some("x")],
-                vec!["x#2", "x#3", "x", "x#4"],
-            ),
+            (vec![Some("x"), Some("x"), Some("x#2")], vec!["x", "x#2", "x#2#3"]),
+            (vec![Some("x#2"), Some("x#3"), Some("x"), Some("x")], vec!["x#2", "x#3", "x", "x#4"]),
             (
                 vec![Some("x#2"), Some("x"), Some("x"), Some("x#2")],
                 vec!["x#2", "x", "x#3", "x#2#4"],
@@ -114,10 +107,7 @@ mod tests {
                 vec![None, Some("custom-000001"), Some("custom-000009")],
                 vec!["custom-000001", "custom-000001#2", "custom-000009"],
             ),
-            (
-                vec![Some("custom-000002"), None],
-                vec!["custom-000002", "custom-000002#2"],
-            ),
+            (vec![Some("custom-000002"), None], vec!["custom-000002", "custom-000002#2"]),
         ] {
             assert_eq!(named(&rows), expected);
         }
@@ -129,9 +119,6 @@ mod tests {
         assert_eq!(names.name(Some("a/1"), 1, None, false).0, "a/1");
         assert_eq!(names.name(Some("a"), 2, Some(2), false).0, "a#2");
         assert_eq!(names.name(Some("a#2/0"), 3, None, false).0, "a#2/0#3");
-        assert_eq!(
-            names.name(Some("a"), 4, None, true),
-            ("a#4".to_owned(), false)
-        );
+        assert_eq!(names.name(Some("a"), 4, None, true), ("a#4".to_owned(), false));
     }
 }

@@ -170,15 +170,8 @@ impl Reader {
         if let Some(content @ Value::Array(_)) = &content {
             let parts = conversation::content(Some(content), &self.finder)
                 .map_err(|what| format!("`content`: {what}"))?;
-            let message = Message {
-                role: Role::User,
-                parts,
-                extra: None,
-            };
-            let turn = Turn {
-                messages: vec![message],
-                answer: None,
-            };
+            let message = Message { role: Role::User, parts, extra: None };
+            let turn = Turn { messages: vec![message], answer: None };
             return Ok(RowPrompt::Turns(Origin::Messages, vec![turn]));
         }
         let documents = ["documents", "passages", "texts"];
@@ -227,9 +220,7 @@ impl Reader {
     /// A prompt's column: a text, token ids, or a conversation.
     fn prompt(&self, name: &str, value: &Value) -> Result<RowPrompt, String> {
         if let Value::Array(items) = value {
-            let ids = items
-                .iter()
-                .map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()));
+            let ids = items.iter().map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok()));
             return match ids.collect::<Option<Vec<_>>>() {
                 Some(ids) if !ids.is_empty() => Ok(RowPrompt::Prompt(Prompt::Tokens(ids))),
                 _ => self.conversation(name, value),
@@ -309,9 +300,7 @@ impl Reader {
             None => {}
             Some(Value::Object(own)) => parameters.extend(own),
             Some(other) => {
-                return Err(format!(
-                    "the parameters: expected an object, found `{other}`"
-                ));
+                return Err(format!("the parameters: expected an object, found `{other}`"));
             }
         }
         Ok(parameters)
@@ -379,9 +368,7 @@ impl Reader {
                 .iter()
                 .any(|message| matches!(message.role, Role::System | Role::Developer))
         {
-            first
-                .messages
-                .insert(0, Message::text(Role::System, system));
+            first.messages.insert(0, Message::text(Role::System, system));
         }
         let mut user = first.messages.iter_mut();
         match user.find(|message| message.role == Role::User) {
@@ -435,13 +422,7 @@ fn turn(text: String, answer: Option<String>) -> Turn {
 /// The text of a conversation that is one text of a user.
 fn only_text(messages: &[Message]) -> Option<&str> {
     match messages {
-        [
-            Message {
-                role: Role::User,
-                parts,
-                extra: None,
-            },
-        ] => match parts.as_slice() {
+        [Message { role: Role::User, parts, extra: None }] => match parts.as_slice() {
             [Part::Text(text)] => Some(text),
             _ => None,
         },

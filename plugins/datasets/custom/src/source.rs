@@ -183,11 +183,7 @@ impl Source {
         }
         random.shuffle(&mut places);
         random.shuffle(&mut held);
-        self.order = if random_access {
-            Order::Places(places, 0)
-        } else {
-            Order::Held(held, 0)
-        };
+        self.order = if random_access { Order::Places(places, 0) } else { Order::Held(held, 0) };
         Ok(())
     }
 
@@ -332,9 +328,7 @@ impl Source {
             let file = Rc::clone(&self.file);
             let read = move |offset, length| file.read(offset, length);
             let opened = Parquet::open(Box::new(read), self.file.size());
-            return Ok(Stream::Parquet(Box::new(
-                opened.map_err(|what| self.wrong(what))?,
-            )));
+            return Ok(Stream::Parquet(Box::new(opened.map_err(|what| self.wrong(what))?)));
         }
         let mut records = Records::new(stream(&self.file, self.packed), self.cut());
         if let Some(separator) = self.separator {
@@ -384,30 +378,20 @@ impl Source {
 
     fn found(&self, raw: &Raw) -> Found {
         match raw {
-            Raw::Text(record) => Found {
-                place: self.place(record),
-                row: self.parsed(&record.bytes),
-            },
-            Raw::Parsed(number, row) => Found {
-                place: Place::Row(*number),
-                row: Ok(row.clone()),
-            },
+            Raw::Text(record) => {
+                Found { place: self.place(record), row: self.parsed(&record.bytes) }
+            }
+            Raw::Parsed(number, row) => Found { place: Place::Row(*number), row: Ok(row.clone()) },
         }
     }
 
     /// The row that begins at a place of the file.
     fn at(&self, place: u64) -> Result<Found, Error> {
-        let bytes = Bytes {
-            file: Rc::clone(&self.file),
-            offset: place,
-        };
+        let bytes = Bytes { file: Rc::clone(&self.file), offset: place };
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), place);
         let record = records.next_record().map_err(|what| self.wrong(what))?;
         let record = record.ok_or_else(|| self.wrong("it became shorter while it was read"))?;
-        Ok(Found {
-            place: Place::Byte(place),
-            row: self.parsed(&record.bytes),
-        })
+        Ok(Found { place: Place::Byte(place), row: self.parsed(&record.bytes) })
     }
 
     fn parsed(&self, record: &[u8]) -> Result<Row, String> {

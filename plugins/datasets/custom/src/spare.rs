@@ -50,11 +50,7 @@ impl Custom {
     /// # Errors
     /// If the file cannot be read.
     pub fn take_spares(&mut self, limit: usize) -> Result<Vec<Counted>, Error> {
-        let Candidates {
-            candidates,
-            more,
-            first_spare,
-        } = self.candidates(limit)?;
+        let Candidates { candidates, more, first_spare } = self.candidates(limit)?;
         let mut seen = HashMap::<u64, Occurrence>::new();
         for candidate in &candidates {
             let at = seen.entry(candidate.prompt).or_insert(Occurrence {
@@ -79,9 +75,8 @@ impl Custom {
             .filter(|candidate| candidate.number < first_spare)
             .filter_map(|candidate| candidate.session)
             .collect();
-        let (alone, first): (Vec<_>, Vec<_>) = candidates
-            .iter()
-            .partition(|candidate| candidate.session.is_none());
+        let (alone, first): (Vec<_>, Vec<_>) =
+            candidates.iter().partition(|candidate| candidate.session.is_none());
         let mut taken = Vec::new();
         let mut spares = Vec::new();
         for candidate in alone.into_iter().chain(first) {
@@ -92,10 +87,7 @@ impl Custom {
                 continue;
             }
             // A session is taken by its first row, and whole; none of which a row is measured.
-            if candidate
-                .session
-                .is_some_and(|session| measured.contains(&session))
-            {
+            if candidate.session.is_some_and(|session| measured.contains(&session)) {
                 continue;
             }
             let rows = match candidate.session {
@@ -150,11 +142,7 @@ impl Custom {
                 }
             }
             // Those before them are enough.
-            return Ok(Candidates {
-                candidates,
-                more: least > 0,
-                first_spare: 0,
-            });
+            return Ok(Candidates { candidates, more: least > 0, first_spare: 0 });
         }
         let measured = self.amount.samples().or(self.amount.sessions());
         // A file that is read again has enough to measure without them.
@@ -189,11 +177,7 @@ impl Custom {
             None if more => 0,
             None => number,
         };
-        Ok(Candidates {
-            candidates,
-            more,
-            first_spare,
-        })
+        Ok(Candidates { candidates, more, first_spare })
     }
 
     /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that

@@ -9,11 +9,8 @@ use crate::config::Format;
 use crate::format::Names;
 
 /// Possible separators of cells.
-const SEPARATORS: [(u8, Format, &str); 3] = [
-    (b',', Format::Csv, "comma"),
-    (b';', Format::Csv, "semicolon"),
-    (b'\t', Format::Tsv, "tab"),
-];
+const SEPARATORS: [(u8, Format, &str); 3] =
+    [(b',', Format::Csv, "comma"), (b';', Format::Csv, "semicolon"), (b'\t', Format::Tsv, "tab")];
 
 /// The number of lines that are looked at.
 const LINES: usize = 100;
@@ -73,11 +70,7 @@ pub fn separator(head: &[u8], whole: bool, header: Names<'_>) -> u8 {
     let rank = |table: Option<Table>| {
         table.map(|table| (table.header != Header::Unknown, table.names.len()))
     };
-    if rank(semicolons) > rank(commas) {
-        b';'
-    } else {
-        b','
-    }
+    if rank(semicolons) > rank(commas) { b';' } else { b',' }
 }
 
 /// The first lines as a table; `None` if the first one is none.
@@ -120,10 +113,6 @@ fn list(names: &[String]) -> String {
         format!("`{short}`")
     });
     let shown: Vec<_> = shown.collect();
-    let word = if names.len() == 1 {
-        "the column"
-    } else {
-        "the columns"
-    };
+    let word = if names.len() == 1 { "the column" } else { "the columns" };
     format!("{word} {}", shown.join(", "))
 }

@@ -21,10 +21,7 @@ fn folder(path: &str) -> std::path::PathBuf {
 }
 
 fn open_with(config: &str, seed: u64, amount: Amount, files: Named) -> Result<Custom, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
     Custom::open(runner_plugin::parse(config)?, seed, amount, inputs)
 }
 
@@ -70,9 +67,7 @@ fn said(sample: &Sample) -> Vec<(Role, String)> {
         other => panic!("expected messages, got {other:?}"),
     };
     let shown = messages.iter();
-    shown
-        .map(|message| (message.role, super::conversation::text(message)))
-        .collect()
+    shown.map(|message| (message.role, super::conversation::text(message))).collect()
 }
 
 fn mistake(config: &str, files: Named) -> String {
@@ -100,48 +95,26 @@ fn custom_formats_of_other_tools_need_no_configuration() {
 
     let evalscope = read("{}", "evalscope/rows.jsonl");
     let texts: Vec<_> = evalscope.iter().map(text).collect();
-    assert_eq!(
-        texts,
-        [
-            "Why is the sky blue?",
-            "Summarise the book.",
-            "A prompt of a line"
-        ]
-    );
+    assert_eq!(texts, ["Why is the sky blue?", "Summarise the book.", "A prompt of a line"]);
 
     let recorded = read("{}", "recorded-requests/rows.jsonl");
     let shown: Vec<_> = recorded
         .iter()
         .map(|sample| (sample.id.as_str(), sample.output_tokens, sample.arrival))
         .collect();
-    assert_eq!(
-        shown,
-        [
-            ("custom-000001", Some(3), Some(0)),
-            ("r2", None, Some(500_000_000))
-        ]
-    );
+    assert_eq!(shown, [("custom-000001", Some(3), Some(0)), ("r2", None, Some(500_000_000))]);
     assert_eq!(recorded[0].parameters.as_deref(), Some(r#"{"top_p":0.9}"#));
     assert_eq!(text(&recorded[1]), "b");
 
     let batch = read("{}", "batch/rows.jsonl");
-    assert_eq!(
-        (batch[0].id.as_str(), batch[0].output_tokens),
-        ("request-1", Some(1000))
-    );
+    assert_eq!((batch[0].id.as_str(), batch[0].output_tokens), ("request-1", Some(1000)));
     assert_eq!(said(&batch[0]).len(), 2);
     let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(batch[1].prompt, embedding);
 
-    let guidellm = lines(&[
-        "prompt,prompt_tokens_count,output_tokens_count",
-        "Hello,1,9",
-    ]);
+    let guidellm = lines(&["prompt,prompt_tokens_count,output_tokens_count", "Hello,1,9"]);
     let guidellm = all(&mut open("{}", guidellm), 5);
-    assert_eq!(
-        (text(&guidellm[0]), guidellm[0].output_tokens),
-        ("Hello", Some(9))
-    );
+    assert_eq!((text(&guidellm[0]), guidellm[0].output_tokens), ("Hello", Some(9)));
 
     let ranking = read("{}", "rerank/rows.jsonl");
     assert!(matches!(&ranking[0].prompt, Prompt::Ranking(all) if all.documents.len() == 2));
@@ -149,10 +122,8 @@ fn custom_formats_of_other_tools_need_no_configuration() {
 
 #[test]
 fn shared_conversations_are_pairs_within_sglangs_bounds() {
-    let inputs = Inputs {
-        files: Box::new(case("sglang-custom/rows.jsonl")),
-        tokenizer: Box::new(Pairs),
-    };
+    let inputs =
+        Inputs { files: Box::new(case("sglang-custom/rows.jsonl")), tokenizer: Box::new(Pairs) };
     let config = runner_plugin::parse("{}").unwrap();
     let mut dataset = Custom::open(config, 0, Amount::Unknown, inputs).unwrap();
     let samples = all(&mut dataset, 3);
@@ -169,10 +140,7 @@ fn shared_conversations_are_pairs_within_sglangs_bounds() {
             ("x", Some(2), Some(13))
         ]
     );
-    assert_eq!(
-        samples[0].reference.as_deref(),
-        Some("\"They flow to the sea.\"")
-    );
+    assert_eq!(samples[0].reference.as_deref(), Some("\"They flow to the sea.\""));
     let remarks = dataset.remarks();
     assert_eq!(remarks.len(), 1);
     assert_eq!(
@@ -190,10 +158,7 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
         .collect();
     assert_eq!(
         shown,
-        [
-            ("81", "Compose a blog post.", Some("writing")),
-            ("111", "2 + 2?", Some("math"))
-        ]
+        [("81", "Compose a blog post.", Some("writing")), ("111", "2 + 2?", Some("math"))]
     );
     let config = r#"{"turns": "all", "classes": ["math"], "output-len": 32}"#;
     let turns = read(config, "spec-bench/rows.jsonl");
@@ -204,10 +169,7 @@ fn sets_for_speculative_decoding_have_classes_and_turns() {
     assert_eq!(turns[1].after[0].sample, "111/0");
     assert!(turns.iter().all(|sample| sample.output_tokens == Some(32)));
     let speed = read("{}", "speed-bench/rows.jsonl");
-    assert_eq!(
-        (text(&speed[0]), speed[0].class.as_deref()),
-        ("Write it.", Some("coding"))
-    );
+    assert_eq!((text(&speed[0]), speed[0].class.as_deref()), ("Write it.", Some("coding")));
 }
 
 #[test]
@@ -255,10 +217,7 @@ fn media_are_in_the_row_or_in_files_that_the_scenario_names() {
         let [Part::Text(text), Part::Image(image)] = &messages[0].parts[..] else {
             panic!("expected a text and an image, got {:?}", messages[0].parts)
         };
-        assert_eq!(
-            (text.as_str(), image.media_type.as_str()),
-            ("a", "image/png")
-        );
+        assert_eq!((text.as_str(), image.media_type.as_str()), ("a", "image/png"));
         assert_eq!(image.bytes, png);
     }
     let pictures = read("{}", "pictures/conversations.jsonl");
@@ -320,15 +279,9 @@ fn texts_are_lines_or_paragraphs() {
     let texts = |config: &str, text: &str| -> Vec<String> {
         let files = Named::default().with_bytes("data", text);
         let samples = all(&mut open(config, files), 10);
-        samples
-            .iter()
-            .map(|sample| super::tests::text(sample).to_owned())
-            .collect()
+        samples.iter().map(|sample| super::tests::text(sample).to_owned()).collect()
     };
-    assert_eq!(
-        texts("{}", "\u{feff}One, two\r\n\r\n three\nfour"),
-        ["One, two", " three", "four"]
-    );
+    assert_eq!(texts("{}", "\u{feff}One, two\r\n\r\n three\nfour"), ["One, two", " three", "four"]);
     let paragraphs = r#"{"format": "paragraphs"}"#;
     assert_eq!(texts(paragraphs, "\n\na\nb\n \n\n\nc\n"), ["a\nb", "c"]);
 }
@@ -340,21 +293,9 @@ fn cells_may_have_separators_and_lines_and_a_template_takes_columns() {
     let samples = read(config, "columns/rows.csv");
     let shown: Vec<_> = samples
         .iter()
-        .map(|sample| {
-            (
-                text(sample),
-                sample.output_tokens,
-                sample.class.as_deref().unwrap_or(""),
-            )
-        })
+        .map(|sample| (text(sample), sample.output_tokens, sample.class.as_deref().unwrap_or("")))
         .collect();
-    assert_eq!(
-        shown,
-        [
-            ("x\n\nWhat,\nthen? {}", Some(5), "a"),
-            ("y \"z\"\n\nWho? {}", None, "b")
-        ]
-    );
+    assert_eq!(shown, [("x\n\nWhat,\nthen? {}", Some(5), "a"), ("y \"z\"\n\nWho? {}", None, "b")]);
 }
 
 #[test]
@@ -399,10 +340,7 @@ fn shuffled_rows_are_in_pythons_order() {
 fn a_short_file_is_repeated_only_if_that_is_asked_for() {
     let path = "vllm-custom/rows.jsonl";
     assert_eq!(read("{}", path).len(), 3);
-    for config in [
-        r#"{"repeat": true}"#,
-        r#"{"repeat": true, "shuffle": true}"#,
-    ] {
+    for config in [r#"{"repeat": true}"#, r#"{"repeat": true, "shuffle": true}"#] {
         let mut dataset = open(config, case(path));
         let samples = dataset.next(7).unwrap();
         let texts: Vec<_> = samples.iter().map(text).collect();
@@ -410,10 +348,7 @@ fn a_short_file_is_repeated_only_if_that_is_asked_for() {
         let ids: HashSet<_> = samples.iter().map(|sample| &sample.id).collect();
         assert_eq!(ids.len(), 7);
         let remarks = dataset.remarks();
-        assert_eq!(
-            (remarks[0].what, remarks[0].count),
-            (Treatment::Repeated, 4)
-        );
+        assert_eq!((remarks[0].what, remarks[0].count), (Treatment::Repeated, 4));
         assert!(remarks[0].first.as_ref().unwrap().starts_with("line "));
     }
 }
@@ -469,10 +404,7 @@ fn bounds_leave_rows_out_and_say_so() {
         ]
     );
     let none = mistake(r#"{"min-input-tokens": 100}"#, lines(&rows));
-    assert_eq!(
-        none,
-        "file `data`: no row is left to measure: 5 were left out"
-    );
+    assert_eq!(none, "file `data`: no row is left to measure: 5 were left out");
 }
 
 #[test]
@@ -501,9 +433,6 @@ fn names_that_come_twice_are_told_apart() {
     let rows = [r#"{"id":"a","prompt":"1"}"#, r#"{"id":"a","prompt":"2"}"#];
     let mut dataset = open("{}", lines(&rows));
     let samples = all(&mut dataset, 5);
-    assert_eq!(
-        (samples[0].id.as_str(), samples[1].id.as_str()),
-        ("a", "a#2")
-    );
+    assert_eq!((samples[0].id.as_str(), samples[1].id.as_str()), ("a", "a#2"));
     assert_eq!(dataset.remarks()[0].what, Treatment::Repaired);
 }

@@ -13,15 +13,10 @@ pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
             "expected a data URL such as `data:image/png;base64,…`, found `{shown}`; nothing is fetched"
         )
     };
-    let (head, data) = url
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(','))
-        .ok_or_else(wrong)?;
+    let (head, data) =
+        url.strip_prefix("data:").and_then(|rest| rest.split_once(',')).ok_or_else(wrong)?;
     let media_type = head.strip_suffix(";base64").ok_or_else(wrong)?;
-    Ok(Media {
-        media_type: media_type.to_owned(),
-        bytes: from_base64(data)?,
-    })
+    Ok(Media { media_type: media_type.to_owned(), bytes: from_base64(data)? })
 }
 
 /// Bytes of base64, with its padding or without.
@@ -57,17 +52,9 @@ mod tests {
     #[test]
     fn only_data_urls_are_taken() {
         let media = from_data_url("data:image/png;base64,Zm9v").unwrap();
-        assert_eq!(
-            (media.media_type.as_str(), &media.bytes[..]),
-            ("image/png", &b"foo"[..])
-        );
+        assert_eq!((media.media_type.as_str(), &media.bytes[..]), ("image/png", &b"foo"[..]));
         for url in ["https://example.org/a.png", "data:text/plain,a", "data:"] {
-            assert!(
-                from_data_url(url)
-                    .unwrap_err()
-                    .contains("nothing is fetched"),
-                "{url}"
-            );
+            assert!(from_data_url(url).unwrap_err().contains("nothing is fetched"), "{url}");
         }
     }
 }

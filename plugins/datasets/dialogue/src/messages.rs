@@ -18,7 +18,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub fn message(value: Value) -> Result<Message, String> {
     let Value::Object(mut fields) = value else {
         return Err(
-            "expected a message such as {\"role\": \"user\", \"content\": \"…\"}".to_owned(),
+            "expected a message such as {\"role\": \"user\", \"content\": \"…\"}".to_owned()
         );
     };
     let role = match fields.remove("role") {
@@ -27,11 +27,7 @@ pub fn message(value: Value) -> Result<Message, String> {
     };
     let parts = content(fields.remove("content"))?;
     fields.retain(|_, value| !value.is_null());
-    Ok(Message {
-        role,
-        parts,
-        extra: object(fields),
-    })
+    Ok(Message { role, parts, extra: object(fields) })
 }
 
 /// Reads a list of messages.
@@ -199,10 +195,8 @@ pub fn is_text(message: &Message) -> bool {
 /// around them.
 #[must_use]
 pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32>> {
-    let mut counts: Vec<Option<u32>> = groups
-        .iter()
-        .map(|group| group.iter().all(is_text).then_some(0))
-        .collect();
+    let mut counts: Vec<Option<u32>> =
+        groups.iter().map(|group| group.iter().all(is_text).then_some(0)).collect();
     let mut batch: Vec<String> = Vec::new();
     let mut owners: Vec<usize> = Vec::new();
     let mut bytes = 0;
@@ -247,10 +241,8 @@ mod tests {
 
     #[test]
     fn fields_beside_role_and_content_are_kept() {
-        let read = message(
-            json!({"role": "assistant", "content": null, "refusal": null,
-            "tool_calls": [{"id": "1", "function": {"name": "ls", "arguments": "{}"}}]}),
-        )
+        let read = message(json!({"role": "assistant", "content": null, "refusal": null,
+            "tool_calls": [{"id": "1", "function": {"name": "ls", "arguments": "{}"}}]}))
         .expect("a message");
         assert_eq!(read.role, Role::Assistant);
         assert_eq!(
@@ -285,12 +277,8 @@ mod tests {
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,Zm9v"}}]}))
         .expect("a message");
         let long = "x".repeat(BATCH_BYTES);
-        let groups: [&[Message]; 4] = [
-            &[text("abc"), text(&long)],
-            &[picture],
-            &[],
-            &[text("de"), text("f")],
-        ];
+        let groups: [&[Message]; 4] =
+            [&[text("abc"), text(&long)], &[picture], &[], &[text("de"), text("f")]];
         assert_eq!(
             count(&StandIn, &groups),
             [Some(3 + BATCH_BYTES as u32), None, Some(0), Some(3)]
@@ -302,10 +290,7 @@ mod tests {
         for (value, expected) in [
             (json!(3), "expected a message such as"),
             (json!({"content": "a"}), "`role` is missing"),
-            (
-                json!({"role": "human", "content": "a"}),
-                "`role` is `human`; expected `system`",
-            ),
+            (json!({"role": "human", "content": "a"}), "`role` is `human`; expected `system`"),
             (
                 json!({"role": "user", "content": 5}),
                 "`content`: expected a text or a list of parts",

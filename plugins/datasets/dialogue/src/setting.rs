@@ -120,21 +120,14 @@ mod tests {
 
     #[test]
     fn a_key_takes_a_word_a_number_or_a_table() {
-        assert_eq!(
-            read(r#"{"length": "recorded"}"#),
-            Ok(Setting::Word(Word::Recorded))
-        );
+        assert_eq!(read(r#"{"length": "recorded"}"#), Ok(Setting::Word(Word::Recorded)));
         assert_eq!(read(r#"{"length": "run"}"#), Ok(Setting::Word(Word::Run)));
         for json in [
             r#"{"length": 5}"#,
             r#"{"length": 5.0}"#,
             r#"{"length": {"distribution": "constant", "value": 5}}"#,
         ] {
-            assert_eq!(
-                read(json),
-                Ok(Setting::Drawn(Distribution::constant(5.0))),
-                "{json}"
-            );
+            assert_eq!(read(json), Ok(Setting::Drawn(Distribution::constant(5.0))), "{json}");
         }
         for (json, expected) in [
             (

@@ -29,12 +29,7 @@ impl Systems {
     /// session has its own.
     #[must_use]
     pub fn new(seed: u64, lengths: Lengths, groups: u32) -> Self {
-        Self {
-            seed: seed ^ APART,
-            lengths,
-            groups: groups.into(),
-            kept: Vec::new(),
-        }
+        Self { seed: seed ^ APART, lengths, groups: groups.into(), kept: Vec::new() }
     }
 
     /// The system prompt of a session.

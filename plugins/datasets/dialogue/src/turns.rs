@@ -148,12 +148,9 @@ mod tests {
     #[test]
     fn the_longest_wait_of_a_turn_counts() {
         let mut splitter = Splitter::default();
-        for (role, delay) in [
-            (Role::User, 5),
-            (Role::Assistant, 0),
-            (Role::Tool, 7),
-            (Role::Tool, 3),
-        ] {
+        for (role, delay) in
+            [(Role::User, 5), (Role::Assistant, 0), (Role::Tool, 7), (Role::Tool, 3)]
+        {
             if delay > 0 {
                 splitter.wait(delay);
             }
@@ -163,10 +160,7 @@ mod tests {
         splitter.limit(Some(9));
         splitter.limit(None);
         let turns = splitter.finish();
-        let shown: Vec<_> = turns
-            .iter()
-            .map(|turn| (turn.delay, turn.output_tokens))
-            .collect();
+        let shown: Vec<_> = turns.iter().map(|turn| (turn.delay, turn.output_tokens)).collect();
         assert_eq!(shown, [(5, None), (7, Some(9))]);
     }
 }

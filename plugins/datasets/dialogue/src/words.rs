@@ -187,9 +187,8 @@ impl Writer {
 /// Words of a list, with spaces between them: each is a token or more.
 fn chosen(random: &mut NumpyGenerator, words: &str, count: u32) -> String {
     let words: Vec<&str> = words.split_ascii_whitespace().collect();
-    let chosen: Vec<&str> = (0..count)
-        .map(|_| words[random.integers(0, words.len() as u64) as usize])
-        .collect();
+    let chosen: Vec<&str> =
+        (0..count).map(|_| words[random.integers(0, words.len() as u64) as usize]).collect();
     chosen.join(" ")
 }
 
@@ -284,10 +283,7 @@ mod tests {
     use crate::draw::generator;
 
     fn wanted(number: u64, tokens: u32) -> Wanted {
-        Wanted {
-            random: generator(7, number, 0),
-            tokens,
-        }
+        Wanted { random: generator(7, number, 0), tokens }
     }
 
     fn book() -> Named {

@@ -36,10 +36,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            input_len: Distribution::constant(512.0),
-            batch_size: Distribution::constant(1.0),
-        }
+        Self { input_len: Distribution::constant(512.0), batch_size: Distribution::constant(1.0) }
     }
 }
 
@@ -91,11 +88,7 @@ impl Dataset for Embeddings {
             let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
             samples.extend(made.into_iter().filter(measured));
             bytes += samples[before..].iter().map(Sample::bytes).sum::<usize>();
-            fruitless = if samples.len() > before {
-                0
-            } else {
-                fruitless + 1
-            };
+            fruitless = if samples.len() > before { 0 } else { fruitless + 1 };
         }
         Ok(samples)
     }
@@ -128,9 +121,7 @@ impl Embeddings {
                 let text = stream(random.bits(64), kind, index);
                 wanted.push((text, length));
             }
-            let own = wanted[before..]
-                .iter()
-                .map(|(_, length)| u64::from(*length));
+            let own = wanted[before..].iter().map(|(_, length)| u64::from(*length));
             let own: u64 = own.sum();
             if own > MOST_TOKENS.into() {
                 return Err(Error::InvalidConfig(format!(

@@ -12,10 +12,7 @@ fn open_with(
     files: Named,
     tokenizer: Box<dyn Tokenizer>,
 ) -> Result<Embeddings, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer,
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer };
     Embeddings::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 
@@ -54,10 +51,7 @@ fn batches_and_lengths_have_distributions() {
     batches.sort_unstable();
     batches.dedup();
     assert_eq!(batches, [1, 2, 3, 4]);
-    let all: Vec<String> = samples
-        .iter()
-        .flat_map(|sample| texts(sample).to_vec())
-        .collect();
+    let all: Vec<String> = samples.iter().flat_map(|sample| texts(sample).to_vec()).collect();
     let lengths = Pairs.count(&all, true);
     assert!(lengths.iter().all(|length| (4..=40).contains(length)));
 }
@@ -115,15 +109,8 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 
 #[test]
 fn mistakes_name_the_key() {
-    let opened = open_with(
-        r#"{"batch-size": 0}"#,
-        1,
-        Named::default(),
-        Box::new(StandIn),
-    );
-    let Err(Error::InvalidConfig(what)) = opened else {
-        panic!("expected an error")
-    };
+    let opened = open_with(r#"{"batch-size": 0}"#, 1, Named::default(), Box::new(StandIn));
+    let Err(Error::InvalidConfig(what)) = opened else { panic!("expected an error") };
     assert!(what.contains("`batch-size` is 0"), "{what}");
 }
 

@@ -46,24 +46,10 @@ pub fn write(width: u16, height: u16, pixels: &[u8], quality: u8) -> Vec<u8> {
         frame.extend([component, 0x11, 0]);
     }
     segment(&mut file, 0xc0, &frame);
-    segment(
-        &mut file,
-        0xc4,
-        &[&[0][..], &DC_LENGTHS, &DC_VALUES].concat(),
-    );
-    segment(
-        &mut file,
-        0xc4,
-        &[&[0x10][..], &AC_LENGTHS, &AC_VALUES].concat(),
-    );
+    segment(&mut file, 0xc4, &[&[0][..], &DC_LENGTHS, &DC_VALUES].concat());
+    segment(&mut file, 0xc4, &[&[0x10][..], &AC_LENGTHS, &AC_VALUES].concat());
     segment(&mut file, 0xda, &[3, 1, 0, 2, 0, 3, 0, 0, 63, 0]);
-    scan(
-        &mut file,
-        usize::from(width),
-        usize::from(height),
-        pixels,
-        &quanta,
-    );
+    scan(&mut file, usize::from(width), usize::from(height), pixels, &quanta);
     file.extend([0xff, 0xd9]);
     file
 }
@@ -77,11 +63,7 @@ fn segment(file: &mut Vec<u8>, marker: u8, content: &[u8]) {
 /// The divisors at a quality, by the formula of the Independent JPEG Group.
 fn quanta(quality: u8) -> [u8; 64] {
     let quality = i32::from(quality.clamp(1, 100));
-    let scale = if quality < 50 {
-        5000 / quality
-    } else {
-        200 - 2 * quality
-    };
+    let scale = if quality < 50 { 5000 / quality } else { 200 - 2 * quality };
     QUANTA.map(|quantum| ((i32::from(quantum) * scale + 50) / 100).clamp(1, 255) as u8)
 }
 
@@ -138,22 +120,14 @@ fn scan(file: &mut Vec<u8>, width: usize, height: usize, pixels: &[u8], quanta: 
     let ac = codes(&AC_LENGTHS, &AC_VALUES);
     let mut cosines = [[0.0_f32; 8]; 8];
     for (frequency, row) in cosines.iter_mut().enumerate() {
-        let scale = if frequency == 0 {
-            0.125_f32.sqrt()
-        } else {
-            0.5
-        };
+        let scale = if frequency == 0 { 0.125_f32.sqrt() } else { 0.5 };
         for (at, cosine) in row.iter_mut().enumerate() {
             let angle = (2 * at + 1) as f32 * frequency as f32 * std::f32::consts::PI / 16.0;
             *cosine = scale * angle.cos();
         }
     }
     let mut before = [0; 3];
-    let mut bits = Bits {
-        file,
-        held: 0,
-        count: 0,
-    };
+    let mut bits = Bits { file, held: 0, count: 0 };
     for top in (0..height).step_by(8) {
         for left in (0..width).step_by(8) {
             for (component, before) in before.iter_mut().enumerate() {
@@ -215,21 +189,13 @@ fn transformed(block: &[[f32; 8]; 8], cosines: &[[f32; 8]; 8]) -> [[f32; 8]; 8] 
     let mut rows = [[0.0; 8]; 8];
     for (row, line) in rows.iter_mut().zip(block) {
         for (value, cosine) in row.iter_mut().zip(cosines) {
-            *value = line
-                .iter()
-                .zip(cosine)
-                .map(|(value, cosine)| value * cosine)
-                .sum();
+            *value = line.iter().zip(cosine).map(|(value, cosine)| value * cosine).sum();
         }
     }
     let mut all = [[0.0; 8]; 8];
     for (line, cosine) in all.iter_mut().zip(cosines) {
         for (column, value) in line.iter_mut().enumerate() {
-            *value = rows
-                .iter()
-                .zip(cosine)
-                .map(|(row, cosine)| row[column] * cosine)
-                .sum();
+            *value = rows.iter().zip(cosine).map(|(row, cosine)| row[column] * cosine).sum();
         }
     }
     all

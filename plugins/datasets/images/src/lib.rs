@@ -185,11 +185,7 @@ impl Images {
                     }
                     parts.push(Part::Image(image));
                 }
-                let message = Message {
-                    role: Role::User,
-                    parts,
-                    extra: None,
-                };
+                let message = Message { role: Role::User, parts, extra: None };
                 let sample = Sample {
                     output_tokens: Some(output),
                     ..Sample::new(

@@ -8,10 +8,7 @@ use zune_jpeg::JpegDecoder;
 use super::{Images, draw, jpeg};
 
 fn open(config: &str, seed: u64) -> Result<Images, Error> {
-    let inputs = Inputs {
-        files: Box::new(Named::default()),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(StandIn) };
     Images::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 
@@ -42,9 +39,7 @@ fn decoded(bytes: &[u8]) -> (usize, usize, Vec<u8>) {
 
 /// Width, height and pixels of a PNG.
 fn unpacked(bytes: &[u8]) -> (usize, usize, Vec<u8>) {
-    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes))
-        .read_info()
-        .expect("a PNG");
+    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
     let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
     let info = reader.next_frame(&mut pixels).expect("pixels");
     (info.width as usize, info.height as usize, pixels)
@@ -66,9 +61,8 @@ fn a_jpeg_shows_what_was_drawn() {
         assert!(mean < 40.0, "{width}x{height}: {mean}");
     }
     // Every coefficient is as large as it gets.
-    let stark: Vec<u8> = (0..3 * 64 * 64)
-        .map(|at| if (at / 3) % 2 == 0 { 0 } else { 255 })
-        .collect();
+    let stark: Vec<u8> =
+        (0..3 * 64 * 64).map(|at| if (at / 3) % 2 == 0 { 0 } else { 255 }).collect();
     let (.., seen) = decoded(&jpeg::write(64, 64, &stark, 100));
     let off = stark.iter().zip(&seen);
     assert!(off.clone().all(|(one, other)| one.abs_diff(*other) < 16));
@@ -140,10 +134,7 @@ fn samples_depend_on_the_seed_and_not_on_the_size_of_a_call() {
 
 #[test]
 fn texts_have_their_number_of_tokens() {
-    let inputs = Inputs {
-        files: Box::new(Named::default()),
-        tokenizer: Box::new(Pairs),
-    };
+    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(Pairs) };
     let config =
         r#"{"sizes": ["8x8"], "input-len": {"distribution": "uniform", "min": 5, "max": 60}}"#;
     let config = runner_plugin::parse(config).unwrap();
@@ -166,10 +157,7 @@ fn mistakes_name_the_key() {
         (r#"{"sizes": ["4x512"]}"#, "sides from 8 to 8192"),
         (r#"{"sizes": ["8x8:-1"]}"#, "`sizes`"),
         (r#"{"width": 8}"#, "`width` and `height` go together"),
-        (
-            r#"{"width": 8, "height": 8, "sizes": ["8x8"]}"#,
-            "leave one out",
-        ),
+        (r#"{"width": 8, "height": 8, "sizes": ["8x8"]}"#, "leave one out"),
         (r#"{"images": 1000}"#, "`images` is 1000"),
     ] {
         match open(config, 0) {
@@ -186,10 +174,7 @@ fn images_that_do_not_fit_into_memory_are_refused() {
         Err(Error::InvalidConfig(said)) => said,
         other => panic!("{config}: {:?}", other.map(|samples| samples.len())),
     };
-    for config in [
-        r#"{"sizes": ["8192x8192"]}"#,
-        r#"{"width": 8192, "height": 8192}"#,
-    ] {
+    for config in [r#"{"sizes": ["8192x8192"]}"#, r#"{"width": 8192, "height": 8192}"#] {
         let large = said(config);
         assert!(
             large.starts_with(
@@ -199,10 +184,7 @@ fn images_that_do_not_fit_into_memory_are_refused() {
         );
     }
     let many = said(r#"{"sizes": ["2048x2048"], "format": "png", "noise": 1, "images": 256}"#);
-    assert!(
-        many.starts_with("the images of request 1 have more than 48 MiB"),
-        "{many}"
-    );
+    assert!(many.starts_with("the images of request 1 have more than 48 MiB"), "{many}");
 }
 
 #[test]

@@ -80,19 +80,14 @@ impl Column {
             return Ok(None);
         }
         let value = self.present.pop_front();
-        value
-            .map(Some)
-            .ok_or_else(|| "a page is damaged".to_owned())
+        value.map(Some).ok_or_else(|| "a page is damaged".to_owned())
     }
 
     /// Makes sure that this many bytes are kept, or those to the end of the chunk.
     fn fill(&mut self, length: usize) -> Result<(), String> {
         while self.kept.len() < length && self.at < self.chunk.end {
             let missing = (length - self.kept.len()) as u64;
-            let wanted = missing
-                .max(PIECE)
-                .min(self.chunk.end - self.at)
-                .min(4 * PIECE);
+            let wanted = missing.max(PIECE).min(self.chunk.end - self.at).min(4 * PIECE);
             let piece = (self.read)(self.at, wanted as u32)?;
             if piece.is_empty() {
                 return Err("it ends within a column".to_owned());
@@ -250,9 +245,7 @@ fn unpacked(codec: i64, bytes: &[u8], whole: usize) -> Result<Vec<u8>, String> {
                 return Err(failed(&"it is longer than it says"));
             }
             let mut decoder = snap::raw::Decoder::new();
-            decoder
-                .decompress_vec(bytes)
-                .map_err(|error| failed(&error))?
+            decoder.decompress_vec(bytes).map_err(|error| failed(&error))?
         }
         2 => stretched(flate2::read::MultiGzDecoder::new(bytes), whole)
             .map_err(|error| failed(&error))?,

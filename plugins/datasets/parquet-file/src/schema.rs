@@ -143,16 +143,9 @@ impl Schema {
             if chunks.len() != leaves.len() {
                 return Err(damaged());
             }
-            groups.push(Group {
-                rows: natural(group, 3).ok_or_else(damaged)?,
-                chunks,
-            });
+            groups.push(Group { rows: natural(group, 3).ok_or_else(damaged)?, chunks });
         }
-        Ok(Self {
-            root,
-            leaves,
-            groups,
-        })
+        Ok(Self { root, leaves, groups })
     }
 }
 
@@ -196,11 +189,7 @@ fn children(
         let rep = rep + u16::from(times == Times::Often);
         let what = if element.int(5).unwrap_or(0) > 0 {
             let own = children(element, elements, leaves, def, rep, depth)?;
-            let logical = |id| {
-                element
-                    .field(10)
-                    .is_some_and(|kind| kind.field(id).is_some())
-            };
+            let logical = |id| element.field(10).is_some_and(|kind| kind.field(id).is_some());
             let (is_list, is_map) = (
                 logical(3) || element.int(6) == Some(3),
                 logical(2) || matches!(element.int(6), Some(1 | 2)),
@@ -215,13 +204,7 @@ fn children(
             leaves.push(leaf(element, def, rep)?);
             What::Leaf(leaves.len() - 1)
         };
-        nodes.push(Node {
-            name: element.text(4)?.to_owned(),
-            times,
-            def,
-            rep,
-            what,
-        });
+        nodes.push(Node { name: element.text(4)?.to_owned(), times, def, rep, what });
     }
     Some(nodes)
 }
@@ -251,10 +234,5 @@ fn leaf(element: &Value<'_>, def: u16, rep: u16) -> Option<Leaf> {
             None => Means::Plain,
         },
     };
-    Some(Leaf {
-        stored,
-        means,
-        def,
-        rep,
-    })
+    Some(Leaf { stored, means, def, rep })
 }

@@ -35,9 +35,7 @@ fn rows(mut file: Parquet) -> Result<Vec<Map<String, Value>>, String> {
 
 fn expected() -> Vec<Map<String, Value>> {
     let text = String::from_utf8(bytes("rows.jsonl")).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -55,18 +53,13 @@ fn every_encoding_and_compression_gives_the_rows() {
 #[test]
 fn what_is_not_supported_says_so() {
     let error = rows(open(bytes("brotli.parquet"), usize::MAX).unwrap()).unwrap_err();
-    assert!(
-        error.contains("compressed by Brotli; write it with Snappy"),
-        "{error}"
-    );
+    assert!(error.contains("compressed by Brotli; write it with Snappy"), "{error}");
     for (bytes, expected) in [
         (b"PAR1".to_vec(), "not a whole Parquet file"),
         (b"PAR1\x10\0\0\0PAR1".to_vec(), "metadata is damaged"),
         (b"PAR1\x00\0\0\0PARE".to_vec(), "encrypted"),
     ] {
-        let Err(error) = open(bytes, usize::MAX) else {
-            panic!("it must not open")
-        };
+        let Err(error) = open(bytes, usize::MAX) else { panic!("it must not open") };
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -20,10 +20,9 @@ impl<'a> Value<'a> {
     /// A field of a struct.
     pub fn field(&self, id: i16) -> Option<&Value<'a>> {
         match self {
-            Value::Struct(fields) => fields
-                .iter()
-                .find(|(own, _)| *own == id)
-                .map(|(_, value)| value),
+            Value::Struct(fields) => {
+                fields.iter().find(|(own, _)| *own == id).map(|(_, value)| value)
+            }
             _ => None,
         }
     }

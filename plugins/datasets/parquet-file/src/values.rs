@@ -23,11 +23,8 @@ pub fn hybrid(bytes: &[u8], width: u32, count: usize) -> Option<Vec<u32>> {
         let length = usize::try_from(head >> 1).ok()?;
         let missing = count - numbers.len();
         if head & 1 == 1 {
-            let packed = input.take(
-                length
-                    .checked_mul(width as usize)?
-                    .min(bytes.len() - input.at),
-            )?;
+            let packed =
+                input.take(length.checked_mul(width as usize)?.min(bytes.len() - input.at))?;
             let unpacked = unpack(packed, width, length.checked_mul(8)?.min(missing))?;
             numbers.extend(unpacked.into_iter().map(|number| number as u32));
         } else {
@@ -103,9 +100,7 @@ fn deltas(input: &mut Input<'_>, most: usize) -> Option<Vec<i64>> {
 fn lengths_first<'a>(input: &mut Input<'a>, most: usize) -> Option<Vec<&'a [u8]>> {
     let lengths = deltas(input, most)?;
     let texts = lengths.into_iter();
-    texts
-        .map(|length| input.take(usize::try_from(length).ok()?))
-        .collect()
+    texts.map(|length| input.take(usize::try_from(length).ok()?)).collect()
 }
 
 /// `count` values of a column.
@@ -148,9 +143,7 @@ pub fn values(
             let width = input.byte().ok_or_else(damaged)?;
             let places = hybrid(&bytes[1..], width.into(), count).ok_or_else(damaged)?;
             let found = places.into_iter().map(|at| dictionary.get(at as usize));
-            found
-                .map(|value| value.cloned().ok_or_else(damaged))
-                .collect()
+            found.map(|value| value.cloned().ok_or_else(damaged)).collect()
         }
         (3, Stored::Bool) => {
             // After the length of the whole.
@@ -185,11 +178,7 @@ pub fn values(
             Ok(texts)
         }
         (9, Stored::Int32 | Stored::Float | Stored::Int64 | Stored::Double) => {
-            let width = if matches!(leaf.stored, Stored::Int32 | Stored::Float) {
-                4
-            } else {
-                8
-            };
+            let width = if matches!(leaf.stored, Stored::Int32 | Stored::Float) { 4 } else { 8 };
             if bytes.len() != count * width {
                 return Err(damaged());
             }

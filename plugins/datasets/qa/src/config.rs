@@ -167,10 +167,6 @@ impl Config {
         if self.output_len == Some(0) {
             wrong.push("key `output-len`: expected at least 1, got 0".to_owned());
         }
-        if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::InvalidConfig(wrong.join("; ")))
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(wrong.join("; "))) }
     }
 }

@@ -50,15 +50,9 @@ impl Draws {
         while self.drawn.len() < (question + 1) * self.shots {
             let itself = self.drawn.len() / self.shots;
             let more = usize::from(self.without_itself);
-            let sample = self
-                .random
-                .sample(self.rows, self.shots + more)
-                .unwrap_or_default();
-            let others = sample
-                .into_iter()
-                .filter(|row| !self.without_itself || *row != itself);
-            self.drawn
-                .extend(others.take(self.shots).map(|row| row as u32));
+            let sample = self.random.sample(self.rows, self.shots + more).unwrap_or_default();
+            let others = sample.into_iter().filter(|row| !self.without_itself || *row != itself);
+            self.drawn.extend(others.take(self.shots).map(|row| row as u32));
         }
         &self.drawn[question * self.shots..][..self.shots]
     }
@@ -163,8 +157,7 @@ impl Examples {
             Self::Drawn(table, draws) => {
                 let pool = table.as_ref().unwrap_or(data);
                 let rows = draws.of(of.number).iter();
-                rows.map(|row| example(config.task, pool, *row as usize, of))
-                    .collect()
+                rows.map(|row| example(config.task, pool, *row as usize, of)).collect()
             }
         }
     }
@@ -182,8 +175,7 @@ fn example(
 }
 
 fn made(task: Task, pool: &Table, row: &Row, of: &Context<'_>) -> Result<QuestionText, Error> {
-    task.example(row, of)
-        .map_err(|what| pool.wrong(row.place, &what))
+    task.example(row, of).map_err(|what| pool.wrong(row.place, &what))
 }
 
 /// The first rows of each subject.
@@ -203,10 +195,9 @@ fn of_subjects(
             kept.push(made(task, pool, &row, of)?);
         }
         if subjects.len() > MOST_SUBJECTS {
-            return Err(pool.wrong(
-                row.place,
-                &format!("expected at most {MOST_SUBJECTS} subjects"),
-            ));
+            return Err(
+                pool.wrong(row.place, &format!("expected at most {MOST_SUBJECTS} subjects"))
+            );
         }
     }
     Ok(subjects)

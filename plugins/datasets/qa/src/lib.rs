@@ -70,9 +70,7 @@ impl Dataset for Qa {
             )));
         };
         let answers = match task {
-            Task::Bfcl => Table::open(files, ANSWERS, None)?
-                .map(Answers::open)
-                .transpose()?,
+            Task::Bfcl => Table::open(files, ANSWERS, None)?.map(Answers::open).transpose()?,
             _ => None,
         };
         let answers = answers.unwrap_or_default();
@@ -174,13 +172,9 @@ impl Qa {
             answers: &self.answers,
         };
         let task = self.config.task;
-        let asked = task.asks(&row).and_then(|asks| {
-            if asks {
-                task.question(&row, &of).map(Some)
-            } else {
-                Ok(None)
-            }
-        });
+        let asked = task
+            .asks(&row)
+            .and_then(|asks| if asks { task.question(&row, &of).map(Some) } else { Ok(None) });
         asked.map_err(|what| self.data.wrong(row.place, &what))
     }
 
@@ -249,13 +243,7 @@ impl Qa {
         }
         let prompt = if question.messages.is_empty() {
             let description = question.description.as_deref();
-            prompt(
-                form,
-                description,
-                facts.delimiter,
-                &examples,
-                &question.asked,
-            )
+            prompt(form, description, facts.delimiter, &examples, &question.asked)
         } else {
             Prompt::Messages(question.messages)
         };
@@ -289,10 +277,8 @@ impl Qa {
                         .last()
                         .is_some_and(|last| last.role != runner_plugin::Role::Assistant) =>
                 {
-                    let parameters = sample
-                        .parameters
-                        .as_deref()
-                        .map(serde_json::from_str::<Value>);
+                    let parameters =
+                        sample.parameters.as_deref().map(serde_json::from_str::<Value>);
                     let parameters = parameters.and_then(Result::ok);
                     let tools = parameters.and_then(|own| Some(own.get("tools")?.to_string()));
                     let conversation = std::slice::from_ref(messages);
@@ -322,21 +308,13 @@ fn chosen(config: &Config, data: &Table) -> Result<Vec<u32>, Error> {
         }
         found.insert(subject);
     }
-    match config
-        .subjects
-        .iter()
-        .find(|subject| !found.contains(*subject))
-    {
+    match config.subjects.iter().find(|subject| !found.contains(*subject)) {
         None => Ok(chosen),
         Some(missing) => {
             let found: Vec<_> = found.iter().take(60).map(String::as_str).collect();
             Err(Error::InvalidConfig(format!(
                 "key `subjects`: no row of the file `{DATA}` is of the subject `{missing}`; it has {}",
-                if found.is_empty() {
-                    "no subjects".to_owned()
-                } else {
-                    found.join(", ")
-                }
+                if found.is_empty() { "no subjects".to_owned() } else { found.join(", ") }
             )))
         }
     }
@@ -347,9 +325,7 @@ fn begin_with(prompt: &mut Prompt, text: &str) {
     match prompt {
         Prompt::Text(own) => own.insert_str(0, text),
         Prompt::Messages(messages) => {
-            let first = messages
-                .first_mut()
-                .and_then(|message| message.parts.first_mut());
+            let first = messages.first_mut().and_then(|message| message.parts.first_mut());
             if let Some(Part::Text(own)) = first {
                 own.insert_str(0, text);
             }

@@ -51,10 +51,7 @@ pub fn prompt(
             whole.push_str(&joined(&said));
             return Prompt::Text(whole);
         }
-        Form::Turns => said
-            .into_iter()
-            .map(|said| message(said.role, said.text))
-            .collect(),
+        Form::Turns => said.into_iter().map(|said| message(said.role, said.text)).collect(),
         Form::Message => {
             let begun = said.pop_if(|last| last.role == Role::Assistant);
             if let Some(last) = said.last_mut() {
@@ -69,9 +66,7 @@ pub fn prompt(
 }
 
 fn joined(said: &[Said]) -> String {
-    let pieces = said
-        .iter()
-        .flat_map(|said| [said.text.as_str(), said.then.as_str()]);
+    let pieces = said.iter().flat_map(|said| [said.text.as_str(), said.then.as_str()]);
     pieces.collect()
 }
 
@@ -87,11 +82,7 @@ fn turn(asked: &QuestionText, delimiter: &str) -> Vec<Said> {
     let mut said = vec![Said {
         role: Role::User,
         text: asked.text.clone(),
-        then: if delimited {
-            delimiter.to_owned()
-        } else {
-            String::new()
-        },
+        then: if delimited { delimiter.to_owned() } else { String::new() },
     }];
     let then = if answer.is_some() { BETWEEN } else { "" };
     let text = match (begins, answer) {
@@ -99,11 +90,7 @@ fn turn(asked: &QuestionText, delimiter: &str) -> Vec<Said> {
         (begins, answer) => [begins, answer].into_iter().flatten().collect(),
     };
     if !text.is_empty() {
-        said.push(Said {
-            role: Role::Assistant,
-            text,
-            then: then.to_owned(),
-        });
+        said.push(Said { role: Role::Assistant, text, then: then.to_owned() });
     }
     said
 }

@@ -61,9 +61,7 @@ impl Row {
     /// What was expected in it.
     pub fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.value(name)?;
-        value
-            .as_str()
-            .ok_or_else(|| unexpected(name, "a text", value))
+        value.as_str().ok_or_else(|| unexpected(name, "a text", value))
     }
 
     /// A column of a text or a number, as text.
@@ -89,12 +87,7 @@ impl Row {
 
     /// Lists its columns, for messages.
     pub fn columns(&self) -> String {
-        let names: Vec<_> = self
-            .fields
-            .keys()
-            .take(20)
-            .map(|name| format!("`{name}`"))
-            .collect();
+        let names: Vec<_> = self.fields.keys().take(20).map(|name| format!("`{name}`")).collect();
         match names.len() {
             0 => "the row has none".to_owned(),
             _ => format!("the row has {}", names.join(", ")),

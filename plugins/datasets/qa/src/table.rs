@@ -95,10 +95,7 @@ impl Table {
         let (place, fields) = match &self.rows {
             Rows::Begins(begins) => {
                 let (offset, place) = begins[number];
-                (
-                    place,
-                    self.at(offset).and_then(|record| self.parse(&record)),
-                )
+                (place, self.at(offset).and_then(|record| self.parse(&record)))
             }
             Rows::Held(rows) => (rows[number].1, self.parse(&rows[number].0)),
         };
@@ -187,14 +184,9 @@ impl Table {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];
         loop {
-            let read = stream
-                .read(&mut buffer)
-                .map_err(|error| error.to_string())?;
+            let read = stream.read(&mut buffer).map_err(|error| error.to_string())?;
             let begins = buffer[..read].trim_ascii_start();
-            let begins = begins
-                .strip_prefix(b"\xef\xbb\xbf")
-                .unwrap_or(begins)
-                .trim_ascii_start();
+            let begins = begins.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begins).trim_ascii_start();
             match begins.first() {
                 Some(b'{') => return Ok(Format::Lines),
                 Some(b'[') => return Ok(Format::Array),
@@ -215,10 +207,7 @@ impl Table {
 
     /// The record that begins at this byte.
     fn at(&self, offset: u64) -> Result<Vec<u8>, String> {
-        let bytes = Bytes {
-            file: Rc::clone(&self.file),
-            offset,
-        };
+        let bytes = Bytes { file: Rc::clone(&self.file), offset };
         let mut records = Records::starting_at(Box::new(bytes), self.cut(), offset);
         let record = records.next_record()?;
         let record = record.ok_or("the file became shorter while it was read")?;
@@ -253,9 +242,7 @@ fn size(record: &Record) -> usize {
 
 fn within(rows: usize, bytes: usize, otherwise: &str) -> Result<(), String> {
     if rows > MOST_ROWS {
-        return Err(format!(
-            "expected at most {MOST_ROWS} rows; use a part of the file"
-        ));
+        return Err(format!("expected at most {MOST_ROWS} rows; use a part of the file"));
     }
     if bytes > MOST_HELD {
         return Err(format!(

@@ -12,10 +12,7 @@ use runner_plugin_testing::tokenizer::StandIn;
 use super::Qa;
 
 fn open(config: &str, seed: u64, files: Named) -> Result<Qa, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
     Qa::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 

@@ -121,10 +121,7 @@ impl Config {
 
     /// Returns the way in which prompts are made of token ids.
     pub(crate) fn making(&self) -> Making {
-        Making {
-            form: self.form,
-            exact: self.like.is_none(),
-        }
+        Making { form: self.form, exact: self.like.is_none() }
     }
 
     /// The ratios for prompts and answers.
@@ -159,14 +156,12 @@ impl Config {
         let (input, output) = self.ratios();
         for ratio in [input, output] {
             let (holds, expected) = match self.way() {
-                Like::Vllm => (
-                    (0.0..1.0).contains(&ratio),
-                    "from 0 (all lengths exact) to below 1",
-                ),
-                Like::Sglang | Like::Lmdeploy => (
-                    (0.0..=1.0).contains(&ratio),
-                    "from 0 to 1 (all lengths exact)",
-                ),
+                Like::Vllm => {
+                    ((0.0..1.0).contains(&ratio), "from 0 (all lengths exact) to below 1")
+                }
+                Like::Sglang | Like::Lmdeploy => {
+                    ((0.0..=1.0).contains(&ratio), "from 0 to 1 (all lengths exact)")
+                }
             };
             if !holds {
                 return Err(invalid(format!(
@@ -204,10 +199,7 @@ impl Config {
                     at + 1
                 )));
             }
-            if self.classes[..at]
-                .iter()
-                .any(|other| other.name == class.name)
-            {
+            if self.classes[..at].iter().any(|other| other.name == class.name) {
                 return Err(invalid(format!(
                     "`classes` has two entries named `{}`; expected different names",
                     class.name

@@ -78,9 +78,8 @@ impl Corpus {
             let first = self.front - texts.len();
             for (at, ids) in tokenizer.encode(&texts, true).into_iter().enumerate() {
                 if ids.is_empty() {
-                    self.remarks.dropped("text without tokens", || {
-                        self.conversations.place(first + at)
-                    });
+                    self.remarks
+                        .dropped("text without tokens", || self.conversations.place(first + at));
                 } else {
                     self.ready.push_back(ids);
                 }
@@ -156,13 +155,9 @@ impl Source for Corpus {
                 texts.push(pair.prompt);
             }
         }
-        let prompts = tokenizer
-            .encode(&texts, true)
-            .into_iter()
-            .filter(|ids| !ids.is_empty());
-        let prompts = prompts
-            .map(|ids| (to_length(ids, length), AnswerRequest::spare(output)))
-            .collect();
+        let prompts = tokenizer.encode(&texts, true).into_iter().filter(|ids| !ids.is_empty());
+        let prompts =
+            prompts.map(|ids| (to_length(ids, length), AnswerRequest::spare(output))).collect();
         Ok(formed(tokenizer, self.making, prompts))
     }
 

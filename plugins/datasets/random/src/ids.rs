@@ -64,10 +64,8 @@ impl Source for Ids {
         let mut prompts = Vec::new();
         for _ in 0..limit.min(ENOUGH_TOKENS.div_ceil(length as usize)) {
             let start = self.apart.draw(&(0..=self.vocabulary - 1));
-            prompts.push((
-                descending(start, length, self.vocabulary),
-                AnswerRequest::spare(output),
-            ));
+            prompts
+                .push((descending(start, length, self.vocabulary), AnswerRequest::spare(output)));
         }
         Ok(formed(tokenizer, self.making, prompts))
     }

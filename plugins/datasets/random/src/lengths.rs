@@ -23,10 +23,7 @@ pub(crate) struct Lengths {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// The range of a tool, drawn from its generator.
-    Range {
-        input: RangeInclusive<u32>,
-        output: RangeInclusive<u32>,
-    },
+    Range { input: RangeInclusive<u32>, output: RangeInclusive<u32> },
     /// Distributions.
     Free(Box<Free>),
 }
@@ -73,19 +70,12 @@ impl Free {
         } else {
             Some(Choice::weighted("classes", weights)?)
         };
-        Ok(Self {
-            random: NumpyGenerator::new(seed ^ LENGTHS),
-            choice,
-            lengths,
-        })
+        Ok(Self { random: NumpyGenerator::new(seed ^ LENGTHS), choice, lengths })
     }
 
     /// The next class, input length and output length.
     pub(crate) fn draw(&mut self) -> (Option<u16>, u32, u32) {
-        let class = self
-            .choice
-            .as_ref()
-            .map(|choice| choice.draw(&mut self.random));
+        let class = self.choice.as_ref().map(|choice| choice.draw(&mut self.random));
         let (input, output) = &self.lengths[class.unwrap_or_default()];
         (
             // There are at most a thousand.
@@ -136,11 +126,7 @@ impl Lengths {
                     input: from_ratio(input_len, input),
                     output: from_ratio(output_len, output),
                 },
-                less: if config.way() == Like::Sglang && text {
-                    added
-                } else {
-                    0
-                },
+                less: if config.way() == Like::Sglang && text { added } else { 0 },
             },
             Like::Vllm => {
                 let around = |length: u32, ratio: f64| {
@@ -199,11 +185,7 @@ impl Lengths {
 
     /// A drawn prompt length without the tokens that the model will add.
     pub(crate) fn shortened(&self, length: u32) -> u32 {
-        if self.less == 0 {
-            length
-        } else {
-            length.saturating_sub(self.less).max(1)
-        }
+        if self.less == 0 { length } else { length.saturating_sub(self.less).max(1) }
     }
 }
 

@@ -74,9 +74,7 @@ impl Dataset for Random {
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         while samples.len() < limit as usize && bytes < ENOUGH {
-            let drawn = self
-                .source
-                .next(&*self.tokenizer, limit as usize - samples.len())?;
+            let drawn = self.source.next(&*self.tokenizer, limit as usize - samples.len())?;
             if drawn.is_empty() {
                 break;
             }
@@ -201,20 +199,11 @@ fn source(
         return Err(no_vocabulary());
     }
     Ok(match config.way() {
-        Like::Vllm => Box::new(vllm::Vllm::new(
-            lengths,
-            &facts,
-            config.prefix_len,
-            config.form,
-            seed,
-            count,
-        )),
-        Like::Sglang | Like::Lmdeploy => Box::new(ids::Ids::new(
-            lengths,
-            facts.base_size,
-            config.making(),
-            seed,
-            count,
-        )),
+        Like::Vllm => {
+            Box::new(vllm::Vllm::new(lengths, &facts, config.prefix_len, config.form, seed, count))
+        }
+        Like::Sglang | Like::Lmdeploy => {
+            Box::new(ids::Ids::new(lengths, facts.base_size, config.making(), seed, count))
+        }
     })
 }

@@ -49,10 +49,7 @@ pub(crate) struct AnswerRequest {
 impl AnswerRequest {
     /// Of a spare prompt.
     pub(crate) fn spare(output_tokens: u32) -> Self {
-        Self {
-            output_tokens,
-            class: None,
-        }
+        Self { output_tokens, class: None }
     }
 }
 
@@ -96,11 +93,8 @@ pub(crate) fn formed(
             (ids.into_iter().map(Content::Tokens).collect(), inputs)
         }
         Form::Text => {
-            let texts = if making.exact {
-                exact::texts(tokenizer, ids)
-            } else {
-                tokenizer.decode(&ids)
-            };
+            let texts =
+                if making.exact { exact::texts(tokenizer, ids) } else { tokenizer.decode(&ids) };
             let inputs = tokenizer.count(&texts, true);
             (texts.into_iter().map(Content::Text).collect(), inputs)
         }
@@ -109,11 +103,7 @@ pub(crate) fn formed(
         .into_iter()
         .zip(inputs)
         .zip(asked)
-        .map(|((content, input_tokens), asked)| Drawn {
-            content,
-            input_tokens,
-            asked,
-        })
+        .map(|((content, input_tokens), asked)| Drawn { content, input_tokens, asked })
         .collect()
 }
 
@@ -145,13 +135,7 @@ pub(crate) struct Drafts {
 
 impl Drafts {
     pub(crate) fn new(lengths: Lengths, offsets: u32, count: Option<u64>) -> Self {
-        Self {
-            lengths,
-            offsets,
-            first: count,
-            drawn: 0,
-            ready: VecDeque::new(),
-        }
+        Self { lengths, offsets, first: count, drawn: 0, ready: VecDeque::new() }
     }
 
     pub(crate) fn lengths(&self) -> &Lengths {
@@ -163,18 +147,10 @@ impl Drafts {
         if !self.ready.is_empty() {
             return;
         }
-        let size = self
-            .first
-            .take()
-            .filter(|first| *first > 0)
-            .unwrap_or(BLOCK);
+        let size = self.first.take().filter(|first| *first > 0).unwrap_or(BLOCK);
         self.drawn += size;
         self.ready = (0..size)
-            .map(|_| Draft {
-                input: 0,
-                asked: AnswerRequest::spare(0),
-                offset: 0,
-            })
+            .map(|_| Draft { input: 0, asked: AnswerRequest::spare(0), offset: 0 })
             .collect();
         match &mut self.lengths.kind {
             Kind::Range { input, output } => {
@@ -220,11 +196,7 @@ mod tests {
     fn open(config: &str, stand_in: bool, files: Named) -> Result<Random, Error> {
         let inputs = Inputs {
             files: Box::new(files),
-            tokenizer: if stand_in {
-                Box::new(StandIn)
-            } else {
-                Box::new(Pairs)
-            },
+            tokenizer: if stand_in { Box::new(StandIn) } else { Box::new(Pairs) },
         };
         Random::open(runner_plugin::parse(config)?, 1, Amount::Unknown, inputs)
     }
@@ -232,10 +204,7 @@ mod tests {
     #[test]
     fn prompts_that_do_not_fit_into_memory_are_refused() {
         for (config, expected) in [
-            (
-                r#"{"input-len": 4000000000}"#,
-                "`input-len` is 4000000000; expected at most 4194304",
-            ),
+            (r#"{"input-len": 4000000000}"#, "`input-len` is 4000000000; expected at most 4194304"),
             (
                 r#"{"output-len": 4000000000}"#,
                 "`output-len` is 4000000000; expected at most 4194304",

@@ -9,10 +9,7 @@ use crate::lengths::{Draw, Lengths};
 use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed};
 
 /// The stand-in's tokens are characters, so there is nothing to adjust.
-const PLAIN: Making = Making {
-    form: Form::Text,
-    exact: false,
-};
+const PLAIN: Making = Making { form: Form::Text, exact: false };
 
 /// Every token is drawn at random from those that stand for text.
 #[derive(Debug)]
@@ -36,9 +33,7 @@ impl StandIn {
         count: Option<u64>,
     ) -> Option<Self> {
         let special = |id: &u32| facts.special.binary_search(id).is_ok();
-        let mut plain: Vec<u32> = (0..facts.vocabulary_size)
-            .filter(|id| !special(id))
-            .collect();
+        let mut plain: Vec<u32> = (0..facts.vocabulary_size).filter(|id| !special(id)).collect();
         let mark = plain.pop()?;
         (!plain.is_empty()).then(|| Self {
             random: NumpyGenerator::new(seed),
@@ -52,9 +47,7 @@ impl StandIn {
 
 fn run(random: &mut NumpyGenerator, plain: &[u32], length: u32) -> Vec<u32> {
     let last = plain.len() as u32 - 1;
-    (0..length)
-        .map(|_| plain[random.draw(&(0..=last)) as usize])
-        .collect()
+    (0..length).map(|_| plain[random.draw(&(0..=last)) as usize]).collect()
 }
 
 impl Source for StandIn {

@@ -17,10 +17,7 @@ fn folder() -> &'static Path {
 }
 
 fn corpus() -> Named {
-    Named::default().with_path(
-        "data",
-        folder().join("../../sharegpt/cases/conversations.json"),
-    )
+    Named::default().with_path("data", folder().join("../../sharegpt/cases/conversations.json"))
 }
 
 fn open(
@@ -30,10 +27,7 @@ fn open(
     files: Named,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<Random, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(tokenizer),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(tokenizer) };
     Random::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
 }
 
@@ -63,16 +57,8 @@ const CLASSES: &str = r#"{"classes": [
 /// A configuration, and whether it takes the corpus and the stand-in.
 const WAYS: [(&str, bool, bool); 12] = [
     (r#"{"input-len": 20, "output-len": 8}"#, false, false),
-    (
-        r#"{"input-len": 4, "output-len": 8, "range-ratio": 0}"#,
-        false,
-        false,
-    ),
-    (
-        r#"{"input-len": 20, "output-len": 8, "as": "tokens"}"#,
-        false,
-        false,
-    ),
+    (r#"{"input-len": 4, "output-len": 8, "range-ratio": 0}"#, false, false),
+    (r#"{"input-len": 20, "output-len": 8, "as": "tokens"}"#, false, false),
     (
         r#"{"input-len": 20, "output-len": 8, "like": "vllm", "range-ratio": {"input": 0.5, "output": 0.25}}"#,
         false,
@@ -84,11 +70,7 @@ const WAYS: [(&str, bool, bool); 12] = [
         false,
     ),
     (r#"{"input-len": 20, "output-len": 8}"#, true, false),
-    (
-        r#"{"input-len": 20, "output-len": 8, "like": "lmdeploy", "range-ratio": 0.5}"#,
-        true,
-        false,
-    ),
+    (r#"{"input-len": 20, "output-len": 8, "like": "lmdeploy", "range-ratio": 0.5}"#, true, false),
     (r#"{"input-len": 3, "output-len": 8}"#, false, true),
     (CLASSES, false, false),
     (CLASSES, true, false),
@@ -105,11 +87,7 @@ fn way(
     seed: u64,
     count: Option<u64>,
 ) -> Random {
-    let files = if corpus_given {
-        corpus()
-    } else {
-        Named::default()
-    };
+    let files = if corpus_given { corpus() } else { Named::default() };
     let opened = if stand_in {
         open(config, seed, count, files, StandIn)
     } else {
@@ -142,12 +120,7 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
             assert_eq!(samples[..plain.len()], plain, "{}, seed {seed}", each.0);
             let given: BTreeSet<String> = samples.iter().map(prompt).collect();
             for sample in &spare {
-                assert!(
-                    !given.contains(&prompt(sample)),
-                    "{}, seed {seed}: {}",
-                    each.0,
-                    sample.id
-                );
+                assert!(!given.contains(&prompt(sample)), "{}, seed {seed}: {}", each.0, sample.id);
             }
         }
     }
@@ -157,40 +130,22 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
 fn a_run_of_unknown_length_goes_on() {
     for each in WAYS.into_iter().filter(|(_, corpus, _)| !corpus) {
         let mut dataset = way(each, 7, None);
-        assert_eq!(
-            dataset.spare(3).expect("spare samples").len(),
-            3,
-            "{}",
-            each.0
-        );
+        assert_eq!(dataset.spare(3).expect("spare samples").len(), 3, "{}", each.0);
         assert_eq!(first(&mut dataset, 2500, 100).len(), 2500, "{}", each.0);
     }
 }
 
 #[test]
 fn the_stand_in_gives_as_many_characters_as_tokens_and_none_that_controls() {
-    let mut dataset = open(
-        r#"{"input-len": 300, "range-ratio": 0.1}"#,
-        3,
-        Some(200),
-        Named::default(),
-        StandIn,
-    )
-    .expect("a dataset");
+    let mut dataset =
+        open(r#"{"input-len": 300, "range-ratio": 0.1}"#, 3, Some(200), Named::default(), StandIn)
+            .expect("a dataset");
     let mut lengths = BTreeSet::new();
-    for sample in dataset
-        .spare(5)
-        .expect("spare samples")
-        .into_iter()
-        .chain(first(&mut dataset, 200, 32))
+    for sample in
+        dataset.spare(5).expect("spare samples").into_iter().chain(first(&mut dataset, 200, 32))
     {
-        let Prompt::Text(text) = &sample.prompt else {
-            panic!("expected text")
-        };
-        assert!(
-            text.bytes().all(|byte| (b' '..=b'~').contains(&byte)),
-            "{text:?}"
-        );
+        let Prompt::Text(text) = &sample.prompt else { panic!("expected text") };
+        assert!(text.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{text:?}");
         assert_eq!(sample.input_tokens, Some(text.len() as u32));
         lengths.insert(text.len());
     }
@@ -209,13 +164,7 @@ fn input_tokens_are_those_of_the_text_that_is_sent() {
                 Prompt::Tokens(ids) => ids.len() as u32,
                 other => panic!("expected text or tokens, got {}", other.kind()),
             };
-            assert_eq!(
-                sample.input_tokens,
-                Some(counted),
-                "{}: {}",
-                each.0,
-                sample.id
-            );
+            assert_eq!(sample.input_tokens, Some(counted), "{}: {}", each.0, sample.id);
         }
     }
 }
@@ -223,12 +172,7 @@ fn input_tokens_are_those_of_the_text_that_is_sent() {
 #[test]
 fn configurations_that_do_not_go_together_are_refused() {
     let cases: [(&str, bool, bool, &str); 9] = [
-        (
-            r#"{"input-len": 0}"#,
-            false,
-            false,
-            "`input-len` is 0; expected at least 1",
-        ),
+        (r#"{"input-len": 0}"#, false, false, "`input-len` is 0; expected at least 1"),
         (
             r#"{"range-ratio": 1.5}"#,
             false,
@@ -247,43 +191,24 @@ fn configurations_that_do_not_go_together_are_refused() {
             false,
             "expected a number, or a table with the numbers `input` and `output`",
         ),
-        (
-            r#"{"prefix-len": 3}"#,
-            false,
-            false,
-            "`prefix-len` belongs to `like = \"vllm\"`",
-        ),
+        (r#"{"prefix-len": 3}"#, false, false, "`prefix-len` belongs to `like = \"vllm\"`"),
         (
             r#"{"like": "lmdeploy"}"#,
             false,
             false,
             "cuts its prompts from a ShareGPT file: pass --dataset-path FILE",
         ),
-        (
-            r#"{"like": "vllm"}"#,
-            true,
-            false,
-            "draws token ids and reads no file: leave `data` out",
-        ),
+        (r#"{"like": "vllm"}"#, true, false, "draws token ids and reads no file: leave `data` out"),
         (
             r#"{"as": "tokens"}"#,
             false,
             true,
             "needs the ids of the model's own tokenizer: pass --tokenizer",
         ),
-        (
-            r#"{"input-len": 1, "like": "vllm"}"#,
-            false,
-            false,
-            "a prompt could have no tokens",
-        ),
+        (r#"{"input-len": 1, "like": "vllm"}"#, false, false, "a prompt could have no tokens"),
     ];
     for (config, corpus_given, stand_in, expected) in cases {
-        let files = if corpus_given {
-            corpus()
-        } else {
-            Named::default()
-        };
+        let files = if corpus_given { corpus() } else { Named::default() };
         let opened = if stand_in {
             open(config, 1, None, files, StandIn)
         } else {
@@ -304,11 +229,8 @@ fn what_is_left_out_of_a_corpus_is_reported() {
     let mut dataset =
         open(r#"{"input-len": 20}"#, 1, Some(60), corpus(), StandIn).expect("a dataset");
     let samples = first(&mut dataset, 60, 9);
-    let remarks: BTreeMap<String, u64> = dataset
-        .remarks()
-        .into_iter()
-        .map(|remark| (remark.reason, remark.count))
-        .collect();
+    let remarks: BTreeMap<String, u64> =
+        dataset.remarks().into_iter().map(|remark| (remark.reason, remark.count)).collect();
     assert_eq!(remarks["conversation of fewer than two turns"], 2);
     assert_eq!(remarks["text without tokens"], 2);
     assert_eq!(samples.len(), 60 - 4);
@@ -339,10 +261,7 @@ fn classes_have_their_shares_and_their_lengths() {
         assert!(inputs[inputs.len() * 95 / 100] > 50, "{form}");
         let most = if form == "tokens" { 9 } else { 18 };
         let inputs: BTreeSet<u32> = code.iter().map(|(input, _)| *input).collect();
-        assert!(
-            inputs.iter().all(|input| (2..=most).contains(input)),
-            "{form}: {inputs:?}"
-        );
+        assert!(inputs.iter().all(|input| (2..=most).contains(input)), "{form}: {inputs:?}");
         assert!(inputs.len() >= 8, "{form}: {inputs:?}");
     }
 }
@@ -386,9 +305,7 @@ fn pieces_of_a_text_begin_at_words_and_have_the_length_asked_for() {
     assert_eq!((samples.len(), spare.len()), (60, 5));
     let mut starts = BTreeSet::new();
     for sample in samples.iter().chain(&spare) {
-        let Prompt::Text(text) = &sample.prompt else {
-            panic!("expected text")
-        };
+        let Prompt::Text(text) = &sample.prompt else { panic!("expected text") };
         assert!(twice.contains(text.as_str()), "{text:?}");
         assert!(text.starts_with("word") || text.starts_with("and") || text.starts_with("the"));
         let counted = Pairs.count(std::slice::from_ref(text), true)[0];
@@ -407,9 +324,7 @@ fn a_short_text_repeats_and_says_so() {
     let mut dataset = of_text(r#"{"input-len": 300}"#, "one two three");
     let samples = first(&mut dataset, 60, 60);
     for sample in &samples {
-        let Prompt::Text(text) = &sample.prompt else {
-            panic!("expected text")
-        };
+        let Prompt::Text(text) = &sample.prompt else { panic!("expected text") };
         assert!(text.contains("two threeone two"), "{text}");
         assert_eq!(sample.input_tokens, Some(300));
     }
@@ -430,20 +345,14 @@ fn what_is_no_text_is_refused_or_repaired() {
             other => panic!("expected invalid input, got {other:?}"),
         }
     };
-    assert_eq!(
-        refused(b""),
-        "the file `text` is empty; expected a text to cut prompts from"
-    );
+    assert_eq!(refused(b""), "the file `text` is empty; expected a text to cut prompts from");
     assert!(refused(b" \n ").contains("tokens: it does not seem to be a text"));
     let files = Named::default().with_bytes("text", *b"one \xff\xfe two \xc3\xa9t\xc3\xa9 three");
     let mut dataset = open(r#"{"input-len": 30}"#, 1, Some(3), files, Pairs).expect("a dataset");
     assert_eq!(dataset.next(3).expect("samples").len(), 3);
     let remarks = dataset.remarks();
     let repaired = |remark: &&runner_plugin::Remark| remark.what == Treatment::Repaired;
-    assert_eq!(
-        remarks.iter().find(repaired).map(|remark| remark.count),
-        Some(3)
-    );
+    assert_eq!(remarks.iter().find(repaired).map(|remark| remark.count), Some(3));
 }
 
 #[test]
@@ -550,9 +459,7 @@ impl Tokenizer for Greedy {
             let mut rest = text.as_bytes();
             while !rest.is_empty() {
                 let (token, after) = rest.split_at(Self::step(rest));
-                let below: u32 = (1..token.len() as u32)
-                    .map(|it| Self::LETTERS.pow(it))
-                    .sum();
+                let below: u32 = (1..token.len() as u32).map(|it| Self::LETTERS.pow(it)).sum();
                 let digits = token.iter().rev();
                 let digit = |letter: &u8| u32::from(letter - b'a');
                 ids.push(below + digits.fold(0, |sum, it| sum * Self::LETTERS + digit(it)));
@@ -585,9 +492,7 @@ fn without_a_tool_every_prompt_has_the_length_that_is_asked_for() {
         let mut dataset = opened.expect("a dataset");
         let mut samples = dataset.spare(3).expect("spare samples");
         samples.extend(first(&mut dataset, 60, 16));
-        (samples.iter())
-            .filter_map(|sample| sample.input_tokens)
-            .collect()
+        (samples.iter()).filter_map(|sample| sample.input_tokens).collect()
     };
     for length in [2, 3, 7, 128, 1024] {
         for pairs in [true, false] {

@@ -111,11 +111,7 @@ impl Text {
                     self.name
                 )));
             }
-            at = if more.is_empty() {
-                0
-            } else {
-                at + more.len() as u64
-            };
+            at = if more.is_empty() { 0 } else { at + more.len() as u64 };
             read.extend(more);
         }
         Ok(read)
@@ -129,10 +125,7 @@ impl Text {
             _ if place == 0 => 0,
             Some(space) => space + 1,
             // A script without spaces: the next character.
-            None => within
-                .iter()
-                .position(|byte| byte & 0xc0 != 0x80)
-                .unwrap_or(0),
+            None => within.iter().position(|byte| byte & 0xc0 != 0x80).unwrap_or(0),
         };
         let read = &read[word..];
         let end = match std::str::from_utf8(read) {
@@ -142,9 +135,7 @@ impl Text {
         let text = String::from_utf8_lossy(&read[..end]);
         if text.contains(char::REPLACEMENT_CHARACTER) {
             self.remarks
-                .repaired("piece of text that is not UTF-8", || {
-                    format!("behind byte {place}")
-                });
+                .repaired("piece of text that is not UTF-8", || format!("behind byte {place}"));
         }
         text.trim_start().to_owned()
     }
@@ -160,10 +151,9 @@ impl Source for Text {
         {
             let place = self.places.integers(0, size.max(1));
             if self.begun.len() < PLACES && !self.begun.insert(place) {
-                self.remarks
-                    .repeated("place of the text where another prompt begins too", || {
-                        format!("byte {place}")
-                    });
+                self.remarks.repeated("place of the text where another prompt begins too", || {
+                    format!("byte {place}")
+                });
             }
             tokens += draft.input as usize;
             prompts.push((self.piece(tokenizer, place, draft.input)?, draft.asked));

@@ -61,16 +61,10 @@ impl Vllm {
         let length = ids.len() as u32;
         match self.form {
             // The ids are those of the text, so only what the model adds is missing.
-            Form::Text => Drawn {
-                content: Content::Text(text),
-                input_tokens: length + self.added,
-                asked,
-            },
-            Form::Tokens => Drawn {
-                content: Content::Tokens(ids),
-                input_tokens: length,
-                asked,
-            },
+            Form::Text => {
+                Drawn { content: Content::Text(text), input_tokens: length + self.added, asked }
+            }
+            Form::Tokens => Drawn { content: Content::Tokens(ids), input_tokens: length, asked },
         }
     }
 
@@ -84,13 +78,8 @@ impl Vllm {
                 let drawn = self.random.draw(&(0..=self.allowed.len() as u32 - 1));
                 prefix.extend(self.allowed.get(drawn as usize));
             }
-            (_, prefix) = mended(
-                tokenizer,
-                &mut self.random,
-                prefix,
-                self.prefix_len,
-                self.vocabulary,
-            );
+            (_, prefix) =
+                mended(tokenizer, &mut self.random, prefix, self.prefix_len, self.vocabulary);
         }
         self.prefix = Some(prefix.clone());
         prefix
@@ -123,10 +112,7 @@ impl Source for Vllm {
     /// Descending runs without the prefix, whereas the measured ones ascend.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
-        let (length, output) = (
-            self.prefix_len + lengths.longest(),
-            lengths.longest_output(),
-        );
+        let (length, output) = (self.prefix_len + lengths.longest(), lengths.longest_output());
         let size = self.allowed.len() as u32;
         if length < 2 || size < 3 {
             return Ok(Vec::new());

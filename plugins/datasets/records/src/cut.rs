@@ -113,13 +113,7 @@ impl Records {
     /// The records of a stream that begins with one that is `offset` bytes from the file's
     /// beginning. It reads little, for few records.
     pub fn starting_at(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
-        Self {
-            piece: 16 << 10,
-            offset,
-            number: 1,
-            stage: Stage::Item,
-            ..Self::new(stream, cut)
-        }
+        Self { piece: 16 << 10, offset, number: 1, stage: Stage::Item, ..Self::new(stream, cut) }
     }
 
     /// The number of records so far.
@@ -154,10 +148,7 @@ impl Records {
             self.consume(separator);
             if !record.bytes.trim_ascii().is_empty() {
                 self.number += 1;
-                return Ok(Some(Record {
-                    number: self.number,
-                    ..record
-                }));
+                return Ok(Some(Record { number: self.number, ..record }));
             }
         }
     }
@@ -216,10 +207,7 @@ impl Records {
     /// The place where the next record ends, and how many bytes separate it from the one after it;
     /// `None` if there is none.
     fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
-        let mut seen = Scan {
-            blank: true,
-            ..Scan::default()
-        };
+        let mut seen = Scan { blank: true, ..Scan::default() };
         let mut searched = 0;
         loop {
             let rest = self.rest();
@@ -281,8 +269,7 @@ impl Records {
         self.kept.resize(before + self.piece, 0);
         let read = self.stream.read(&mut self.kept[before..]);
         let read = read.map_err(|error| error.to_string());
-        self.kept
-            .truncate(before + read.as_ref().copied().unwrap_or(0));
+        self.kept.truncate(before + read.as_ref().copied().unwrap_or(0));
         // A long record is not worth many small steps.
         self.piece = PIECE.min(self.piece * 2);
         Ok(read? > 0)
@@ -368,10 +355,7 @@ pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
         }
     }
     if quoted {
-        return Err(format!(
-            "column {}: a quotation mark is not closed",
-            cells.len() + 1
-        ));
+        return Err(format!("column {}: a quotation mark is not closed", cells.len() + 1));
     }
     cells.push(cell);
     let text = |(at, cell): (usize, Vec<u8>)| {

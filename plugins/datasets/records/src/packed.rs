@@ -30,10 +30,7 @@ pub struct Bytes {
 impl Read for Bytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX).min(4 << 20);
-        let bytes = self
-            .file
-            .read(self.offset, length)
-            .map_err(io::Error::other)?;
+        let bytes = self.file.read(self.offset, length).map_err(io::Error::other)?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
         self.offset += bytes.len() as u64;
         Ok(bytes.len())
@@ -42,16 +39,10 @@ impl Read for Bytes {
 
 /// The content of a file, decompressed.
 pub fn stream(file: &Rc<dyn File>, packed: Packed) -> Box<dyn Read> {
-    let bytes = Bytes {
-        file: Rc::clone(file),
-        offset: 0,
-    };
+    let bytes = Bytes { file: Rc::clone(file), offset: 0 };
     match packed {
         Packed::Not => Box::new(bytes),
-        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
-            1 << 20,
-            bytes,
-        ))),
+        Packed::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 20, bytes))),
         Packed::Zstd => Box::new(Frames::new(BufReader::with_capacity(1 << 20, bytes))),
     }
 }

@@ -14,10 +14,7 @@ pub struct Frames<R: BufRead> {
 impl<R: BufRead> Frames<R> {
     /// The content of a stream of frames.
     pub fn new(stream: R) -> Self {
-        Self {
-            frame: None,
-            stream: Some(stream),
-        }
+        Self { frame: None, stream: Some(stream) }
     }
 }
 

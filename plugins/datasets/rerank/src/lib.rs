@@ -108,11 +108,7 @@ impl Dataset for Rerank {
             let measured = |sample: &Sample| !self.spares.contains(&fingerprint(&sample.prompt));
             samples.extend(made.into_iter().filter(measured));
             bytes += samples[before..].iter().map(Sample::bytes).sum::<usize>();
-            fruitless = if samples.len() > before {
-                0
-            } else {
-                fruitless + 1
-            };
+            fruitless = if samples.len() > before { 0 } else { fruitless + 1 };
         }
         Ok(samples)
     }
@@ -151,9 +147,7 @@ impl Rerank {
                 let length = self.document.draw(&mut random);
                 wanted.push((stream(random.bits(64), kind, index), length));
             }
-            let own = wanted[before..]
-                .iter()
-                .map(|(_, length)| u64::from(*length));
+            let own = wanted[before..].iter().map(|(_, length)| u64::from(*length));
             let own: u64 = own.sum();
             if own > MOST_TOKENS.into() {
                 return Err(Error::InvalidConfig(format!(
@@ -167,15 +161,10 @@ impl Rerank {
         }
         let mut texts = self.words.texts(&*self.tokenizer, wanted).into_iter();
         let sample = |(index, documents): (u64, u32)| {
-            let query = texts.next().unwrap_or_else(|| Text {
-                text: String::new(),
-                tokens: 0,
-            });
+            let query = texts.next().unwrap_or_else(|| Text { text: String::new(), tokens: 0 });
             let own: Vec<_> = texts.by_ref().take(documents as usize).collect();
             // A model reads the query with each text.
-            let tokens = own
-                .iter()
-                .map(|text| text.tokens.saturating_add(query.tokens));
+            let tokens = own.iter().map(|text| text.tokens.saturating_add(query.tokens));
             let tokens = tokens.fold(0, u32::saturating_add);
             let candidates = Candidates {
                 query: query.text,
@@ -183,10 +172,7 @@ impl Rerank {
             };
             Sample {
                 input_tokens: Some(tokens),
-                ..Sample::new(
-                    format!("{name}-{:06}", index + 1),
-                    Prompt::Ranking(candidates),
-                )
+                ..Sample::new(format!("{name}-{:06}", index + 1), Prompt::Ranking(candidates))
             }
         };
         Ok(requests.into_iter().map(sample).collect())

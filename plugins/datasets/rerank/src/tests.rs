@@ -9,10 +9,7 @@ use runner_plugin_testing::tokenizer::Pairs;
 use super::Rerank;
 
 fn open(config: &str, seed: u64) -> Result<Rerank, Error> {
-    let inputs = Inputs {
-        files: Box::new(Named::default()),
-        tokenizer: Box::new(Pairs),
-    };
+    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(Pairs) };
     Rerank::open(runner_plugin::parse(config)?, seed, Amount::Unknown, inputs)
 }
 

@@ -123,18 +123,15 @@ impl Config {
         self.belongs()?;
         let vllm = self.algorithm == Algorithm::Vllm;
         let groups = self.groups.unwrap_or(if vllm { 10 } else { 64 });
-        for (key, number) in [
-            ("groups", Some(groups)),
-            ("prompts-per-group", self.prompts_per_group),
-        ] {
+        for (key, number) in
+            [("groups", Some(groups)), ("prompts-per-group", self.prompts_per_group)]
+        {
             if number == Some(0) {
                 return Err(invalid(format!("`{key}` is 0; expected at least 1")));
             }
         }
         let lengths = |key: &str, given: &Option<Distribution>, default: u32, most: u32| {
-            let given = given
-                .clone()
-                .unwrap_or(Distribution::constant(default.into()));
+            let given = given.clone().unwrap_or(Distribution::constant(default.into()));
             if given.as_constant().is_none() && self.algorithm != Algorithm::Runner {
                 return Err(invalid(format!(
                     "`{key}` is a distribution, which belongs to `algorithm = \"runner\"`: set a number, or take that \
@@ -180,12 +177,7 @@ impl Config {
             prompts_per_group: self.prompts_per_group,
             prefix,
             question,
-            output: lengths(
-                "output-len",
-                &self.output_len,
-                if vllm { 128 } else { 256 },
-                LONGEST,
-            )?,
+            output: lengths("output-len", &self.output_len, if vllm { 128 } else { 256 }, LONGEST)?,
             turns,
             ratio,
             zipf: self.zipf,
@@ -199,19 +191,11 @@ impl Config {
     fn belongs(&self) -> Result<(), Error> {
         use Algorithm::{Runner, Sglang, Vllm};
         let belongs: [(&str, bool, &[Algorithm]); 5] = [
-            (
-                "prompts-per-group",
-                self.prompts_per_group.is_some(),
-                &[Sglang, Vllm],
-            ),
+            ("prompts-per-group", self.prompts_per_group.is_some(), &[Sglang, Vllm]),
             ("range-ratio", self.range_ratio.is_some(), &[Sglang]),
             ("zipf", self.zipf.is_some(), &[Sglang, Runner]),
             ("turns", self.turns.is_some(), &[Sglang, Runner]),
-            (
-                "as = \"tokens\"",
-                self.form == Form::Tokens,
-                &[Sglang, Runner],
-            ),
+            ("as = \"tokens\"", self.form == Form::Tokens, &[Sglang, Runner]),
         ];
         for (key, given, algorithms) in belongs {
             if given && !algorithms.contains(&self.algorithm) {

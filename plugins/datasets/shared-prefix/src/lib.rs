@@ -92,8 +92,7 @@ impl Dataset for SharedPrefix {
                 break;
             };
             if self.spares.contains(&conversation.first.fingerprint()) {
-                self.remarks
-                    .dropped("prompt that was used for warmup", String::new);
+                self.remarks.dropped("prompt that was used for warmup", String::new);
                 continue;
             }
             self.conversations += 1;
@@ -143,10 +142,7 @@ fn turns(
     if single {
         return vec![first];
     }
-    let first = Sample {
-        id: turn_id(name, 0),
-        ..as_conversation(first, tokenizer)
-    };
+    let first = Sample { id: turn_id(name, 0), ..as_conversation(first, tokenizer) };
     // The host puts the conversation so far before a later question; this counts the question
     // alone.
     let counts = tokenizer.count(&conversation.later, false);
@@ -160,10 +156,7 @@ fn turns(
         .chain(later)
         .zip(0..)
         .map(|(sample, index)| Sample {
-            turn: Some(Turn {
-                session: name.to_owned(),
-                index,
-            }),
+            turn: Some(Turn { session: name.to_owned(), index }),
             ..sample
         })
         .collect()

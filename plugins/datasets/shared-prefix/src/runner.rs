@@ -113,9 +113,8 @@ impl Runner {
 
     /// True if most texts that begin with these ids tokenize to them.
     fn joins(&self, ids: &[u32], random: &mut NumpyGenerator, tokenizer: &dyn Tokenizer) -> bool {
-        let probes: Vec<Vec<u32>> = (0..PROBES)
-            .map(|_| [ids, &self.population.choices(random, 1)].concat())
-            .collect();
+        let probes: Vec<Vec<u32>> =
+            (0..PROBES).map(|_| [ids, &self.population.choices(random, 1)].concat()).collect();
         let read = tokenizer.encode(&tokenizer.decode(&probes), false);
         let joined = read.iter().filter(|read| read.starts_with(ids)).count();
         4 * joined >= 3 * PROBES
@@ -199,12 +198,7 @@ impl Runner {
             Form::Text => Content::Text(text),
             Form::Tokens => Content::Tokens(ids),
         };
-        Ok(Conversation {
-            input_tokens: first.tokens(tokenizer),
-            first,
-            later,
-            output_tokens,
-        })
+        Ok(Conversation { input_tokens: first.tokens(tokenizer), first, later, output_tokens })
     }
 }
 
@@ -220,8 +214,7 @@ impl Source for Runner {
         let turns = self.shape.turns.draw(&mut random);
         let prefix = self.prefix(group, tokenizer);
         let name = format!("conversation {}", number + 1);
-        self.conversation(&prefix, turns, random, tokenizer, &name)
-            .map(Some)
+        self.conversation(&prefix, turns, random, tokenizer, &name).map(Some)
     }
 
     fn spare(&mut self, tokenizer: &dyn Tokenizer) -> Result<Conversation, Error> {

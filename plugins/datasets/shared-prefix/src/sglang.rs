@@ -64,11 +64,8 @@ impl Sglang {
         let (turns, groups) = (shape.turns.quantile(0.0), shape.groups);
         let conversations = u64::from(groups) * u64::from(prompts_per_group);
         let questions = conversations * u64::from(turns);
-        let longest = (
-            shape.prefix.quantile(0.0),
-            shape.question.quantile(0.0),
-            shape.output.quantile(0.0),
-        );
+        let longest =
+            (shape.prefix.quantile(0.0), shape.question.quantile(0.0), shape.output.quantile(0.0));
         if questions > MOST_PROMPTS {
             return Err(invalid(format!(
                 "`groups` × `prompts-per-group` × `turns` is {questions}; expected at most {MOST_PROMPTS}"
@@ -85,9 +82,7 @@ impl Sglang {
         let mut numpy = NumpyLegacy::new(seed as u32);
         let mut lengths = |longest: u32, count: u64| -> Vec<u32> {
             let least = ((f64::from(longest) * shape.ratio) as u64).max(1);
-            (0..count)
-                .map(|_| numpy.randint(least, u64::from(longest) + 1) as u32)
-                .collect()
+            (0..count).map(|_| numpy.randint(least, u64::from(longest) + 1) as u32).collect()
         };
         let mut pieces = lengths(longest.0, groups.into());
         pieces.extend(lengths(longest.1, questions));
@@ -185,10 +180,7 @@ impl Source for Sglang {
                 let mut texts = tokenizer.decode(&questions).into_iter();
                 let question = texts.next().unwrap_or_default();
                 let prefix = self.prefix(group, tokenizer);
-                (
-                    Content::Text(format!("{prefix}\n\n{question}")),
-                    texts.collect(),
-                )
+                (Content::Text(format!("{prefix}\n\n{question}")), texts.collect())
             }
         };
         Ok(Some(Conversation {

@@ -125,10 +125,7 @@ impl Population {
         if plain.is_empty() {
             return Err(no_tokens());
         }
-        Ok(Self {
-            below: plain.len() as u32,
-            plain: Some(plain),
-        })
+        Ok(Self { below: plain.len() as u32, plain: Some(plain) })
     }
 
     /// The number of them.
@@ -138,17 +135,15 @@ impl Population {
 
     /// The id at a place below [`size`](Self::size).
     pub(crate) fn at(&self, place: u32) -> u32 {
-        self.plain.as_ref().map_or(place, |plain| {
-            plain.get(place as usize).copied().unwrap_or_default()
-        })
+        self.plain
+            .as_ref()
+            .map_or(place, |plain| plain.get(place as usize).copied().unwrap_or_default())
     }
 
     /// `count` ids, as Python's `random.choices` draws them.
     pub(crate) fn choices(&self, random: &mut impl Stream, count: u32) -> Vec<u32> {
         let size = f64::from(self.below);
-        (0..count)
-            .map(|_| self.at((random.random() * size) as u32))
-            .collect()
+        (0..count).map(|_| self.at((random.random() * size) as u32)).collect()
     }
 }
 

@@ -18,10 +18,7 @@ fn open(
     count: Option<u64>,
     tokenizer: impl Tokenizer + 'static,
 ) -> Result<SharedPrefix, Error> {
-    let inputs = Inputs {
-        files: Box::new(Named::default()),
-        tokenizer: Box::new(tokenizer),
-    };
+    let inputs = Inputs { files: Box::new(Named::default()), tokenizer: Box::new(tokenizer) };
     SharedPrefix::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
 }
 
@@ -50,10 +47,7 @@ fn said(sample: &Sample) -> serde_json::Value {
         Prompt::Tokens(ids) => ids.clone().into(),
         Prompt::Messages(messages) => said_by(messages),
         Prompt::Continuation(next) => said_by(&next.messages),
-        other => panic!(
-            "expected a conversation, text or tokens, got {}",
-            other.kind()
-        ),
+        other => panic!("expected a conversation, text or tokens, got {}", other.kind()),
     }
 }
 
@@ -162,10 +156,7 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
             spare.extend(spared.spare(3).expect("spare samples"));
             assert_eq!(spare.len(), 7, "{config}");
             assert_eq!(first(&mut spared, 44, 64), plain, "{config}, seed {seed}");
-            let given: BTreeSet<_> = plain
-                .iter()
-                .map(|sample| said(sample).to_string())
-                .collect();
+            let given: BTreeSet<_> = plain.iter().map(|sample| said(sample).to_string()).collect();
             let ids: BTreeSet<_> = plain.iter().chain(&spare).map(|each| &each.id).collect();
             assert_eq!(ids.len(), plain.len() + spare.len(), "{config}");
             for sample in &spare {
@@ -222,10 +213,7 @@ fn a_spare_prompt_is_never_measured() {
             .into_iter()
             .filter(|remark| remark.reason == "prompt that was used for warmup")
             .collect();
-        assert!(
-            dropped.len() == 1 && dropped[0].count > 10,
-            "{config}: {dropped:?}"
-        );
+        assert!(dropped.len() == 1 && dropped[0].count > 10, "{config}: {dropped:?}");
     }
 }
 
@@ -275,19 +263,13 @@ fn what_the_runner_makes_has_the_tokens_asked_for() {
     }
     assert_eq!(dataset.remarks(), []);
     assert_eq!(heads.len(), 5);
-    assert!(
-        heads.values().all(|count| (20..70).contains(count)),
-        "{heads:?}"
-    );
+    assert!(heads.values().all(|count| (20..70).contains(count)), "{heads:?}");
     assert_eq!(lengths, (44..=71).collect());
     // A sequence does not depend on how many are drawn, and the prefixes take turns without a
     // shuffle.
     let config = r#"{"algorithm": "runner", "groups": 3, "prefix-len": 5, "question-len": 5, "shuffle": false}"#;
     let samples = first(&mut opened(config, 3, None), 9, 4);
-    let heads: Vec<_> = samples
-        .iter()
-        .map(|each| ids(&text(each))[..5].to_vec())
-        .collect();
+    let heads: Vec<_> = samples.iter().map(|each| ids(&text(each))[..5].to_vec()).collect();
     assert_eq!(heads[..3], heads[3..6]);
     assert_eq!(heads[..3], heads[6..]);
     assert_ne!(heads[0], heads[1]);
@@ -305,10 +287,7 @@ fn zipf_makes_the_first_prefix_the_most_frequent() {
     counts.sort_unstable_by(|one, other| other.cmp(one));
     // 1 / n^1.5 over their sum is 0.52 of the first, 0.18 of the second.
     assert_eq!(counts.len(), 8);
-    assert!(
-        (450..590).contains(&counts[0]) && (130..240).contains(&counts[1]),
-        "{counts:?}"
-    );
+    assert!((450..590).contains(&counts[0]) && (130..240).contains(&counts[1]), "{counts:?}");
 }
 
 #[test]
@@ -321,20 +300,10 @@ fn without_the_models_tokenizer_prompts_have_as_many_characters_as_tokens() {
         let mut dataset = open(config, 3, Some(8), StandIn).expect("a dataset");
         let samples = first(&mut dataset, 8, 3);
         assert_eq!(samples.len(), 8);
-        for sample in samples
-            .iter()
-            .chain(&dataset.spare(2).expect("spare samples"))
-        {
+        for sample in samples.iter().chain(&dataset.spare(2).expect("spare samples")) {
             let text = text(sample);
-            assert!(
-                text.bytes()
-                    .all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte))
-            );
-            assert_eq!(
-                (sample.input_tokens, text.len()),
-                (Some(60), 60),
-                "{config}"
-            );
+            assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
+            assert_eq!((sample.input_tokens, text.len()), (Some(60), 60), "{config}");
         }
     }
 }
@@ -353,36 +322,16 @@ fn requests_that_vllm_leaves_over_are_reported() {
 #[test]
 fn configurations_that_do_not_go_together_are_refused() {
     let cases: [(&str, Option<u64>, &str); 17] = [
-        (
-            r#"{"groups": 0}"#,
-            None,
-            "`groups` is 0; expected at least 1",
-        ),
-        (
-            r#"{"prompts-per-group": 0}"#,
-            None,
-            "`prompts-per-group` is 0",
-        ),
-        (
-            r#"{"prefix-len": 0}"#,
-            None,
-            "`prefix-len` is 0; expected at least 1",
-        ),
-        (
-            r#"{"output-len": -1}"#,
-            None,
-            "`output-len` is -1; expected at least 1",
-        ),
+        (r#"{"groups": 0}"#, None, "`groups` is 0; expected at least 1"),
+        (r#"{"prompts-per-group": 0}"#, None, "`prompts-per-group` is 0"),
+        (r#"{"prefix-len": 0}"#, None, "`prefix-len` is 0; expected at least 1"),
+        (r#"{"output-len": -1}"#, None, "`output-len` is -1; expected at least 1"),
         (
             r#"{"question-len": {"distribution": "uniform", "min": 1, "max": 2}}"#,
             None,
             "`question-len` is a distribution, which belongs to `algorithm = \"runner\"`",
         ),
-        (
-            r#"{"range-ratio": 1.5}"#,
-            None,
-            "`range-ratio` is 1.5; expected a number from 0 to 1",
-        ),
+        (r#"{"range-ratio": 1.5}"#, None, "`range-ratio` is 1.5; expected a number from 0 to 1"),
         (
             r#"{"algorithm": "vllm", "range-ratio": 1}"#,
             None,
@@ -394,11 +343,7 @@ fn configurations_that_do_not_go_together_are_refused() {
             None,
             "`zipf` belongs to `algorithm = \"sglang\"` and `algorithm = \"runner\"`",
         ),
-        (
-            r#"{"algorithm": "vllm", "turns": 2}"#,
-            None,
-            "`turns` belongs to",
-        ),
+        (r#"{"algorithm": "vllm", "turns": 2}"#, None, "`turns` belongs to"),
         (
             r#"{"algorithm": "runner", "prompts-per-group": 2}"#,
             None,
@@ -409,11 +354,7 @@ fn configurations_that_do_not_go_together_are_refused() {
             None,
             "with `shuffle = false` they take turns",
         ),
-        (
-            r#"{"turns": 2, "as": "tokens"}"#,
-            None,
-            "cannot carry a conversation of several turns",
-        ),
+        (r#"{"turns": 2, "as": "tokens"}"#, None, "cannot carry a conversation of several turns"),
         (
             r#"{"algorithm": "vllm"}"#,
             None,
@@ -456,10 +397,7 @@ fn conversations_that_do_not_fit_into_memory_are_refused() {
         other => panic!("{config}: {other:?}"),
     };
     for (config, expected) in [
-        (
-            r#"{"prefix-len": 4000000000}"#,
-            "`prefix-len` is 4000000000; expected at most 4194304",
-        ),
+        (r#"{"prefix-len": 4000000000}"#, "`prefix-len` is 4000000000; expected at most 4194304"),
         (
             r#"{"prefix-len": 4194304, "question-len": 10}"#,
             "give conversations of up to 4194314 tokens; expected at most 4194304",

@@ -124,12 +124,7 @@ impl Vllm {
     fn make(&mut self, tokenizer: &dyn Tokenizer) {
         let next = self.made_before + self.made.len();
         if next.is_multiple_of(self.prompts_per_group as usize) {
-            let prefix = mended(
-                tokenizer,
-                &mut self.random,
-                &self.population,
-                self.prefix_len,
-            );
+            let prefix = mended(tokenizer, &mut self.random, &self.population, self.prefix_len);
             self.prefixes.push(prefix);
         }
         if self.order.is_none() {
@@ -137,12 +132,7 @@ impl Vllm {
             self.made.clear();
         }
         let before = (self.question_len > LONG).then(|| self.random.clone());
-        let ids = mended(
-            tokenizer,
-            &mut self.random,
-            &self.population,
-            self.question_len,
-        );
+        let ids = mended(tokenizer, &mut self.random, &self.population, self.question_len);
         self.made.push(before.map_or(Made::Ids(ids), Made::From));
     }
 }
@@ -162,12 +152,9 @@ impl Source for Vllm {
         self.sent += 1;
         let question = match &self.made[at - self.made_before] {
             Made::Ids(ids) => ids.clone(),
-            Made::From(state) => mended(
-                tokenizer,
-                &mut state.clone(),
-                &self.population,
-                self.question_len,
-            ),
+            Made::From(state) => {
+                mended(tokenizer, &mut state.clone(), &self.population, self.question_len)
+            }
         };
         let prefix = &self.prefixes[at / self.prompts_per_group as usize];
         let first = Content::Text(decoded(tokenizer, [&prefix[..], &question].concat()));

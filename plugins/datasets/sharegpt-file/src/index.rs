@@ -70,10 +70,7 @@ fn span(scanner: &Scanner<'_>, turns: &Turns) -> Result<Span, Fault> {
         let what = format!("turns of more than {} MiB", LONGEST >> 20);
         return Err(scanner.misshapen(turns.start, &what));
     }
-    Ok(Span {
-        offset: [turns.start as u32, (turns.start >> 32) as u32],
-        length: length as u32,
-    })
+    Ok(Span { offset: [turns.start as u32, (turns.start >> 32) as u32], length: length as u32 })
 }
 
 /// Passes over one entry; `None` where it has no turns and needs none.
@@ -128,8 +125,7 @@ fn turns(scanner: &mut Scanner<'_>, extent: Extent) -> Result<Turns, Fault> {
         }
         seen.end = scanner.offset();
         if let Some(wrong) = wrong {
-            seen.fault
-                .get_or_insert_with(|| scanner.misshapen(start, wrong));
+            seen.fault.get_or_insert_with(|| scanner.misshapen(start, wrong));
         }
         Ok(())
     })?;

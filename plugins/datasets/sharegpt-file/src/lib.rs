@@ -121,12 +121,7 @@ impl Conversations {
         let mut remarks = Remarks::default();
         let spans = index::index(&*file, like, keep_empty, &mut remarks, extent)
             .map_err(|fault| fault.explain(&*file, name))?;
-        Ok(Some(Self {
-            name: name.to_owned(),
-            file,
-            spans,
-            remarks,
-        }))
+        Ok(Some(Self { name: name.to_owned(), file, spans, remarks }))
     }
 
     #[must_use]
@@ -148,9 +143,9 @@ impl Conversations {
     /// Describes the place in the file of the conversation at `position`, for people.
     #[must_use]
     pub fn place(&self, position: usize) -> String {
-        self.spans.get(position).map_or_else(String::new, |span| {
-            format!("the conversation at byte {}", span.offset())
-        })
+        self.spans
+            .get(position)
+            .map_or_else(String::new, |span| format!("the conversation at byte {}", span.offset()))
     }
 
     /// Puts them into another order.
@@ -168,10 +163,7 @@ impl Conversations {
             value: String,
         }
         let turns: Option<(Turn, Turn)> = self.turns(position)?;
-        Ok(turns.map(|(first, second)| Pair {
-            prompt: first.value,
-            completion: second.value,
-        }))
+        Ok(turns.map(|(first, second)| Pair { prompt: first.value, completion: second.value }))
     }
 
     /// Reads all turns of the one at `position`; `None` past the last. For a file opened with

@@ -44,11 +44,7 @@ enum Kind {
 impl Fault {
     /// JSON, but something else than a conversation.
     pub(crate) fn shape(offset: u64, what: String) -> Self {
-        Self {
-            offset,
-            conversation: 0,
-            kind: Kind::Shape(what),
-        }
+        Self { offset, conversation: 0, kind: Kind::Shape(what) }
     }
 
     /// As a sentence for the user. Reads the file up to the fault once more, to count its lines.
@@ -135,9 +131,7 @@ fn line_at(file: &dyn File, offset: u64) -> Option<u64> {
     let mut line = 1;
     let mut at = 0;
     while at < offset {
-        let piece = file
-            .read(at, u64::from(PIECE).min(offset - at) as u32)
-            .ok()?;
+        let piece = file.read(at, u64::from(PIECE).min(offset - at) as u32).ok()?;
         if piece.is_empty() {
             break;
         }
@@ -150,9 +144,7 @@ fn line_at(file: &dyn File, offset: u64) -> Option<u64> {
 /// The offset in `text` of a line and a column, both counted from 1 and the column in bytes.
 pub(crate) fn offset_of(text: &[u8], line: usize, column: usize) -> usize {
     let start = match line.checked_sub(2) {
-        Some(before) => memchr::memchr_iter(b'\n', text)
-            .nth(before)
-            .map_or(0, |at| at + 1),
+        Some(before) => memchr::memchr_iter(b'\n', text).nth(before).map_or(0, |at| at + 1),
         None => 0,
     };
     (start + column).min(text.len())
@@ -172,13 +164,7 @@ pub(crate) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(crate) fn new(file: &'a dyn File) -> Self {
-        Self {
-            file,
-            piece: Vec::new(),
-            at: 0,
-            start: 0,
-            conversation: 0,
-        }
+        Self { file, piece: Vec::new(), at: 0, start: 0, conversation: 0 }
     }
 
     /// Passes over a byte order mark at the beginning of the file.
@@ -198,29 +184,18 @@ impl<'a> Scanner<'a> {
     }
 
     fn fault(&self, kind: Kind) -> Fault {
-        Fault {
-            offset: self.offset(),
-            conversation: self.conversation,
-            kind,
-        }
+        Fault { offset: self.offset(), conversation: self.conversation, kind }
     }
 
     /// A fault for JSON of another shape, that begins at `offset`.
     pub(crate) fn misshapen(&self, offset: u64, what: &str) -> Fault {
-        Fault {
-            offset,
-            conversation: self.conversation,
-            kind: Kind::Shape(what.to_owned()),
-        }
+        Fault { offset, conversation: self.conversation, kind: Kind::Shape(what.to_owned()) }
     }
 
     /// A fault at the byte ahead, or at the end of the file.
     pub(crate) fn unexpected(&self, expected: &'static str) -> Fault {
         match self.piece.get(self.at) {
-            Some(found) => self.fault(Kind::Unexpected {
-                expected,
-                found: *found,
-            }),
+            Some(found) => self.fault(Kind::Unexpected { expected, found: *found }),
             None => self.fault(Kind::Cut(expected)),
         }
     }
@@ -253,10 +228,7 @@ impl<'a> Scanner<'a> {
             if rest.is_empty() {
                 return Ok(None);
             }
-            match rest
-                .iter()
-                .position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
-            {
+            match rest.iter().position(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {
                 Some(space) => {
                     let byte = rest[space];
                     self.at += space;
@@ -434,10 +406,7 @@ impl<'a> Scanner<'a> {
             _ => Err(Fault {
                 offset: start.0,
                 conversation: self.conversation,
-                kind: Kind::Unexpected {
-                    expected: "a value",
-                    found: start.1.unwrap_or_default(),
-                },
+                kind: Kind::Unexpected { expected: "a value", found: start.1.unwrap_or_default() },
             }),
         }
     }

@@ -43,10 +43,7 @@ const TWO: &str = r#"[
 "#;
 
 fn open(text: &str, size: usize, like: Like, keep_empty: bool) -> Result<Conversations, Error> {
-    let files = Crumbs {
-        bytes: text.as_bytes().to_vec(),
-        size,
-    };
+    let files = Crumbs { bytes: text.as_bytes().to_vec(), size };
     Ok(Conversations::open(&files, "data", like, keep_empty)?.expect("the file is there"))
 }
 
@@ -61,10 +58,7 @@ fn complaint(text: &str, like: Like) -> String {
 }
 
 fn pair(prompt: &str, completion: &str) -> Pair {
-    Pair {
-        prompt: prompt.to_owned(),
-        completion: completion.to_owned(),
-    }
+    Pair { prompt: prompt.to_owned(), completion: completion.to_owned() }
 }
 
 #[test]
@@ -72,10 +66,7 @@ fn pieces_of_every_size_give_the_same_pairs() {
     for size in 1..TWO.len() + 1 {
         let conversations = open(TWO, size, Like::Lmdeploy, true).expect("a valid file");
         assert_eq!(conversations.len(), 2, "pieces of {size}");
-        assert_eq!(
-            conversations.read(0),
-            Ok(Some(pair("Say \"hi\" é\\", "hi [{,")))
-        );
+        assert_eq!(conversations.read(0), Ok(Some(pair("Say \"hi\" é\\", "hi [{,"))));
         assert_eq!(conversations.read(1), Ok(Some(pair("", "so?"))));
         assert_eq!(conversations.read(2), Ok(None));
     }
@@ -84,9 +75,7 @@ fn pieces_of_every_size_give_the_same_pairs() {
 /// Lists the conversations that were left out: reason, number, and the first.
 fn left_out(conversations: &Conversations) -> Vec<(String, u64, Option<String>)> {
     let remarks = conversations.remarks().list().into_iter();
-    remarks
-        .map(|remark| (remark.reason, remark.count, remark.first))
-        .collect()
+    remarks.map(|remark| (remark.reason, remark.count, remark.first)).collect()
 }
 
 fn left(reason: &str, count: u64, first: &str) -> (String, u64, Option<String>) {
@@ -101,10 +90,7 @@ fn empty_prompts_can_be_left_out() {
     let empty = "conversation whose first turn is empty";
     assert_eq!(
         left_out(&conversations),
-        [
-            left(empty, 1, "conversation 2"),
-            left(short, 2, "conversation 3")
-        ]
+        [left(empty, 1, "conversation 2"), left(short, 2, "conversation 3")]
     );
     let kept = open(TWO, 5, Like::Lmdeploy, true).expect("a valid file");
     assert_eq!(left_out(&kept), [left(short, 2, "conversation 3")]);
@@ -116,14 +102,8 @@ fn a_file_cut_anywhere_is_called_incomplete() {
     let whole = TWO.trim_end();
     for end in 1..whole.len() {
         let message = complaint(&whole[..end], Like::Lmdeploy);
-        assert!(
-            message.contains("incomplete; download it again"),
-            "cut at {end}: {message}"
-        );
-        assert!(
-            message.contains(&format!("byte {end}, line ")),
-            "cut at {end}: {message}"
-        );
+        assert!(message.contains("incomplete; download it again"), "cut at {end}: {message}");
+        assert!(message.contains(&format!("byte {end}, line ")), "cut at {end}: {message}");
     }
     assert_eq!(
         complaint(&whole[..150], Like::Lmdeploy),
@@ -145,10 +125,7 @@ fn an_entry_without_turns_is_as_the_tools_have_it() {
          entries like {\"conversations\": [{\"from\": \"human\", \"value\": \"…\"}, {\"from\": \"gpt\", \"value\": \"…\"}]}: \
          use a file of the ShareGPT format"
     );
-    assert_eq!(
-        open(text, 9, Like::Vllm, true).expect("a valid file").len(),
-        0
-    );
+    assert_eq!(open(text, 9, Like::Vllm, true).expect("a valid file").len(), 0);
     let conversations = open(text, 9, Like::Sglang, true).expect("a valid file");
     assert_eq!(conversations.len(), 1);
     assert_eq!(conversations.read(0), Ok(Some(pair("a", "b"))));
@@ -176,26 +153,14 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
             "[\n{\"conversations\": [}]",
             "in conversation 1 (byte 21, line 2): expected a value, found `}`",
         ),
-        (
-            "[{\"a\": 1 \"b\": 2}]",
-            "expected `,` or `}`, found `\"`: the file is damaged",
-        ),
-        (
-            "[{\"a\": tru}]",
-            "(byte 7, line 1): expected a value, found `t`",
-        ),
+        ("[{\"a\": 1 \"b\": 2}]", "expected `,` or `}`, found `\"`: the file is damaged"),
+        ("[{\"a\": tru}]", "(byte 7, line 1): expected a value, found `t`"),
         (
             "[{\"a\": 1}, ]",
             "in conversation 2 (byte 11, line 1): expected `{`, the beginning of a conversation, found `]`",
         ),
-        (
-            "[] []",
-            "(byte 3, line 1): expected nothing after the array of conversations, found `[`",
-        ),
-        (
-            "[\n\n7]",
-            "something else than an object in conversation 1 (byte 3, line 3)",
-        ),
+        ("[] []", "(byte 3, line 1): expected nothing after the array of conversations, found `[`"),
+        ("[\n\n7]", "something else than an object in conversation 1 (byte 3, line 3)"),
         (
             "[{\"conversations\": null}]",
             "something else than a list of turns in conversation 1 (byte 19, line 1)",
@@ -224,10 +189,7 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
     for (text, expected) in cases {
         // vLLM reads entries without turns, so that these get as far as what is wrong with them.
         let message = complaint(text, Like::Vllm);
-        assert!(
-            message.contains(expected),
-            "{text}\ngave: {message}\nnot:  {expected}"
-        );
+        assert!(message.contains(expected), "{text}\ngave: {message}\nnot:  {expected}");
     }
 }
 
@@ -245,13 +207,7 @@ fn a_shuffle_is_that_of_python() {
     let mut conversations = open(&text, 100, Like::Lmdeploy, true).expect("a valid file");
     conversations.shuffle(&mut Python::new(42));
     let order: Vec<_> = (0..5)
-        .map(|position| {
-            conversations
-                .read(position)
-                .expect("readable")
-                .expect("there")
-                .prompt
-        })
+        .map(|position| conversations.read(position).expect("readable").expect("there").prompt)
         .collect();
     // random.seed(42); x = [1, 2, 3, 4, 5]; random.shuffle(x)
     assert_eq!(order, ["4", "2", "3", "5", "1"]);
@@ -259,14 +215,8 @@ fn a_shuffle_is_that_of_python() {
 
 #[test]
 fn a_file_that_the_scenario_does_not_name_is_absent() {
-    let files = Crumbs {
-        bytes: Vec::new(),
-        size: 1,
-    };
-    assert!(matches!(
-        Conversations::open(&files, "other", Like::Lmdeploy, true),
-        Ok(None)
-    ));
+    let files = Crumbs { bytes: Vec::new(), size: 1 };
+    assert!(matches!(Conversations::open(&files, "other", Like::Lmdeploy, true), Ok(None)));
 }
 
 #[test]
@@ -274,21 +224,15 @@ fn whole_conversations_are_read_however_the_file_is_cut() {
     let text = r#"[{"conversations": [{"from": "human", "value": "a"}, {"value": "b"} , {"from": "x", "value": "c"}]},
         {"id": 1, "conversation": [{"value": "d"}, {"from": null, "value": "e"}]}, {"conversations": [{"value": "f"}]}]"#;
     for size in [1, 7, 1000] {
-        let files = Crumbs {
-            bytes: text.as_bytes().to_vec(),
-            size,
-        };
-        let whole = Conversations::open_whole(&files, "data")
-            .expect("a valid file")
-            .expect("a file");
+        let files = Crumbs { bytes: text.as_bytes().to_vec(), size };
+        let whole =
+            Conversations::open_whole(&files, "data").expect("a valid file").expect("a file");
         assert_eq!(whole.len(), 2);
         let read = |position| {
             let said = whole.read_whole(position).expect("readable");
             said.map(|said| {
                 let turns = said.into_iter();
-                turns
-                    .map(|said| (said.from.unwrap_or_default(), said.value))
-                    .collect::<Vec<_>>()
+                turns.map(|said| (said.from.unwrap_or_default(), said.value)).collect::<Vec<_>>()
             })
         };
         let pairs = |list: &[(&str, &str)]| {
@@ -306,10 +250,7 @@ fn whole_conversations_are_read_however_the_file_is_cut() {
 fn a_byte_order_mark_is_passed_over() {
     let file = "\u{feff}[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": \"b\"}]}]";
     for size in [1, 2, 100] {
-        let files = Crumbs {
-            bytes: file.as_bytes().to_vec(),
-            size,
-        };
+        let files = Crumbs { bytes: file.as_bytes().to_vec(), size };
         let read = Conversations::open(&files, "data", Like::Vllm, true)
             .expect("a file")
             .expect("it is named");

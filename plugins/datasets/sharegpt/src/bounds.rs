@@ -78,19 +78,11 @@ impl Bounds {
 
 impl fmt::Display for Bounds {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{} or more tokens in the prompt",
-            self.least_prompt
-        )?;
+        write!(formatter, "{} or more tokens in the prompt", self.least_prompt)?;
         if let Some(most) = self.most_prompt {
             write!(formatter, " (at most {most})")?;
         }
-        write!(
-            formatter,
-            " and {} or more in the answer",
-            self.least_answer
-        )?;
+        write!(formatter, " and {} or more in the answer", self.least_answer)?;
         if let Some(most) = self.most_together {
             write!(formatter, " (at most {most} together)")?;
         }

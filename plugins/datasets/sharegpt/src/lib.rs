@@ -51,12 +51,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            like: Like::default(),
-            output_len: None,
-            context_len: None,
-            shuffle: true,
-        }
+        Self { like: Like::default(), output_len: None, context_len: None, shuffle: true }
     }
 }
 
@@ -180,10 +175,8 @@ impl Dataset for ShareGpt {
         while samples.len() < limit as usize && self.back > front {
             self.back -= 1;
             for candidate in self.examine(self.back..self.back + 1)?.kept {
-                let measured = self
-                    .kept
-                    .iter()
-                    .any(|kept| kept.fingerprint == candidate.fingerprint);
+                let measured =
+                    self.kept.iter().any(|kept| kept.fingerprint == candidate.fingerprint);
                 if !measured && !self.spares.contains(&candidate.fingerprint) {
                     self.spares.push(candidate.fingerprint);
                     let id = format!("sharegpt-spare-{:06}", self.spares.len());
@@ -202,9 +195,7 @@ impl Dataset for ShareGpt {
 impl ShareGpt {
     /// Examines conversations from the front until `wanted` are kept, or there are no more.
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
-        let measured = self
-            .count
-            .map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
             // Rather fewer than needed: what is examined beyond the last one wanted is in vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
@@ -212,8 +203,7 @@ impl ShareGpt {
             let found = self.examine(self.examined..end)?;
             self.examined = end;
             for (position, reason) in found.dropped {
-                self.remarks
-                    .dropped(&reason, || self.conversations.place(position));
+                self.remarks.dropped(&reason, || self.conversations.place(position));
             }
             for kept in found.kept {
                 // Among those that the run measures nothing is left out: spare samples were chosen
@@ -268,12 +258,9 @@ impl ShareGpt {
         {
             match self.bounds.broken(input_tokens, output_tokens) {
                 Some(reason) => found.dropped.push((position, reason)),
-                None => found.kept.push(Kept {
-                    position,
-                    input_tokens,
-                    output_tokens,
-                    fingerprint,
-                }),
+                None => {
+                    found.kept.push(Kept { position, input_tokens, output_tokens, fingerprint })
+                }
             }
         }
     }
@@ -294,10 +281,7 @@ impl ShareGpt {
 
     fn sample(&self, kept: Kept, id: String) -> Result<Sample, Error> {
         let pair = self.conversations.read(kept.position)?.ok_or_else(|| {
-            Error::Other(format!(
-                "there is no conversation at position {}",
-                kept.position
-            ))
+            Error::Other(format!("there is no conversation at position {}", kept.position))
         })?;
         Ok(Sample {
             input_tokens: Some(kept.input_tokens),

@@ -24,10 +24,7 @@ fn open(
     count: Option<u64>,
     files: files::Named,
 ) -> Result<ShareGpt, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(Pairs),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(Pairs) };
     ShareGpt::open(runner_plugin::parse(config)?, seed, count.into(), inputs)
 }
 
@@ -55,18 +52,9 @@ fn all(dataset: &mut ShareGpt, limit: u32) -> Vec<Sample> {
 
 #[test]
 fn the_size_of_a_call_changes_nothing() {
-    let whole = all(
-        &mut open("{}", 1, None, sample_file()).expect("a dataset"),
-        1000,
-    );
+    let whole = all(&mut open("{}", 1, None, sample_file()).expect("a dataset"), 1000);
     for limit in [1, 7, 50] {
-        assert_eq!(
-            all(
-                &mut open("{}", 1, None, sample_file()).expect("a dataset"),
-                limit
-            ),
-            whole
-        );
+        assert_eq!(all(&mut open("{}", 1, None, sample_file()).expect("a dataset"), limit), whole);
     }
 }
 
@@ -137,18 +125,9 @@ fn no_file_is_the_users_to_name() {
 #[test]
 fn configurations_that_no_tool_takes_are_refused() {
     for (config, expected) in [
-        (
-            r#"{"output-len": 3}"#,
-            "`output-len` is 3; expected at least 4",
-        ),
-        (
-            r#"{"output-len": 0, "like": "vllm"}"#,
-            "`output-len` is 0; expected at least 1",
-        ),
-        (
-            r#"{"context-len": 4096}"#,
-            "`context-len` belongs to `like = \"sglang\"`",
-        ),
+        (r#"{"output-len": 3}"#, "`output-len` is 3; expected at least 4"),
+        (r#"{"output-len": 0, "like": "vllm"}"#, "`output-len` is 0; expected at least 1"),
+        (r#"{"context-len": 4096}"#, "`context-len` belongs to `like = \"sglang\"`"),
         (
             r#"{"like": "trt"}"#,
             "key `like`: unknown variant `trt`, expected one of `lmdeploy`, `vllm`, `sglang`",
@@ -163,10 +142,8 @@ fn configurations_that_no_tool_takes_are_refused() {
 
 #[test]
 fn a_file_without_a_usable_conversation_is_refused() {
-    let files = Named::default().with_bytes(
-        "data",
-        *br#"[{"conversations": [{"value": "a"}, {"value": "b"}]}]"#,
-    );
+    let files = Named::default()
+        .with_bytes("data", *br#"[{"conversations": [{"value": "a"}, {"value": "b"}]}]"#);
     match open("{}", 1, Some(1), files).expect("a dataset").next(1) {
         Err(Error::InvalidInput(message)) => assert_eq!(
             message,
@@ -183,16 +160,11 @@ fn what_is_left_out_and_repeated_is_reported() {
     let reported = |like: &str, count: u64, given: usize| -> Vec<(Treatment, String, u64)> {
         let config = format!(r#"{{"like": "{like}"}}"#);
         let mut dataset = open(&config, 1, Some(count), sample_file()).expect("a dataset");
-        let samples: usize = (0..count)
-            .map(|_| dataset.next(1).expect("samples").len())
-            .sum();
+        let samples: usize = (0..count).map(|_| dataset.next(1).expect("samples").len()).sum();
         assert_eq!(samples, given, "{like}");
         let remarks = dataset.remarks();
         assert!(remarks.iter().all(|remark| remark.first.is_some()));
-        remarks
-            .into_iter()
-            .map(|remark| (remark.what, remark.reason, remark.count))
-            .collect()
+        remarks.into_iter().map(|remark| (remark.what, remark.reason, remark.count)).collect()
     };
     let dropped = |reason: &str, count| (Treatment::Dropped, reason.to_owned(), count);
     let short = dropped("conversation of fewer than two turns", 2);

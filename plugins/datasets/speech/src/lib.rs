@@ -92,10 +92,8 @@ impl Dataset for Speech {
 
     fn open(config: Config, seed: u64, _amount: Amount, inputs: Inputs) -> Result<Self, Error> {
         let places = Places::new(inputs.files)?;
-        let columns = Columns {
-            file: config.file_column.clone(),
-            text: config.text_column.clone(),
-        };
+        let columns =
+            Columns { file: config.file_column.clone(), text: config.text_column.clone() };
         let read = rows::read(&places, config.layout, &columns)?;
         let (mut recordings, mut wrong) = (Vec::new(), read.wrong);
         let mut names = HashSet::new();
@@ -141,18 +139,8 @@ impl Dataset for Speech {
             Python::new(seed).shuffle(&mut recordings);
         }
         let seconds: f64 = recordings.iter().filter_map(|one| one.sound.seconds).sum();
-        log::info(&format!(
-            "{} recordings, {seconds:.1} s of sound",
-            recordings.len()
-        ));
-        Ok(Self {
-            config,
-            places,
-            recordings,
-            remarks,
-            given: 0,
-            spared: 0,
-        })
+        log::info(&format!("{} recordings, {seconds:.1} s of sound", recordings.len()));
+        Ok(Self { config, places, recordings, remarks, given: 0, spared: 0 })
     }
 
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
@@ -215,11 +203,7 @@ impl Speech {
             parts.push(Part::Text(self.config.prompt.clone()));
         }
         parts.push(Part::Audio(media));
-        let message = Message {
-            role: Role::User,
-            parts,
-            extra: None,
-        };
+        let message = Message { role: Role::User, parts, extra: None };
         let reference = match sound.seconds {
             Some(seconds) => json!({"text": row.text, "seconds": seconds}),
             None => json!({"text": row.text}),
@@ -240,15 +224,10 @@ fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
         true => what,
         false => format!("its sound `{}`: {what}", row.sound),
     };
-    let file = places
-        .open(&row.sound)
-        .ok_or_else(|| named("it is gone".to_owned()))?;
+    let file = places.open(&row.sound).ok_or_else(|| named("it is gone".to_owned()))?;
     let mut sound = sound::read(&*file).map_err(named)?;
     if file.size() > LONGEST {
-        return Err(named(format!(
-            "it has {} bytes; expected at most {LONGEST}",
-            file.size()
-        )));
+        return Err(named(format!("it has {} bytes; expected at most {LONGEST}", file.size())));
     }
     match (row.duration, sound.seconds) {
         (Some(stated), Some(seconds)) if (stated - seconds).abs() > 0.5 + 0.05 * seconds => {
@@ -265,12 +244,7 @@ fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
 }
 
 fn refused(wrong: &[String]) -> Error {
-    let mut said = wrong
-        .iter()
-        .take(MOST_SHOWN)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("\n");
+    let mut said = wrong.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>().join("\n");
     if let Some(further @ 1..) = wrong.len().checked_sub(MOST_SHOWN) {
         said.push_str(&format!("\nand {further} more"));
     }

@@ -10,9 +10,7 @@ pub const DATA: &str = "data";
 pub const AUDIO: &str = "audio";
 
 /// The endings of files of sound.
-const SOUNDS: [&str; 9] = [
-    "wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mpga",
-];
+const SOUNDS: [&str; 9] = ["wav", "flac", "mp3", "ogg", "opus", "m4a", "mp4", "webm", "mpga"];
 
 /// The longest list of a folder, in bytes.
 const LONGEST: u64 = 32 << 20;
@@ -43,23 +41,14 @@ impl Places {
         }
         let mut by_stem = BTreeMap::new();
         for name in names.iter().filter(|name| is_sound(name)) {
-            by_stem
-                .entry(stem(name).to_owned())
-                .or_insert_with(|| name.clone());
+            by_stem.entry(stem(name).to_owned()).or_insert_with(|| name.clone());
         }
-        Ok(Self {
-            files,
-            names,
-            by_stem,
-        })
+        Ok(Self { files, names, by_stem })
     }
 
     /// True if `data` is a folder.
     pub fn is_folder(&self) -> bool {
-        self.names
-            .range(format!("{DATA}/")..)
-            .next()
-            .is_some_and(|name| name.starts_with("data/"))
+        self.names.range(format!("{DATA}/")..).next().is_some_and(|name| name.starts_with("data/"))
     }
 
     /// The files of the folder `data`.
@@ -107,9 +96,7 @@ impl Places {
     /// The whole name of the sound whose name without its ending is `stem`: in a folder, or in any.
     pub fn sound_of(&self, row_of: &str, stem: &str) -> Option<String> {
         let folder = row_of.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let mut beside = SOUNDS
-            .iter()
-            .map(|ending| joined(folder, &format!("{stem}.{ending}")));
+        let mut beside = SOUNDS.iter().map(|ending| joined(folder, &format!("{stem}.{ending}")));
         let beside = beside.find(|name| self.names.contains(name));
         beside.or_else(|| self.by_stem.get(stem).cloned())
     }
@@ -117,9 +104,7 @@ impl Places {
 
 /// True if a file's name ends as that of a sound.
 pub fn is_sound(name: &str) -> bool {
-    let ending = name
-        .rsplit_once('.')
-        .map(|(_, ending)| ending.to_ascii_lowercase());
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_some_and(|ending| SOUNDS.contains(&&*ending))
 }
 

@@ -20,15 +20,8 @@ use serde_json::{Map, Value};
 use crate::places::{DATA, Places, is_sound, stem, text};
 
 /// The columns that a sound is found in, where the configuration names none.
-const FILES: [&str; 7] = [
-    "file_name",
-    "audio_filepath",
-    "audio_path",
-    "audio",
-    "path",
-    "file",
-    "wav",
-];
+const FILES: [&str; 7] =
+    ["file_name", "audio_filepath", "audio_path", "audio", "path", "file", "wav"];
 /// Those of its text.
 const TEXTS: [&str; 8] = [
     "text",
@@ -188,18 +181,11 @@ impl Rows {
         let wrong = |what: String| Error::InvalidInput(format!("file `{name}`: {what}"));
         let head = file.read(0, 64 << 10).map_err(wrong)?;
         let head = String::from_utf8_lossy(&head);
-        let first = head
-            .trim_start_matches('\u{feff}')
-            .trim_start()
-            .lines()
-            .next()
-            .unwrap_or("");
+        let first = head.trim_start_matches('\u{feff}').trim_start().lines().next().unwrap_or("");
         let first_word = first.split_ascii_whitespace().next().unwrap_or("");
         let is_named = |names: &[&str]| {
             names.iter().any(|name| {
-                first
-                    .split([',', '\t'])
-                    .any(|cell| cell.trim_matches(['"', '\r']) == *name)
+                first.split([',', '\t']).any(|cell| cell.trim_matches(['"', '\r']) == *name)
             })
         };
         let own = columns.file.as_deref();
@@ -250,9 +236,9 @@ impl Rows {
                         header = Some(cells);
                         Map::new()
                     }
-                    Some(header) => (header.iter().cloned())
-                        .zip(cells.into_iter().map(Value::from))
-                        .collect(),
+                    Some(header) => {
+                        (header.iter().cloned()).zip(cells.into_iter().map(Value::from)).collect()
+                    }
                 })
             };
             // The header itself.
@@ -261,12 +247,7 @@ impl Rows {
             }
             let made = row.and_then(|row| of_columns(places, name, &row, columns));
             match made {
-                Ok((sound, text, duration)) => self.add(Row {
-                    place,
-                    sound,
-                    text,
-                    duration,
-                })?,
+                Ok((sound, text, duration)) => self.add(Row { place, sound, text, duration })?,
                 Err(what) => self.wrong.push(format!("{place}: {what}")),
             }
         }
@@ -292,15 +273,12 @@ impl Rows {
             let line = line.trim();
             let (id, text) = line.split_once([' ', '\t']).unwrap_or((line, ""));
             match places.sound_of(name, id) {
-                Some(sound) => self.add(Row {
-                    place,
-                    sound,
-                    text: text.trim().to_owned(),
-                    duration: None,
-                })?,
-                None => self.wrong.push(format!(
-                    "{place}: there is no sound `{id}`, such as {id}.flac"
-                )),
+                Some(sound) => {
+                    self.add(Row { place, sound, text: text.trim().to_owned(), duration: None })?
+                }
+                None => {
+                    self.wrong.push(format!("{place}: there is no sound `{id}`, such as {id}.flac"))
+                }
             }
         }
         Ok(())
@@ -367,9 +345,7 @@ fn of_columns(
     let (of_file, file) = column(&columns.file, &FILES, "file")?;
     let (of_text, text) = column(&columns.text, &TEXTS, "text")?;
     let Some(file) = file.as_str().filter(|file| !file.is_empty()) else {
-        return Err(format!(
-            "column `{of_file}`: expected the path of a sound, found {file}"
-        ));
+        return Err(format!("column `{of_file}`: expected the path of a sound, found {file}"));
     };
     let Some(text) = text.as_str() else {
         return Err(format!("column `{of_text}`: expected a text, found {text}"));

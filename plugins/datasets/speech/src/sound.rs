@@ -25,21 +25,12 @@ const MOST_CHUNKS: usize = 1000;
 pub fn read(file: &dyn File) -> Result<Sound, String> {
     let start = file.read(0, 12)?;
     let at = |from: usize, mark: &[u8]| start.get(from..from + mark.len()) == Some(mark);
-    let other = |media_type| Sound {
-        media_type,
-        seconds: None,
-    };
+    let other = |media_type| Sound { media_type, seconds: None };
     if at(0, b"RIFF") && at(8, b"WAVE") {
-        return Ok(Sound {
-            media_type: "audio/wav",
-            seconds: Some(wav(file)?),
-        });
+        return Ok(Sound { media_type: "audio/wav", seconds: Some(wav(file)?) });
     }
     if at(0, b"fLaC") {
-        return Ok(Sound {
-            media_type: "audio/flac",
-            seconds: flac(file)?,
-        });
+        return Ok(Sound { media_type: "audio/flac", seconds: flac(file)? });
     }
     let mp3 = at(0, b"ID3") || at(0, b"\xff\xfb") || at(0, b"\xff\xf3") || at(0, b"\xff\xf2");
     match () {
@@ -48,13 +39,14 @@ pub fn read(file: &dyn File) -> Result<Sound, String> {
         () if at(4, b"ftyp") => Ok(other("audio/mp4")),
         () if at(0, b"\x1a\x45\xdf\xa3") => Ok(other("audio/webm")),
         () if file.size() == 0 => Err("it is empty".to_owned()),
-        () if at(0, b"RF64") || at(0, b"RIFX") => Err(
-            "it is WAV of a kind that is not read (RF64 or RIFX); convert it to WAV or FLAC"
-                .to_owned(),
-        ),
-        () => Err(
-            "it is neither WAV nor FLAC, nor MP3, Ogg, MP4 or WebM, by its first bytes".to_owned(),
-        ),
+        () if at(0, b"RF64") || at(0, b"RIFX") => {
+            Err("it is WAV of a kind that is not read (RF64 or RIFX); convert it to WAV or FLAC"
+                .to_owned())
+        }
+        () => {
+            Err("it is neither WAV nor FLAC, nor MP3, Ogg, MP4 or WebM, by its first bytes"
+                .to_owned())
+        }
     }
 }
 
@@ -72,11 +64,9 @@ fn wav(file: &dyn File) -> Result<f64, String> {
         match name {
             b"fmt " => {
                 let format = file.read(begin, FORMAT as u32)?;
-                let (Some(rate), Some(bytes), Some(block)) = (
-                    number(&format, 4, 4),
-                    number(&format, 8, 4),
-                    number(&format, 12, 2),
-                ) else {
+                let (Some(rate), Some(bytes), Some(block)) =
+                    (number(&format, 4, 4), number(&format, 8, 4), number(&format, 12, 2))
+                else {
                     return Err("it is cut off in its header".to_owned());
                 };
                 if rate == 0 || bytes == 0 || block == 0 {
@@ -122,9 +112,7 @@ fn flac(file: &dyn File) -> Result<Option<f64>, String> {
     if kind != Some(0) || header.len() < 38 {
         return Err("it is cut off in its header, or has none".to_owned());
     }
-    let bits = header[14..22]
-        .iter()
-        .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = header[14..22].iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     let (rate, samples) = (bits >> 44, bits & 0xf_ffff_ffff);
     if rate == 0 {
         return Err("its header says 0 samples a second".to_owned());
@@ -138,10 +126,5 @@ fn flac(file: &dyn File) -> Result<Option<f64>, String> {
 /// A number whose lowest byte comes first.
 fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
     let bytes = bytes.get(at..at + width)?;
-    Some(
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |number, byte| number << 8 | u64::from(*byte)),
-    )
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }

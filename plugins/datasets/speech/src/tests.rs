@@ -44,16 +44,11 @@ fn folder(files: &[(&str, &[u8])]) -> Named {
             named = named.with_bytes(&format!("{folder}/"), list.join("\n") + "\n");
         }
     }
-    files
-        .iter()
-        .fold(named, |named, (name, bytes)| named.with_bytes(name, *bytes))
+    files.iter().fold(named, |named, (name, bytes)| named.with_bytes(name, *bytes))
 }
 
 fn open(files: Named, config: &str) -> Result<Speech, Error> {
-    let inputs = Inputs {
-        files: Box::new(files),
-        tokenizer: Box::new(StandIn),
-    };
+    let inputs = Inputs { files: Box::new(files), tokenizer: Box::new(StandIn) };
     Speech::open(runner_plugin::parse(config)?, 3, Amount::Unknown, inputs)
 }
 
@@ -66,19 +61,12 @@ fn refused(files: Named, config: &str) -> String {
 
 /// Name, media type, length of the file, and reference.
 fn told(sample: &Sample) -> (String, String, usize, Value) {
-    let Prompt::Messages(messages) = &sample.prompt else {
-        panic!("{:?}", sample.prompt)
-    };
+    let Prompt::Messages(messages) = &sample.prompt else { panic!("{:?}", sample.prompt) };
     let [.., Part::Audio(media)] = &messages[0].parts[..] else {
         panic!("{:?}", messages[0].parts)
     };
     let reference = serde_json::from_str(sample.reference.as_deref().unwrap()).unwrap();
-    (
-        sample.id.clone(),
-        media.media_type.clone(),
-        media.bytes.len(),
-        reference,
-    )
+    (sample.id.clone(), media.media_type.clone(), media.bytes.len(), reference)
 }
 
 fn all(files: Named, config: &str) -> Vec<(String, String, usize, Value)> {
@@ -96,22 +84,15 @@ fn every_layout_gives_the_same() {
         ]
     };
     let with = |texts: &[(&str, &str)], of: &str| {
-        let texts = texts
-            .iter()
-            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+        let texts = texts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
         let files: Vec<(String, Vec<u8>)> = texts.chain(sounds(of)).collect();
-        let files: Vec<_> = files
-            .iter()
-            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-            .collect();
+        let files: Vec<_> =
+            files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
         folder(&files)
     };
     let layouts = [
         // LibriSpeech.
-        with(
-            &[("data/84/1/84-1.trans.txt", "84-1-0 ONE TWO\n84-1-1 THREE\n")],
-            "data",
-        ),
+        with(&[("data/84/1/84-1.trans.txt", "84-1-0 ONE TWO\n84-1-1 THREE\n")], "data"),
         // The hub's folders, in each of their forms.
         with(
             &[(
@@ -180,11 +161,7 @@ fn every_layout_gives_the_same() {
 fn tables_of_other_forms_name_their_sounds() {
     let sound = wav(16_000);
     let tabs = b"client_id\tpath\tsentence\nx\tb.wav\tBE\n";
-    let files = folder(&[
-        ("data", tabs),
-        ("audio/clips/a.wav", &sound),
-        ("audio/b.wav", &sound),
-    ]);
+    let files = folder(&[("data", tabs), ("audio/clips/a.wav", &sound), ("audio/b.wav", &sound)]);
     assert_eq!(all(files, "{}")[0].3["text"], "BE");
     // A sound in another folder is not the one that a path without folders means.
     let files = folder(&[("data", tabs), ("audio/clips/b.wav", &sound)]);
@@ -227,16 +204,9 @@ fn bad_files_are_named_together() {
         assert!(said.contains(wanted), "{wanted}\nin\n{said}");
     }
     let mut dataset = open(files(), r#"{"skip-invalid": true}"#).unwrap();
-    let ids: Vec<_> = dataset
-        .next(9)
-        .unwrap()
-        .into_iter()
-        .map(|sample| sample.id)
-        .collect();
+    let ids: Vec<_> = dataset.next(9).unwrap().into_iter().map(|sample| sample.id).collect();
     assert_eq!(ids, ["f"]);
-    let [remark] = &dataset.remarks()[..] else {
-        panic!("{:?}", dataset.remarks())
-    };
+    let [remark] = &dataset.remarks()[..] else { panic!("{:?}", dataset.remarks()) };
     assert_eq!((remark.what, remark.count), (Treatment::Dropped, 6));
 }
 
@@ -269,29 +239,15 @@ fn bad_rows_are_named_with_their_line() {
             "{\"audio\": \"a.wav\", \"text\": \"a\", \"duration\": 9}",
             "its `duration` is 9 s, and the sound `data/a.wav` has 1.000 s",
         ),
-        (
-            "data/m.jsonl",
-            "{\"audio\"",
-            "line 1: expected a JSON object",
-        ),
-        (
-            "data/x.trans.txt",
-            "a A\nb B",
-            "file `data/x.trans.txt`, line 2: there is no sound `b`",
-        ),
+        ("data/m.jsonl", "{\"audio\"", "line 1: expected a JSON object"),
+        ("data/x.trans.txt", "a A\nb B", "file `data/x.trans.txt`, line 2: there is no sound `b`"),
     ] {
-        let said = refused(
-            folder(&[(name, text.as_bytes()), ("data/a.wav", &sound)]),
-            "{}",
-        );
+        let said = refused(folder(&[(name, text.as_bytes()), ("data/a.wav", &sound)]), "{}");
         assert!(said.contains(wanted), "{wanted}\nin\n{said}");
     }
     let said = refused(folder(&[("data/x.md", b"")]), "{}");
     assert!(said.contains("folder `data`: it has no sound"), "{said}");
-    let said = refused(
-        folder(&[("data/x.md", b"")]),
-        r#"{"layout": "librispeech"}"#,
-    );
+    let said = refused(folder(&[("data/x.md", b"")]), r#"{"layout": "librispeech"}"#);
     assert!(said.contains("it has no .trans.txt"), "{said}");
     assert!(refused(Named::default(), "{}").contains("--dataset-path"));
 }
@@ -301,10 +257,7 @@ fn columns_prompts_and_lengths_are_chosen() {
     let (long, short) = (wav(32_000), wav(8_000));
     let files = || {
         folder(&[
-            (
-                "data/metadata.csv",
-                b"clip,said,text\na.wav,A,x\nb.wav,B,y\nb.wav,C,z\n",
-            ),
+            ("data/metadata.csv", b"clip,said,text\na.wav,A,x\nb.wav,B,y\nb.wav,C,z\n"),
             ("data/a.wav", &long),
             ("data/b.wav", &short),
         ])
@@ -316,21 +269,10 @@ fn columns_prompts_and_lengths_are_chosen() {
     // Two rows of one sound.
     assert_eq!(ids, ["b", "b#3"]);
     assert_eq!(told(&samples[1]).3, json!({"text": "C", "seconds": 0.5}));
-    assert_eq!(
-        samples[0].parameters.as_deref(),
-        Some(r#"{"language":"en"}"#)
-    );
-    let Prompt::Messages(messages) = &samples[0].prompt else {
-        panic!()
-    };
-    assert_eq!(
-        messages[0].parts[0],
-        Part::Text("Write it down.".to_owned())
-    );
-    assert_eq!(
-        dataset.remarks()[0].reason,
-        "sound longer than `max-seconds`"
-    );
+    assert_eq!(samples[0].parameters.as_deref(), Some(r#"{"language":"en"}"#));
+    let Prompt::Messages(messages) = &samples[0].prompt else { panic!() };
+    assert_eq!(messages[0].parts[0], Part::Text("Write it down.".to_owned()));
+    assert_eq!(dataset.remarks()[0].reason, "sound longer than `max-seconds`");
     let said = refused(files(), r#"{"file-column": "clip", "min-seconds": 60}"#);
     assert!(said.contains("3 were left out"), "{said}");
 }
@@ -344,22 +286,13 @@ fn recordings_come_in_order_and_spares_from_the_end() {
         files.push((name.clone(), sound.clone()));
         files.push((name.replace("wav", "txt"), b"t".to_vec()));
     }
-    let files: Vec<_> = files
-        .iter()
-        .map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
-        .collect();
-    let ids = |samples: Vec<Sample>| {
-        samples
-            .into_iter()
-            .map(|sample| sample.id)
-            .collect::<Vec<_>>()
-    };
+    let files: Vec<_> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let ids =
+        |samples: Vec<Sample>| samples.into_iter().map(|sample| sample.id).collect::<Vec<_>>();
     let mut dataset = open(folder(&files), r#"{"repeat": true}"#).unwrap();
     assert_eq!(dataset.spare(3).unwrap().len(), 3);
-    assert_eq!(
-        ids(dataset.next(7).unwrap()),
-        ["0", "1", "2", "3", "4", "0#6", "1#7"]
-    );
+    assert_eq!(ids(dataset.next(7).unwrap()), ["0", "1", "2", "3", "4", "0#6", "1#7"]);
     assert_eq!(dataset.remarks()[0].count, 2);
     let mut dataset = open(folder(&files), "{}").unwrap();
     assert_eq!(dataset.spare(99).unwrap().len(), 7);
@@ -413,9 +346,7 @@ fn damaged_headers_end_in_words() {
                 changed[at] = value;
                 if let Ok(sound) = header(&changed) {
                     assert!(
-                        sound
-                            .seconds
-                            .is_none_or(|seconds| seconds.is_finite() && seconds > 0.0)
+                        sound.seconds.is_none_or(|seconds| seconds.is_finite() && seconds > 0.0)
                     );
                 }
             }

@@ -183,10 +183,7 @@ impl Config {
         let mut wrong = Vec::new();
         let positive = |value: f64| value > 0.0 && value.is_finite();
         if !positive(self.time_scale) {
-            wrong.push(format!(
-                "`time-scale` is {}; expected a number above 0",
-                self.time_scale
-            ));
+            wrong.push(format!("`time-scale` is {}; expected a number above 0", self.time_scale));
         }
         if let Some(unit) = self.time_unit.filter(|unit| !positive(*unit)) {
             wrong.push(format!(
@@ -194,15 +191,9 @@ impl Config {
             ));
         }
         if !(self.share > 0.0 && self.share <= 1.0) {
-            wrong.push(format!(
-                "`share` is {}; expected a number above 0, up to 1",
-                self.share
-            ));
+            wrong.push(format!("`share` is {}; expected a number above 0, up to 1", self.share));
         }
-        if let Some(idle) = self
-            .max_idle
-            .filter(|idle| !(*idle >= 0.0 && idle.is_finite()))
-        {
+        if let Some(idle) = self.max_idle.filter(|idle| !(*idle >= 0.0 && idle.is_finite())) {
             wrong.push(format!("`max-idle` is {idle}; expected seconds, 0 or more"));
         }
         if let Some(Window { from, to }) = self.window {
@@ -228,11 +219,7 @@ impl Config {
                     .to_owned(),
             );
         }
-        if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(invalid(wrong.join("; ")))
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(invalid(wrong.join("; "))) }
     }
 
     /// Nanoseconds of the trace as nanoseconds of the run.
@@ -242,8 +229,7 @@ impl Config {
 
     /// The longest pause, in nanoseconds.
     pub(crate) fn longest_pause(&self) -> u64 {
-        self.max_idle
-            .map_or(u64::MAX, |seconds| (seconds * 1e9) as u64)
+        self.max_idle.map_or(u64::MAX, |seconds| (seconds * 1e9) as u64)
     }
 }
 

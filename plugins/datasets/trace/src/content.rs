@@ -36,9 +36,7 @@ pub(crate) enum Kind {
 
 /// The name of a stream: SplitMix64's finalizer over its parts.
 pub(crate) fn stream(kind: Kind, parts: &[u64]) -> u64 {
-    parts
-        .iter()
-        .fold(mixed(kind as u64), |name, part| mixed(name ^ mixed(*part)))
+    parts.iter().fold(mixed(kind as u64), |name, part| mixed(name ^ mixed(*part)))
 }
 
 /// A text as a number: FNV-1a, with 64 bits, and mixed.
@@ -83,6 +81,5 @@ pub(crate) fn cut(runs: &mut Vec<Run>, length: u32) {
 
 /// The number of words of runs.
 pub(crate) fn length(runs: &[Run]) -> u32 {
-    runs.iter()
-        .fold(0, |sum: u32, run| sum.saturating_add(run.length))
+    runs.iter().fold(0, |sum: u32, run| sum.saturating_add(run.length))
 }

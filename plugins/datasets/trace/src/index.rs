@@ -55,12 +55,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn new(offset: u64, reason: usize, time: i64, group: u32, number: u32) -> Self {
-        Self {
-            at: offset | (reason as u64) << 62,
-            time,
-            group,
-            number,
-        }
+        Self { at: offset | (reason as u64) << 62, time, group, number }
     }
 
     pub(crate) fn offset(&self) -> u64 {
@@ -111,8 +106,7 @@ pub(crate) struct Index {
 impl Index {
     /// The number of an entry's line.
     pub(crate) fn line(&self, entry: &Entry) -> u32 {
-        self.request(entry)
-            .map_or(entry.number, |request| request.line)
+        self.request(entry).map_or(entry.number, |request| request.line)
     }
 
     /// The request within a line that an entry is.
@@ -177,9 +171,7 @@ impl Pass<'_> {
                 // Growing step by step would take twice the memory in the end.
                 let lines = source.size() / (place.offset / u64::from(SAMPLED)).max(1);
                 let likely = lines as f64 * self.config.share * 1.05;
-                seen.index
-                    .entries
-                    .reserve_exact((likely as usize).min(MOST_RESERVED));
+                seen.index.entries.reserve_exact((likely as usize).min(MOST_RESERVED));
             }
         }
         self.arranged(seen, notes)
@@ -230,14 +222,12 @@ impl Pass<'_> {
             TooLong::Truncate if input.is_some() && whole => Ok(3),
             TooLong::Error => {
                 if let Some((most, tokens)) = input {
-                    return Err(format!(
-                        "a prompt of {tokens} tokens; `max-input` is {most}"
-                    ));
+                    return Err(format!("a prompt of {tokens} tokens; `max-input` is {most}"));
                 }
                 match output {
-                    Some((most, tokens)) => Err(format!(
-                        "an answer of {tokens} tokens; `max-output` is {most}"
-                    )),
+                    Some((most, tokens)) => {
+                        Err(format!("an answer of {tokens} tokens; `max-output` is {most}"))
+                    }
                     None => Ok(0),
                 }
             }
@@ -251,15 +241,11 @@ impl Pass<'_> {
         match &row.content {
             // No text has more tokens than bytes.
             Content::Text(text) if text.len() <= most as usize => None,
-            Content::Text(text) => self
-                .tokenizer
-                .count(std::slice::from_ref(text), true)
-                .first()
-                .copied(),
+            Content::Text(text) => {
+                self.tokenizer.count(std::slice::from_ref(text), true).first().copied()
+            }
             Content::Messages(messages) => {
-                let counted = self
-                    .tokenizer
-                    .count_chat(std::slice::from_ref(messages), None);
+                let counted = self.tokenizer.count_chat(std::slice::from_ref(messages), None);
                 counted.first().copied().flatten().or_else(|| {
                     let texts: Vec<String> = messages
                         .iter()
@@ -298,9 +284,7 @@ impl Pass<'_> {
             ));
         }
         if session.nodes.is_empty() {
-            notes.dropped("a session without requests", || {
-                format!("line {}", place.line)
-            });
+            notes.dropped("a session without requests", || format!("line {}", place.line));
             return Ok(());
         }
         if shared {
@@ -316,10 +300,7 @@ impl Pass<'_> {
             let row = weka::row(&line[node.range.clone()], &session.layout, at as u32)
                 .map_err(|said| format!("request {} of the session: {said}", at + 1))?;
             let reason = self.reason(&row)?;
-            seen.origin = Some(
-                seen.origin
-                    .map_or(node.time, |origin| origin.min(node.time)),
-            );
+            seen.origin = Some(seen.origin.map_or(node.time, |origin| origin.min(node.time)));
             if !shared {
                 continue;
             }
@@ -350,12 +331,9 @@ impl Pass<'_> {
             return Ok(());
         }
         seen.groups += session.threads.len() as u32;
-        seen.index
-            .threads
-            .extend(session.threads.into_iter().map(|name| Thread {
-                name,
-                layout: session.layout,
-            }));
+        seen.index.threads.extend(
+            session.threads.into_iter().map(|name| Thread { name, layout: session.layout }),
+        );
         Ok(())
     }
 
@@ -386,11 +364,7 @@ impl Pass<'_> {
             }
         }
         let due = |entry: &Entry| {
-            if in_sessions {
-                begins[entry.group as usize]
-            } else {
-                entry.time
-            }
+            if in_sessions { begins[entry.group as usize] } else { entry.time }
         };
         index.base = origin;
         if let Some(window) = self.config.window {
@@ -405,9 +379,7 @@ impl Pass<'_> {
             let nanos = |seconds: f64| origin.saturating_add((seconds * 1e9) as i64);
             let to = window.to.map_or(i64::MAX, nanos);
             index.base = nanos(window.from);
-            index
-                .entries
-                .retain(|entry| (index.base..to).contains(&due(entry)));
+            index.entries.retain(|entry| (index.base..to).contains(&due(entry)));
         }
         let inside = index.entries.len();
         let by_time = self.format.by_time();
@@ -446,11 +418,7 @@ impl Pass<'_> {
             return "the file has no requests: only line 1, which names the columns".to_owned();
         }
         let weka = self.format.name == crate::config::Name::Weka;
-        let what = if weka && self.replay == Replay::Sessions {
-            "session"
-        } else {
-            "request"
-        };
+        let what = if weka && self.replay == Replay::Sessions { "session" } else { "request" };
         let mut said = format!("no {what} is left: {all} in the file");
         if self.config.share < 1.0 {
             said.push_str(&format!(", {shared} after `share`"));

@@ -209,19 +209,8 @@ impl Player {
                 ended,
             });
         }
-        let turn = session.map(|session| Turn {
-            session,
-            index: self.turn(entry.group),
-        });
-        let frame = Frame {
-            id,
-            line,
-            own: own.into(),
-            group: entry.group,
-            after,
-            turn,
-            arrival,
-        };
+        let turn = session.map(|session| Turn { session, index: self.turn(entry.group) });
+        let frame = Frame { id, line, own: own.into(), group: entry.group, after, turn, arrival };
         Ok(self.sample(row, frame))
     }
 
@@ -246,9 +235,7 @@ impl Player {
                 given.find(|given| given.name == Some(parent))
             })
             .or(self.state.given.last())?;
-        let recorded = time
-            .zip(named.ended)
-            .map(|(time, ended)| time.saturating_sub(ended));
+        let recorded = time.zip(named.ended).map(|(time, ended)| time.saturating_sub(ended));
         let id = named.id.clone();
         let delay = self.pause(row.wait.or(recorded).unwrap_or_default(), line);
         Some(Dependency::end(id, delay))
@@ -280,13 +267,11 @@ impl Player {
     /// A row as a sample.
     fn sample(&mut self, row: Row, frame: Frame) -> Sample {
         if let Some(repaired) = row.repaired {
-            self.notes
-                .repaired(repaired, || format!("line {}", frame.line));
+            self.notes.repaired(repaired, || format!("line {}", frame.line));
         }
         if row.pictures {
             let reason = "the pictures of a request: the trace says only how many";
-            self.notes
-                .dropped(reason, || format!("line {}", frame.line));
+            self.notes.dropped(reason, || format!("line {}", frame.line));
         }
         let most = self.config.max_input.unwrap_or(u32::MAX);
         let delta = row.delta && self.replay == Replay::Sessions;
@@ -296,10 +281,7 @@ impl Player {
             Content::Messages(messages) => {
                 let counted = self.tokenizer.count_chat(
                     std::slice::from_ref(&messages),
-                    row.parameters
-                        .get("tools")
-                        .map(ToString::to_string)
-                        .as_deref(),
+                    row.parameters.get("tools").map(ToString::to_string).as_deref(),
                 );
                 Sample {
                     input_tokens: counted.first().copied().flatten().filter(|_| !delta),
@@ -312,11 +294,7 @@ impl Player {
                     Some(session) if !row.delta => stream(Kind::Session, &[hash(session)]),
                     _ => stream(Kind::Row, &own),
                 };
-                let run = Run {
-                    stream,
-                    from: 0,
-                    length,
-                };
+                let run = Run { stream, from: 0, length };
                 self.cut(frame.id.clone(), vec![run], most, frame.line)
             }
             Content::Split { prefix, fresh } => {
@@ -328,8 +306,7 @@ impl Player {
             let longest = self.config.max_output.unwrap_or(u32::MAX);
             if output > longest {
                 let reason = "an answer longer than `max-output`";
-                self.notes
-                    .truncated(reason, || format!("line {}", frame.line));
+                self.notes.truncated(reason, || format!("line {}", frame.line));
             }
             output.min(longest)
         });
@@ -354,16 +331,8 @@ impl Player {
         let rest = [
             // What was cached but not part of the prompt before: the answer to it, or what other
             // sessions had sent.
-            Run {
-                stream: stream(Kind::Session, &own[..1]),
-                from: found,
-                length: prefix - found,
-            },
-            Run {
-                stream: stream(Kind::Round, own),
-                from: 0,
-                length: fresh,
-            },
+            Run { stream: stream(Kind::Session, &own[..1]), from: found, length: prefix - found },
+            Run { stream: stream(Kind::Round, own), from: 0, length: fresh },
         ];
         runs.extend(rest.into_iter().filter(|run| run.length > 0));
         runs.clone()
@@ -383,16 +352,10 @@ impl Player {
         let words = content::indices(&self.words, self.seed, runs);
         let length = content::length(runs) + u32::from(marked);
         let (prompt, added) = match self.config.form {
-            Form::Text => (
-                Prompt::Text(self.words.text(marked, words)),
-                self.words.added,
-            ),
+            Form::Text => (Prompt::Text(self.words.text(marked, words)), self.words.added),
             Form::Tokens => (Prompt::Tokens(self.words.ids(marked, words)), 0),
         };
-        Sample {
-            input_tokens: Some(length + added),
-            ..Sample::new(id, prompt)
-        }
+        Sample { input_tokens: Some(length + added), ..Sample::new(id, prompt) }
     }
 
     /// A recorded prompt, cut if it is too long.
@@ -410,10 +373,7 @@ impl Player {
             self.notes.truncated(reason, || format!("line {line}"));
         }
         let [text] = texts;
-        Sample {
-            input_tokens: count,
-            ..Sample::new(id, Prompt::Text(text))
-        }
+        Sample { input_tokens: count, ..Sample::new(id, Prompt::Text(text)) }
     }
 
     /// A turn that holds only what is new: a conversation, or what follows in one. An answer is
@@ -428,11 +388,7 @@ impl Player {
             }
         };
         sample.recorded_answer = sample.output_tokens.map(|length| {
-            let run = Run {
-                stream: stream(Kind::Answer, own),
-                from: 0,
-                length,
-            };
+            let run = Run { stream: stream(Kind::Answer, own), from: 0, length };
             let words = content::indices(&self.words, self.seed, std::slice::from_ref(&run));
             Message {
                 role: Role::Assistant,
@@ -442,10 +398,9 @@ impl Player {
         });
         sample.prompt = match after.first() {
             None => Prompt::Messages(messages),
-            Some(parent) => Prompt::Continuation(Continuation {
-                parent: parent.sample.clone(),
-                messages,
-            }),
+            Some(parent) => {
+                Prompt::Continuation(Continuation { parent: parent.sample.clone(), messages })
+            }
         };
         sample
     }

@@ -31,12 +31,7 @@ pub(crate) struct Place {
 impl Source {
     pub(crate) fn new(file: Box<dyn File>) -> Self {
         let size = file.size();
-        Self {
-            file,
-            size,
-            piece: Vec::new(),
-            start: 0,
-        }
+        Self { file, size, piece: Vec::new(), start: 0 }
     }
 
     /// The file's length in bytes.
@@ -48,10 +43,7 @@ impl Source {
     pub(crate) fn beginning(&mut self) -> Result<Place, Error> {
         let length = self.size.min(BYTE_ORDER_MARK.len() as u64);
         let marked = self.bytes(0, length)? == BYTE_ORDER_MARK;
-        Ok(Place {
-            offset: if marked { length } else { 0 },
-            line: 1,
-        })
+        Ok(Place { offset: if marked { length } else { 0 }, line: 1 })
     }
 
     /// The bytes from `offset` to the end of their piece; none at the end of the file.
@@ -121,10 +113,7 @@ impl Source {
             return Ok(None);
         }
         let bytes = self.bytes(place.offset, end - place.offset)?;
-        let next = Place {
-            offset: end + u64::from(found),
-            line: place.line.saturating_add(1),
-        };
+        let next = Place { offset: end + u64::from(found), line: place.line.saturating_add(1) };
         Ok(Some((bytes, next)))
     }
 }

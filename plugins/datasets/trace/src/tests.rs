@@ -14,11 +14,7 @@ use super::Trace;
 
 /// The traces of the cases, with their formats and the usual configuration of the tests.
 const TRACES: [(&str, &str, &str); 8] = [
-    (
-        "mooncake",
-        include_str!("../cases/mooncake/trace.jsonl"),
-        r#"{"block-size": 4}"#,
-    ),
+    ("mooncake", include_str!("../cases/mooncake/trace.jsonl"), r#"{"block-size": 4}"#),
     (
         "mooncake-sessions",
         include_str!("../cases/mooncake-sessions/trace.jsonl"),
@@ -30,16 +26,8 @@ const TRACES: [(&str, &str, &str); 8] = [
         r#"{"block-size": 4, "replay": "sessions"}"#,
     ),
     ("weka", include_str!("../cases/weka/trace.jsonl"), "{}"),
-    (
-        "tracelab",
-        include_str!("../cases/tracelab/trace.jsonl"),
-        "{}",
-    ),
-    (
-        "burstgpt",
-        include_str!("../cases/burstgpt/trace.csv"),
-        r#"{"replay": "sessions"}"#,
-    ),
+    ("tracelab", include_str!("../cases/tracelab/trace.jsonl"), "{}"),
+    ("burstgpt", include_str!("../cases/burstgpt/trace.csv"), r#"{"replay": "sessions"}"#),
     ("azure", include_str!("../cases/azure/trace.csv"), "{}"),
     (
         "vllm-timed",
@@ -113,11 +101,7 @@ fn ids(samples: &[Sample]) -> Vec<&str> {
 
 /// Returns the samples that a sample waits for, with the pauses in milliseconds.
 fn after(sample: &Sample) -> Vec<(&str, u64)> {
-    sample
-        .after
-        .iter()
-        .map(|on| (on.sample.as_str(), on.delay / 1_000_000))
-        .collect()
+    sample.after.iter().map(|on| (on.sample.as_str(), on.delay / 1_000_000)).collect()
 }
 
 /// The arrival in milliseconds.

@@ -65,9 +65,8 @@ impl Words {
     pub(crate) fn of(tokenizer: &dyn Tokenizer, form: Form) -> Result<Self, Error> {
         let facts = tokenizer.describe();
         let mut kinds: [Vec<Word>; 3] = Default::default();
-        let ids: Vec<u32> = (0..facts.base_size)
-            .filter(|id| facts.special.binary_search(id).is_err())
-            .collect();
+        let ids: Vec<u32> =
+            (0..facts.base_size).filter(|id| facts.special.binary_search(id).is_err()).collect();
         for batch in ids.chunks(BATCH) {
             if kinds[0].len() >= MOST {
                 break;
@@ -84,30 +83,15 @@ impl Words {
                 if let Some(mut words) = closed(tokenizer, &kind, bare)
                     && let Some(mark) = words.pop()
                 {
-                    return Ok(Self {
-                        words,
-                        mark,
-                        bare,
-                        added: facts.added_tokens,
-                    });
+                    return Ok(Self { words, mark, bare, added: facts.added_tokens });
                 }
             }
         }
         if form == Form::Tokens && ids.len() > LEAST {
-            let mut words: Vec<Word> = ids
-                .into_iter()
-                .map(|id| Word {
-                    id,
-                    text: String::new(),
-                })
-                .collect();
+            let mut words: Vec<Word> =
+                ids.into_iter().map(|id| Word { id, text: String::new() }).collect();
             if let Some(mark) = words.pop() {
-                return Ok(Self {
-                    words,
-                    mark,
-                    bare: false,
-                    added: 0,
-                });
+                return Ok(Self { words, mark, bare: false, added: 0 });
             }
         }
         Err(invalid(format!(
@@ -139,9 +123,7 @@ impl Words {
     /// The token ids of words.
     pub(crate) fn ids(&self, marked: bool, indices: impl Iterator<Item = usize>) -> Vec<u32> {
         let mark = marked.then_some(self.mark.id);
-        mark.into_iter()
-            .chain(indices.map(|index| self.words[index].id))
-            .collect()
+        mark.into_iter().chain(indices.map(|index| self.words[index].id)).collect()
     }
 }
 
@@ -155,13 +137,7 @@ fn texts(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Vec<Word> {
         .iter()
         .zip(&twice)
         .map(|(once, twice)| twice.strip_prefix(once.as_str()).unwrap_or_default());
-    ids.iter()
-        .zip(behind)
-        .map(|(id, text)| Word {
-            id: *id,
-            text: text.to_owned(),
-        })
-        .collect()
+    ids.iter().zip(behind).map(|(id, text)| Word { id: *id, text: text.to_owned() }).collect()
 }
 
 /// The kind of candidate that a text is.
@@ -197,10 +173,7 @@ fn closed(tokenizer: &dyn Tokenizer, candidates: &[Word], bare: bool) -> Option<
         let texts: Vec<String> = batch.iter().map(|word| joined([word], bare)).collect();
         let encoded = tokenizer.encode(&texts, false);
         let same = batch.iter().zip(encoded);
-        alone.extend(
-            same.filter(|(word, ids)| *ids == [word.id])
-                .map(|(word, _)| word.clone()),
-        );
+        alone.extend(same.filter(|(word, ids)| *ids == [word.id]).map(|(word, _)| word.clone()));
     }
     if alone.len() < LEAST {
         return None;
@@ -209,11 +182,7 @@ fn closed(tokenizer: &dyn Tokenizer, candidates: &[Word], bare: bool) -> Option<
         return Some(alone);
     }
     let step = alone.len().div_ceil(PAIRED);
-    let few = unmerged(
-        tokenizer,
-        alone.into_iter().step_by(step.max(1)).collect(),
-        bare,
-    );
+    let few = unmerged(tokenizer, alone.into_iter().step_by(step.max(1)).collect(), bare);
     (few.len() >= LEAST && holds(tokenizer, &few, bare)).then_some(few)
 }
 
@@ -226,10 +195,8 @@ fn holds(tokenizer: &dyn Tokenizer, words: &[Word], bare: bool) -> bool {
             let other = mixed(round << 32 | at as u64) % (at as u64 + 1);
             order.swap(at, other as usize);
         }
-        let texts: Vec<String> = order
-            .chunks(TRIED)
-            .map(|chunk| joined(chunk.iter().copied(), bare))
-            .collect();
+        let texts: Vec<String> =
+            order.chunks(TRIED).map(|chunk| joined(chunk.iter().copied(), bare)).collect();
         let same = tokenizer
             .encode(&texts, false)
             .iter()

@@ -50,9 +50,7 @@ impl Backend for Replicate {
         let mut input = Body::new();
         input.set("prompt", prompt);
         let (most, least) = (with.output_tokens_for(asked), with.min_output_tokens);
-        input
-            .set_some("max_tokens", most)
-            .set_some("min_tokens", least);
+        input.set_some("max_tokens", most).set_some("min_tokens", least);
         openai::set_sampling(&mut input, &with.sampling);
         let stop = &with.sampling.stop;
         input.remove("stop");

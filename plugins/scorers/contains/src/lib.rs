@@ -139,21 +139,11 @@ impl Wanted {
         }
         let ignore_case = config.ignore_case;
         let folded = || {
-            if ignore_case {
-                text.to_lowercase()
-            } else {
-                text.to_owned()
-            }
+            if ignore_case { text.to_lowercase() } else { text.to_owned() }
         };
         Ok(match config.mode {
-            Mode::Contains => Wanted::Text {
-                text: folded(),
-                ignore_case,
-            },
-            Mode::Prefix => Wanted::Prefix {
-                text: folded(),
-                ignore_case,
-            },
+            Mode::Contains => Wanted::Text { text: folded(), ignore_case },
+            Mode::Prefix => Wanted::Prefix { text: folded(), ignore_case },
             Mode::Regex if text.chars().count() > LONGEST_PATTERN => {
                 return Err(format!(
                     "expected a pattern of at most {LONGEST_PATTERN} characters, got {}",
@@ -173,10 +163,9 @@ impl Wanted {
 
     fn is_in(&self, answer: &str) -> bool {
         match self {
-            Wanted::Text {
-                text,
-                ignore_case: true,
-            } => answer.to_lowercase().contains(text.as_str()),
+            Wanted::Text { text, ignore_case: true } => {
+                answer.to_lowercase().contains(text.as_str())
+            }
             Wanted::Text { text, .. } => answer.contains(text.as_str()),
             Wanted::Prefix { text, ignore_case } => {
                 let answer = answer.trim_start_matches(python::is_space);

@@ -21,11 +21,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            strip: true,
-            ignore_case: false,
-            reference_key: "answer".to_owned(),
-        }
+        Self { strip: true, ignore_case: false, reference_key: "answer".to_owned() }
     }
 }
 
@@ -63,13 +59,8 @@ impl Scorer for ExactMatch {
             ))
         })?;
         let answer = self.comparable(&exchange.output);
-        let right = accepted
-            .iter()
-            .any(|accepted| self.comparable(accepted) == answer);
-        Ok(vec![Score {
-            name: "exact-match".to_owned(),
-            value: f64::from(u8::from(right)),
-        }])
+        let right = accepted.iter().any(|accepted| self.comparable(accepted) == answer);
+        Ok(vec![Score { name: "exact-match".to_owned(), value: f64::from(u8::from(right)) }])
     }
 }
 
@@ -79,11 +70,7 @@ impl ExactMatch {
         match reference {
             Value::Object(table) => {
                 let reference = table.get(&self.config.reference_key)?;
-                if reference.is_object() {
-                    None
-                } else {
-                    self.accepted(reference)
-                }
+                if reference.is_object() { None } else { self.accepted(reference) }
             }
             Value::Array(references) => references.iter().map(text).collect(),
             single => Some(vec![text(single)?]),
@@ -92,11 +79,7 @@ impl ExactMatch {
 
     fn comparable(&self, text: &str) -> String {
         let text = if self.config.strip { text.trim() } else { text };
-        if self.config.ignore_case {
-            text.to_lowercase()
-        } else {
-            text.to_owned()
-        }
+        if self.config.ignore_case { text.to_lowercase() } else { text.to_owned() }
     }
 }
 

@@ -37,10 +37,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            part: Part::Answer,
-            reference_key: "answer".to_owned(),
-        }
+        Self { part: Part::Answer, reference_key: "answer".to_owned() }
     }
 }
 
@@ -84,9 +81,8 @@ fn marked(text: &str) -> Option<&str> {
     text.match_indices("#### ").find_map(|(at, mark)| {
         let rest = &text[at + mark.len()..];
         let sign = usize::from(rest.starts_with('-'));
-        let digits = run(&rest.as_bytes()[sign..], |byte| {
-            matches!(byte, b'0'..=b'9' | b'.' | b',')
-        });
+        let digits =
+            run(&rest.as_bytes()[sign..], |byte| matches!(byte, b'0'..=b'9' | b'.' | b','));
         (digits > 0).then(|| &rest[..sign + digits])
     })
 }
@@ -99,9 +95,7 @@ fn last(text: &str) -> Option<&str> {
     while at < bytes.len() {
         let sign = usize::from(bytes[at] == b'-');
         let rest = &bytes[at + sign..];
-        let loose = run(rest, |byte| {
-            matches!(byte, b'$' | b'0'..=b'9' | b'.' | b',')
-        });
+        let loose = run(rest, |byte| matches!(byte, b'$' | b'0'..=b'9' | b'.' | b','));
         let is_number = loose >= 2 || (loose == 1 && rest[0].is_ascii_digit());
         let end = at + sign + loose;
         if is_number {

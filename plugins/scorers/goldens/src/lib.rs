@@ -56,11 +56,7 @@ pub fn agree<S: Scorer>(golden: &str) -> usize {
     }
     let shown = different[..different.len().min(5)].join("\n");
     assert!(different.is_empty(), "{} differ:\n{shown}", different.len());
-    assert_eq!(
-        json!(count),
-        header["count"],
-        "the header has the number of answers"
-    );
+    assert_eq!(json!(count), header["count"], "the header has the number of answers");
     count
 }
 
@@ -101,9 +97,7 @@ pub fn open<S: Scorer>(config: &Value) -> Result<S, runner_plugin::Error> {
 pub fn scores<S: Scorer>(config: &Value, of: &Value) -> Value {
     let scores = open::<S>(config).and_then(|mut scorer| scorer.score(&exchange(of)));
     match scores {
-        Ok(scores) => (scores.into_iter())
-            .map(|score| (score.name, json!(score.value)))
-            .collect(),
+        Ok(scores) => (scores.into_iter()).map(|score| (score.name, json!(score.value))).collect(),
         Err(error) => json!(format!("{error:?}")),
     }
 }

@@ -37,18 +37,15 @@ impl Word {
         if is_plain(text) {
             return Ok(Word::Literal(text.chars().collect()));
         }
-        Ok(Word::Pattern(
-            pattern(text, true)?,
-            pattern(&format!(r"\b{text}\b"), true)?,
-        ))
+        Ok(Word::Pattern(pattern(text, true)?, pattern(&format!(r"\b{text}\b"), true)?))
     }
 
     /// True if `re.search` finds it, in any case.
     pub fn is_in(&self, text: &str) -> bool {
         match self {
-            Word::Literal(word) => occurrences(word, &text.chars().collect::<Vec<_>>())
-                .next()
-                .is_some(),
+            Word::Literal(word) => {
+                occurrences(word, &text.chars().collect::<Vec<_>>()).next().is_some()
+            }
             Word::Pattern(pattern, _) => pattern.is_match(text),
         }
     }
@@ -88,9 +85,7 @@ impl Word {
 
 /// True if a text has no characters that mean something in a pattern.
 fn is_plain(text: &str) -> bool {
-    !text.contains([
-        '.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')',
-    ])
+    !text.contains(['.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')'])
 }
 
 /// A pattern within bounds.
@@ -120,17 +115,14 @@ fn same(one: char, other: char) -> bool {
 /// True if `\b` matches before the character of this number.
 fn is_boundary(text: &[char], at: usize) -> bool {
     let is_word = |at: Option<usize>| {
-        at.and_then(|at| text.get(at))
-            .is_some_and(|character| python::is_word(*character))
+        at.and_then(|at| text.get(at)).is_some_and(|character| python::is_word(*character))
     };
     is_word(at.checked_sub(1)) != is_word(Some(at))
 }
 
 /// Counts the matches of `\w+`.
 pub fn words(text: &str) -> usize {
-    text.split(|character| !python::is_word(character))
-        .filter(|word| !word.is_empty())
-        .count()
+    text.split(|character| !python::is_word(character)).filter(|word| !word.is_empty()).count()
 }
 
 /// The word that begins a section, before its number.
@@ -186,9 +178,8 @@ fn sections(text: &str, splitter: &str) -> usize {
 /// The number of lines that are points of a list: matches of `^\s*\*[^\*].*$` and of `^\s*-.*$`.
 pub fn points(text: &str) -> usize {
     let text: Vec<char> = text.chars().collect();
-    points_with(&text, |rest| {
-        matches!(rest, ['*', next, ..] if *next != '*').then_some(2)
-    }) + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
+    points_with(&text, |rest| matches!(rest, ['*', next, ..] if *next != '*').then_some(2))
+        + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
 }
 
 /// The number of matches that begin at a line's start, after white space of any number of lines,
@@ -285,9 +276,7 @@ pub fn has_postscript(text: &str, marker: &str) -> Result<bool, String> {
         let mut rest = &text[at..];
         for (index, part) in parts.iter().enumerate() {
             if index > 0 && rest.starts_with(python::is_space) {
-                rest = rest
-                    .split_at(rest.chars().next().map_or(0, char::len_utf8))
-                    .1;
+                rest = rest.split_at(rest.chars().next().map_or(0, char::len_utf8)).1;
             }
             match rest.strip_prefix(part) {
                 Some(after) => rest = after,

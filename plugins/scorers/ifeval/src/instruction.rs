@@ -11,11 +11,7 @@ use crate::json;
 const KEYWORDS: usize = 1000;
 
 /// The answers that `constrained_response` allows.
-const CONSTRAINED: [&str; 3] = [
-    "My answer is yes.",
-    "My answer is no.",
-    "My answer is maybe.",
-];
+const CONSTRAINED: [&str; 3] = ["My answer is yes.", "My answer is no.", "My answer is maybe."];
 
 /// A number of things, and whether it must be reached or must not be.
 #[derive(Clone, Copy, Debug)]
@@ -113,10 +109,7 @@ impl Arguments<'_> {
 
     fn word(&self, text: &str) -> Result<Word, String> {
         Word::new(text).map_err(|what| {
-            format!(
-                "a keyword that can be looked for in the instruction `{}`, but {what}",
-                self.id
-            )
+            format!("a keyword that can be looked for in the instruction `{}`, but {what}", self.id)
         })
     }
 }
@@ -159,11 +152,7 @@ impl Instruction {
                     Self::Unjudged
                 } else {
                     let nth = nth as usize;
-                    Self::FirstWord {
-                        paragraphs,
-                        nth,
-                        word,
-                    }
+                    Self::FirstWord { paragraphs, nth, word }
                 }
             }
             "detectable_content:number_placeholders" => {
@@ -205,18 +194,12 @@ impl Instruction {
             | "length_constraints:number_sentences"
             | "change_case:capital_word_frequency" => Self::Unjudged,
             _ => {
-                return Err(format!(
-                    "the 25 instructions of IFEval, of which `{id}` is none"
-                ));
+                return Err(format!("the 25 instructions of IFEval, of which `{id}` is none"));
             }
         };
         // The harness draws a number at random in place of one below 0.
         let is_below_zero = |value: &Value| value.as_f64().is_some_and(|number| number < 0.0);
-        Ok(if given.values().any(is_below_zero) {
-            Self::Unjudged
-        } else {
-            made
-        })
+        Ok(if given.values().any(is_below_zero) { Self::Unjudged } else { made })
     }
 
     /// True if an answer follows it; `None` if that cannot be told.
@@ -231,11 +214,9 @@ impl Instruction {
             }
             Self::Paragraphs(count) => paragraphs(answer).is_some_and(|found| is(found, *count)),
             Self::Words(amount) => amount.fits(find::words(answer)),
-            Self::FirstWord {
-                paragraphs,
-                nth,
-                word,
-            } => begins_with(answer, *paragraphs, *nth, word),
+            Self::FirstWord { paragraphs, nth, word } => {
+                begins_with(answer, *paragraphs, *nth, word)
+            }
             Self::Placeholders(count) => find::placeholders(answer) as f64 >= *count,
             Self::Postscript(marker) => find::has_postscript(answer, marker).ok()?,
             Self::Bullets(count) => is(find::points(answer), *count),
@@ -248,9 +229,9 @@ impl Instruction {
             Self::Json => json::is_json(unfenced(answer)),
             Self::Title => find::has_title(answer),
             Self::TwoResponses => are_two(answer),
-            Self::RepeatPrompt(prompt) => python::strip(answer)
-                .to_lowercase()
-                .starts_with(prompt.as_str()),
+            Self::RepeatPrompt(prompt) => {
+                python::strip(answer).to_lowercase().starts_with(prompt.as_str())
+            }
             Self::End(phrase) => {
                 let answer = python::strip(answer).trim_matches('"').to_lowercase();
                 answer.ends_with(phrase.as_str())
@@ -294,10 +275,7 @@ fn paragraphs(answer: &str) -> Option<usize> {
 /// word.
 fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     let paragraphs: Vec<&str> = answer.split("\n\n").map(python::strip).collect();
-    let count = paragraphs
-        .iter()
-        .filter(|paragraph| !paragraph.is_empty())
-        .count();
+    let count = paragraphs.iter().filter(|paragraph| !paragraph.is_empty()).count();
     if nth > count || !is(count, wanted) {
         return false;
     }
@@ -305,9 +283,7 @@ fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
         return false;
     };
     let word = word.trim_start_matches('\'').trim_start_matches('"');
-    let end = word
-        .find(['.', ',', '?', '!', '\'', '"'])
-        .unwrap_or(word.len());
+    let end = word.find(['.', ',', '?', '!', '\'', '"']).unwrap_or(word.len());
     let lower: String = word[..end].chars().flat_map(char::to_lowercase).collect();
     lower == first
 }

@@ -8,9 +8,7 @@ const DIGITS: usize = 4300;
 
 /// True if `json.loads` reads the text.
 pub fn is_json(text: &str) -> bool {
-    let mut reader = Reader {
-        rest: text.as_bytes(),
-    };
+    let mut reader = Reader { rest: text.as_bytes() };
     reader.space();
     reader.value(0).is_some() && {
         reader.space();
@@ -46,9 +44,9 @@ impl Reader<'_> {
             b'[' => self.list(depth, "[", "]", false),
             b'"' => self.text(),
             b'-' | b'0'..=b'9' => self.take("-Infinity").or_else(|| self.number()),
-            _ => ["true", "false", "null", "NaN", "Infinity"]
-                .iter()
-                .find_map(|word| self.take(word)),
+            _ => {
+                ["true", "false", "null", "NaN", "Infinity"].iter().find_map(|word| self.take(word))
+            }
         }
     }
 
@@ -131,11 +129,7 @@ impl Reader<'_> {
 
     /// One or more digits; returns how many.
     fn digits(&mut self) -> Option<usize> {
-        let count = self
-            .rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.rest = &self.rest[count..];
         (count > 0).then_some(count)
     }

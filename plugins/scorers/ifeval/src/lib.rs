@@ -87,11 +87,7 @@ impl Scorer for IfEval {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        Ok(Self {
-            config,
-            strict: Tally::default(),
-            loose: Tally::default(),
-        })
+        Ok(Self { config, strict: Tally::default(), loose: Tally::default() })
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
@@ -100,9 +96,8 @@ impl Scorer for IfEval {
         };
         let instructions = instructions(exchange, &reference)?;
         let answer = self.config.part.of(exchange);
-        let strict: Vec<Option<bool>> = (instructions.iter())
-            .map(|instruction| follows(instruction, &answer))
-            .collect();
+        let strict: Vec<Option<bool>> =
+            (instructions.iter()).map(|instruction| follows(instruction, &answer)).collect();
         let variants = variants(&answer);
         let loose: Vec<Option<bool>> = (instructions.iter())
             .map(|instruction| follows_loosely(instruction, &variants))
@@ -111,20 +106,14 @@ impl Scorer for IfEval {
         self.loose.add(&loose);
         let unjudged = [&strict, &loose].iter().any(|all| all.contains(&None));
         let mut scores = vec![truth("ifeval-unjudged", unjudged)];
-        for (name, verdicts) in [
-            ("prompt-level-strict", strict),
-            ("prompt-level-loose", loose),
-        ] {
+        for (name, verdicts) in [("prompt-level-strict", strict), ("prompt-level-loose", loose)] {
             scores.extend(all(&verdicts).map(|followed| truth(name, followed)));
         }
         Ok(scores)
     }
 
     fn finish(&mut self) -> Result<Vec<Score>, Error> {
-        let shares = [
-            self.strict.share("inst-level-strict"),
-            self.loose.share("inst-level-loose"),
-        ];
+        let shares = [self.strict.share("inst-level-strict"), self.loose.share("inst-level-loose")];
         Ok(shares.into_iter().flatten().collect())
     }
 }
@@ -176,11 +165,7 @@ fn all(verdicts: &[Option<bool>]) -> Option<bool> {
     if verdicts.contains(&Some(false)) {
         return Some(false);
     }
-    verdicts
-        .iter()
-        .copied()
-        .collect::<Option<Vec<bool>>>()
-        .map(|_| true)
+    verdicts.iter().copied().collect::<Option<Vec<bool>>>().map(|_| true)
 }
 
 /// The answer, and the answer without its first line, its last, and both; each also without

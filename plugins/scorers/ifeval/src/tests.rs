@@ -51,11 +51,7 @@ fn what_the_harness_draws_at_random_is_not_judged() {
             json!({"num_paragraphs": 2, "nth_paragraph": 3, "first_word": "x"}),
         ),
     ] {
-        assert_eq!(
-            judged(&[(id, given)], "x"),
-            json!({"ifeval-unjudged": 1.0}),
-            "{id}"
-        );
+        assert_eq!(judged(&[(id, given)], "x"), json!({"ifeval-unjudged": 1.0}), "{id}");
     }
 }
 
@@ -66,16 +62,14 @@ fn the_run_has_the_share_of_all_instructions() {
     let comma = ("punctuation:no_comma", json!({}));
     let title = ("detectable_format:title", json!({}));
     let language = ("language:response_language", json!({"language": "de"}));
-    for (instructions, output) in [
-        (vec![comma.clone(), title, language], "<<A>>\nb, c"),
-        (vec![comma], "Sure, here:\nb"),
-    ] {
+    for (instructions, output) in
+        [(vec![comma.clone(), title, language], "<<A>>\nb, c"), (vec![comma], "Sure, here:\nb")]
+    {
         let answer = json!({"id": "1", "reference": row(&instructions), "output": output});
         scorer.score(&exchange(&answer)).unwrap();
     }
-    let run: Vec<(String, f64)> = (scorer.finish().unwrap().into_iter())
-        .map(|score| (score.name, score.value))
-        .collect();
+    let run: Vec<(String, f64)> =
+        (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
     let wanted = [
         ("inst-level-strict".to_owned(), 1.0 / 3.0),
         // Without its last line, the first answer has no comma; without its first, the second has
@@ -89,19 +83,10 @@ fn the_run_has_the_share_of_all_instructions() {
 fn rows_that_say_too_little_are_errors() {
     for (reference, says) in [
         (json!("x"), "a row of IFEval"),
-        (
-            json!({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}),
-            "as many tables",
-        ),
+        (json!({"instruction_id_list": ["punctuation:no_comma"], "kwargs": []}), "as many tables"),
         (json!({"instruction_id_list": [], "kwargs": []}), "1 to 100"),
-        (
-            row(&[("keywords:none", json!({}))]),
-            "of which `keywords:none` is none",
-        ),
-        (
-            row(&[("length_constraints:number_words", json!({"num_words": 3}))]),
-            "under `relation`",
-        ),
+        (row(&[("keywords:none", json!({}))]), "of which `keywords:none` is none"),
+        (row(&[("length_constraints:number_words", json!({"num_words": 3}))]), "under `relation`"),
         (
             row(&[(
                 "length_constraints:number_words",
@@ -109,53 +94,30 @@ fn rows_that_say_too_little_are_errors() {
             )]),
             "`at least` or `less than`",
         ),
-        (
-            row(&[("keywords:existence", json!({"keywords": ["a(?=b)"]}))]),
-            "regex-lite",
-        ),
-        (
-            row(&[("keywords:existence", json!({"keywords": null}))]),
-            "under `keywords`",
-        ),
+        (row(&[("keywords:existence", json!({"keywords": ["a(?=b)"]}))]), "regex-lite"),
+        (row(&[("keywords:existence", json!({"keywords": null}))]), "under `keywords`"),
     ] {
         let answer = json!({"id": "7", "reference": reference, "output": "A"});
         let error = scores::<IfEval>(&json!({}), &answer).to_string();
-        assert!(
-            error.contains("sample 7") && error.contains(says),
-            "{error}"
-        );
+        assert!(error.contains("sample 7") && error.contains(says), "{error}");
     }
 }
 
 #[test]
 fn hostile_texts_take_no_time() {
     let row = row(&[
-        (
-            "detectable_format:number_bullet_lists",
-            json!({"num_bullets": 3}),
-        ),
+        ("detectable_format:number_bullet_lists", json!({"num_bullets": 3})),
         ("detectable_format:title", json!({})),
-        (
-            "detectable_format:number_highlighted_sections",
-            json!({"num_highlights": 3}),
-        ),
-        (
-            "detectable_content:number_placeholders",
-            json!({"num_placeholders": 3}),
-        ),
+        ("detectable_format:number_highlighted_sections", json!({"num_highlights": 3})),
+        ("detectable_content:number_placeholders", json!({"num_placeholders": 3})),
         (
             "detectable_format:multiple_sections",
             json!({"section_spliter": "Section", "num_sections": 3}),
         ),
-        (
-            "detectable_content:postscript",
-            json!({"postscript_marker": "P.S."}),
-        ),
+        ("detectable_content:postscript", json!({"postscript_marker": "P.S."})),
         ("detectable_format:json_format", json!({})),
     ]);
-    for piece in [
-        "<", "<<", "*", "[", "\n", " ", "p.", "Section ", "[\n", "{\"a\":", "* \n",
-    ] {
+    for piece in ["<", "<<", "*", "[", "\n", " ", "p.", "Section ", "[\n", "{\"a\":", "* \n"] {
         let answer = json!({"id": "7", "reference": row, "output": piece.repeat(100_000)});
         assert!(scores::<IfEval>(&json!({}), &answer).is_object(), "{piece}");
     }
@@ -163,8 +125,5 @@ fn hostile_texts_take_no_time() {
 
 #[test]
 fn without_a_reference_there_are_no_scores() {
-    assert_eq!(
-        scores::<IfEval>(&json!({}), &json!({"id": "1", "output": "7"})),
-        json!({})
-    );
+    assert_eq!(scores::<IfEval>(&json!({}), &json!({"id": "1", "output": "7"})), json!({}));
 }

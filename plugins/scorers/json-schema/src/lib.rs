@@ -59,12 +59,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            schema: None,
-            fenced: true,
-            part: Part::Answer,
-            reference_key: "schema".to_owned(),
-        }
+        Self { schema: None, fenced: true, part: Part::Answer, reference_key: "schema".to_owned() }
     }
 }
 
@@ -106,19 +101,14 @@ impl Scorer for ByJsonSchema {
             })?,
             None => false,
         };
-        Ok(vec![
-            truth("json-schema", valid),
-            truth("json-schema-unparsed", found.is_none()),
-        ])
+        Ok(vec![truth("json-schema", valid), truth("json-schema-unparsed", found.is_none())])
     }
 }
 
 impl ByJsonSchema {
     /// The schema of a sample: a table, `true` or `false`, or a text of JSON with one of these.
     fn schema_of(&self, exchange: &Exchange, reference: &Value) -> Result<Schema, Error> {
-        let inner = reference
-            .get(&self.config.reference_key)
-            .unwrap_or(reference);
+        let inner = reference.get(&self.config.reference_key).unwrap_or(reference);
         let schema = match inner {
             Value::String(text) => serde_json::from_str(text).map_err(|error| {
                 unusable(

@@ -7,15 +7,11 @@ use serde_json::{Number, Value};
 
 /// The integer that a number is.
 pub fn integer(number: &Number) -> Option<i128> {
-    (number.as_i64().map(i128::from))
-        .or_else(|| number.as_u64().map(i128::from))
-        .or_else(|| {
-            // Below 2^100 the conversion is exact.
-            let float = number
-                .as_f64()
-                .filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
-            float.map(|float| float as i128)
-        })
+    (number.as_i64().map(i128::from)).or_else(|| number.as_u64().map(i128::from)).or_else(|| {
+        // Below 2^100 the conversion is exact.
+        let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e30);
+        float.map(|float| float as i128)
+    })
 }
 
 /// Compares two numbers.

@@ -97,9 +97,7 @@ impl Schema {
     pub fn new(root: Value) -> Result<Schema, Vec<String>> {
         let size = root.to_string().len();
         if size > LARGEST {
-            return Err(vec![format!(
-                "expected a schema of at most {LARGEST} bytes, got {size}"
-            )]);
+            return Err(vec![format!("expected a schema of at most {LARGEST} bytes, got {size}")]);
         }
         let mut reading = Reading {
             root: &root,
@@ -112,18 +110,12 @@ impl Schema {
         while let Some(pointer) = reading.pending.pop() {
             match lookup(&root, &pointer) {
                 Some(target) => reading.schema(target, &pointer, 0),
-                None => reading.say(
-                    &pointer,
-                    "expected a place in this schema, as `#` or `#/$defs/NAME`",
-                ),
+                None => reading
+                    .say(&pointer, "expected a place in this schema, as `#` or `#/$defs/NAME`"),
             }
         }
         let (wrong, patterns) = (reading.wrong, reading.patterns);
-        if wrong.is_empty() {
-            Ok(Schema { root, patterns })
-        } else {
-            Err(wrong)
-        }
+        if wrong.is_empty() { Ok(Schema { root, patterns }) } else { Err(wrong) }
     }
 
     /// The whole schema.
@@ -138,9 +130,7 @@ impl Schema {
 
     /// True if a text has a match of a pattern of this schema.
     pub fn matches(&self, pattern: &str, text: &str) -> bool {
-        self.patterns
-            .get(pattern)
-            .is_some_and(|pattern| pattern.is_match(text))
+        self.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
     }
 }
 
@@ -170,10 +160,8 @@ impl Reading<'_> {
             _ => return self.say(place, "expected a schema: a table, true or false"),
         };
         if depth > DEEPEST {
-            return self.say(
-                place,
-                &format!("expected at most {DEEPEST} schemas inside each other"),
-            );
+            return self
+                .say(place, &format!("expected at most {DEEPEST} schemas inside each other"));
         }
         let is_root = std::ptr::eq(schema, self.root);
         for (keyword, value) in table {
@@ -220,9 +208,8 @@ impl Reading<'_> {
             },
             Form::Types => {
                 let known = |name: &Value| {
-                    let names = [
-                        "null", "boolean", "integer", "number", "string", "array", "object",
-                    ];
+                    let names =
+                        ["null", "boolean", "integer", "number", "string", "array", "object"];
                     name.as_str().is_some_and(|name| names.contains(&name))
                 };
                 if known(value)
@@ -273,19 +260,16 @@ impl Reading<'_> {
 
     fn pattern(&mut self, pattern: &str, place: &str) {
         if pattern.chars().count() > PATTERN.0 {
-            return self.say(
-                place,
-                &format!("expected a pattern of at most {} characters", PATTERN.0),
-            );
+            return self
+                .say(place, &format!("expected a pattern of at most {} characters", PATTERN.0));
         }
         match RegexBuilder::new(pattern).size_limit(PATTERN.1).build() {
             Ok(compiled) => {
                 self.patterns.insert(pattern.to_owned(), compiled);
             }
-            Err(error) => self.say(
-                place,
-                &format!("expected a pattern that regex-lite reads: {error}"),
-            ),
+            Err(error) => {
+                self.say(place, &format!("expected a pattern that regex-lite reads: {error}"))
+            }
         }
     }
 }

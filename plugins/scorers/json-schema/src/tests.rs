@@ -9,10 +9,7 @@ fn it_agrees_with_pythons_jsonschema() {
 }
 
 fn judged(config: &Value, reference: &Value, output: &str) -> Value {
-    scores::<ByJsonSchema>(
-        config,
-        &json!({"id": "1", "reference": reference, "output": output}),
-    )
+    scores::<ByJsonSchema>(config, &json!({"id": "1", "reference": reference, "output": output}))
 }
 
 fn valid() -> Value {
@@ -24,12 +21,9 @@ fn schemas_come_from_the_configuration_or_the_sample() {
     let schema = json!({"type": "integer"});
     let config = json!({"schema": schema});
     assert_eq!(judged(&config, &json!("x"), "4"), valid());
-    for reference in [
-        json!(schema),
-        json!({"schema": schema}),
-        json!(schema.to_string()),
-        json!(true),
-    ] {
+    for reference in
+        [json!(schema), json!({"schema": schema}), json!(schema.to_string()), json!(true)]
+    {
         assert_eq!(judged(&json!({}), &reference, "4"), valid(), "{reference}");
     }
     let answer = json!({"id": "1", "output": "4"});
@@ -41,10 +35,7 @@ fn schemas_come_from_the_configuration_or_the_sample() {
 fn an_answer_without_json_is_wrong_and_unparsed() {
     let wanted = json!({"json-schema": 0.0, "json-schema-unparsed": 1.0});
     assert_eq!(judged(&json!({}), &json!(true), "four"), wanted);
-    assert_eq!(
-        judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"),
-        wanted
-    );
+    assert_eq!(judged(&json!({"fenced": false}), &json!(true), "```\n4\n```"), wanted);
 }
 
 #[test]
@@ -59,12 +50,7 @@ fn what_is_not_supported_is_an_error_with_its_place() {
         "$ref": "#/$defs/missing",
         "anyOf": [{"$id": "x"}, {"$ref": "other.json"}, 3],
     });
-    let error = format!(
-        "{:?}",
-        open::<ByJsonSchema>(&json!({"schema": schema}))
-            .err()
-            .unwrap()
-    );
+    let error = format!("{:?}", open::<ByJsonSchema>(&json!({"schema": schema})).err().unwrap());
     for place in [
         "#/properties/a/unevaluatedItems",
         "#/properties/a/minLength",
@@ -81,9 +67,7 @@ fn what_is_not_supported_is_an_error_with_its_place() {
     }
     let error = format!(
         "{:?}",
-        open::<ByJsonSchema>(&json!({"schema": {"$ref": "#/$defs/x"}}))
-            .err()
-            .unwrap()
+        open::<ByJsonSchema>(&json!({"schema": {"$ref": "#/$defs/x"}})).err().unwrap()
     );
     assert!(error.contains("#/$defs/x"), "{error}");
 }
@@ -92,25 +76,16 @@ fn what_is_not_supported_is_an_error_with_its_place() {
 fn a_schema_of_a_sample_that_cannot_be_used_names_the_sample() {
     for reference in [json!({"unknown": 1}), json!("{"), json!(3)] {
         let error = judged(&json!({}), &reference, "4");
-        assert!(
-            error.as_str().is_some_and(|e| e.contains("sample 1")),
-            "{error}"
-        );
+        assert!(error.as_str().is_some_and(|e| e.contains("sample 1")), "{error}");
     }
 }
 
 #[test]
 fn circles_and_explosions_end_with_an_error() {
     let twice = json!({"anyOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}]});
-    for schema in [
-        json!({"$ref": "#"}),
-        json!({"$ref": "#/$defs/x", "$defs": {"x": twice}}),
-    ] {
+    for schema in [json!({"$ref": "#"}), json!({"$ref": "#/$defs/x", "$defs": {"x": twice}})] {
         let error = judged(&json!({}), &schema, "4");
-        assert!(
-            error.as_str().is_some_and(|e| e.contains("too many steps")),
-            "{error}"
-        );
+        assert!(error.as_str().is_some_and(|e| e.contains("too many steps")), "{error}");
     }
 }
 
@@ -121,8 +96,5 @@ fn references_may_be_recursive() {
         "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
     });
     assert_eq!(judged(&json!({}), &schema, "[[], [[]]]"), valid());
-    assert_eq!(
-        judged(&json!({}), &schema, "[[], [1]]")["json-schema"],
-        json!(0.0)
-    );
+    assert_eq!(judged(&json!({}), &schema, "[[], [1]]")["json-schema"], json!(0.0));
 }

@@ -18,10 +18,7 @@ const DEEPEST: u32 = 200;
 /// # Errors
 /// If judging it would take too many steps.
 pub fn valid(schema: &Schema, value: &Value) -> Result<bool, &'static str> {
-    let mut judging = Judging {
-        schema,
-        left: MOST_STEPS,
-    };
+    let mut judging = Judging { schema, left: MOST_STEPS };
     judging.valid(schema.root(), value, 0).map_err(|Endless| {
         "judging it by its schema takes too many steps; expected a schema whose references do not lead in a circle"
     })
@@ -77,20 +74,13 @@ impl Judging<'_> {
             "oneOf" => self.count(list, value, depth)? == 1,
             "not" => !self.valid(argument, value, depth)?,
             "if" => {
-                let branch = if self.valid(argument, value, depth)? {
-                    "then"
-                } else {
-                    "else"
-                };
+                let branch = if self.valid(argument, value, depth)? { "then" } else { "else" };
                 match table.get(branch) {
                     Some(branch) => self.valid(branch, value, depth)?,
                     None => true,
                 }
             }
-            "$ref" => match argument
-                .as_str()
-                .and_then(|pointer| self.schema.target(pointer))
-            {
+            "$ref" => match argument.as_str().and_then(|pointer| self.schema.target(pointer)) {
                 Some(target) => self.valid(target, value, depth)?,
                 None => false,
             },
@@ -115,9 +105,9 @@ impl Judging<'_> {
         match keyword {
             "minLength" => !is_above(argument, text.chars().count()),
             "maxLength" => !is_below(argument, text.chars().count()),
-            "pattern" => argument
-                .as_str()
-                .is_some_and(|pattern| self.schema.matches(pattern, text)),
+            "pattern" => {
+                argument.as_str().is_some_and(|pattern| self.schema.matches(pattern, text))
+            }
             _ => true,
         }
     }
@@ -128,10 +118,8 @@ impl Judging<'_> {
         list: &[Value],
         depth: u32,
     ) -> Result<bool, Endless> {
-        let prefix = table
-            .get("prefixItems")
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
+        let prefix =
+            table.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for (schema, item) in prefix.iter().zip(list) {
             if !self.valid(schema, item, depth)? {
                 return Ok(false);
@@ -149,10 +137,7 @@ impl Judging<'_> {
             for item in list {
                 count += usize::from(self.valid(schema, item, depth)?);
             }
-            let least = table
-                .get("minContains")
-                .and_then(Value::as_u64)
-                .unwrap_or(1);
+            let least = table.get("minContains").and_then(Value::as_u64).unwrap_or(1);
             let most = table.get("maxContains");
             if (count as u64) < least || most.is_some_and(|most| is_below(most, count)) {
                 return Ok(false);
@@ -178,10 +163,7 @@ impl Judging<'_> {
         let of = |keyword: &str| table.get(keyword).and_then(Value::as_object);
         let has_all = |names: &Value| {
             let names = names.as_array().map_or(&[][..], Vec::as_slice);
-            names
-                .iter()
-                .filter_map(Value::as_str)
-                .all(|name| object.contains_key(name))
+            names.iter().filter_map(Value::as_str).all(|name| object.contains_key(name))
         };
         let triggered =
             |(name, names): (&String, &Value)| !object.contains_key(name) || has_all(names);

@@ -62,10 +62,7 @@ impl Part {
 /// A score by its name.
 #[must_use]
 pub fn score(name: &str, value: f64) -> Score {
-    Score {
-        name: name.to_owned(),
-        value,
-    }
+    Score { name: name.to_owned(), value }
 }
 
 /// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended
@@ -91,10 +88,7 @@ pub fn reference(exchange: &Exchange) -> Result<Option<Value>, Error> {
         return Ok(None);
     };
     serde_json::from_str(reference).map(Some).map_err(|error| {
-        Error::InvalidInput(format!(
-            "the reference of sample {} is not JSON: {error}",
-            exchange.id
-        ))
+        Error::InvalidInput(format!("the reference of sample {} is not JSON: {error}", exchange.id))
     })
 }
 
@@ -193,10 +187,7 @@ mod tests {
         let Err(Error::InvalidInput(message)) = reference(&exchange(Some("{"))) else {
             panic!("expected an error");
         };
-        assert!(
-            message.starts_with("the reference of sample 7 is not JSON"),
-            "{message}"
-        );
+        assert!(message.starts_with("the reference of sample 7 is not JSON"), "{message}");
     }
 
     #[test]

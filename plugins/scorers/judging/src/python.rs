@@ -62,10 +62,7 @@ mod tests {
     #[test]
     fn separators_are_white_space() {
         assert_eq!(strip("\u{1c} a b\u{a0}\n"), "a b");
-        assert_eq!(
-            split(" a\u{1f}b\u{3000}c ").collect::<Vec<_>>(),
-            ["a", "b", "c"]
-        );
+        assert_eq!(split(" a\u{1f}b\u{3000}c ").collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 
     #[test]

@@ -15,9 +15,7 @@ pub fn letter_after_answer_is(text: &str, letters: &[char]) -> Option<String> {
 
 /// The first line, without the white space around it.
 pub fn first_line(text: &str) -> Option<String> {
-    text.split('\n')
-        .next()
-        .map(|line| python::strip(line).to_owned())
+    text.split('\n').next().map(|line| python::strip(line).to_owned())
 }
 
 /// The first match of `(?<=PHRASE)(.*)(?=.)` for any of the phrases: the rest of a line that is not
@@ -37,17 +35,13 @@ pub fn rest_of_line(text: &str, phrases: &[&str]) -> Option<String> {
 /// The filter `multi_choice_regex` with `(\([A-Z]\))`, `group_select: -1`, `ignore_case` and
 /// `ignore_punctuation`.
 pub fn flexible(text: &str, letters: &[char], choices: &[String]) -> Option<String> {
-    last_in_parentheses(text, letters)
-        .or_else(|| last_choice(text, letters, choices))
-        .or_else(|| {
+    last_in_parentheses(text, letters).or_else(|| last_choice(text, letters, choices)).or_else(
+        || {
             // Without choices, every letter may be meant.
-            let count = if choices.is_empty() {
-                letters.len()
-            } else {
-                choices.len()
-            };
+            let count = if choices.is_empty() { letters.len() } else { choices.len() };
             last_after_colon(text, &letters[..count])
-        })
+        },
+    )
 }
 
 fn last_in_parentheses(text: &str, letters: &[char]) -> Option<String> {
@@ -79,10 +73,7 @@ fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<Strin
     let mut found = None;
     let mut at = 0;
     while at < text.len() {
-        match wanted
-            .iter()
-            .find(|(choice, _)| text[at..].starts_with(choice.as_str()))
-        {
+        match wanted.iter().find(|(choice, _)| text[at..].starts_with(choice.as_str())) {
             Some((choice, letter)) => {
                 found = Some((choice, letter));
                 at += choice.len();
@@ -108,9 +99,7 @@ fn last_choice(text: &str, letters: &[char], choices: &[String]) -> Option<Strin
 fn last_after_colon(text: &str, letters: &[char]) -> Option<String> {
     let found = text.rmatch_indices(':').find_map(|(at, _)| {
         let rest = text[at + 1..].trim_start_matches(python::is_space);
-        rest.chars()
-            .next()
-            .filter(|letter| letters.contains(letter))
+        rest.chars().next().filter(|letter| letters.contains(letter))
     });
     found.map(|letter| letter.to_string())
 }

@@ -93,13 +93,10 @@ impl Scorer for MultipleChoice {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        let letters = config
-            .letters
-            .as_deref()
-            .unwrap_or(match config.extraction {
-                Extraction::Flexible => "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-                _ => "ABCDEFGHIJ",
-            });
+        let letters = config.letters.as_deref().unwrap_or(match config.extraction {
+            Extraction::Flexible => "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+            _ => "ABCDEFGHIJ",
+        });
         let listed: Vec<char> = letters.chars().collect();
         let mut distinct = listed.clone();
         distinct.sort_unstable();
@@ -114,10 +111,7 @@ impl Scorer for MultipleChoice {
                  `{letters}`"
             )));
         }
-        Ok(Self {
-            config,
-            letters: listed,
-        })
+        Ok(Self { config, letters: listed })
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
@@ -189,12 +183,9 @@ impl MultipleChoice {
         let Some(choices) = reference.get(&self.config.choices_key) else {
             return Ok(Vec::new());
         };
-        let texts = choices.as_array().and_then(|choices| {
-            choices
-                .iter()
-                .map(judging::text)
-                .collect::<Option<Vec<String>>>()
-        });
+        let texts = choices
+            .as_array()
+            .and_then(|choices| choices.iter().map(judging::text).collect::<Option<Vec<String>>>());
         (texts.filter(|texts| texts.len() <= self.letters.len())).ok_or_else(|| {
             let expected = format!(
                 "a list of at most {} texts under `{}`",

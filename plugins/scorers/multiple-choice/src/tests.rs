@@ -5,92 +5,48 @@ use super::MultipleChoice;
 
 #[test]
 fn it_agrees_with_the_harness() {
-    assert_eq!(
-        agree::<MultipleChoice>(include_str!("../golden.jsonl")),
-        500
-    );
+    assert_eq!(agree::<MultipleChoice>(include_str!("../golden.jsonl")), 500);
 }
 
 fn judged(config: &Value, reference: &Value, output: &str) -> (Value, Value) {
     let answer = json!({"id": "1", "reference": reference, "output": output});
     let scores = scores::<MultipleChoice>(config, &answer);
-    (
-        scores["multiple-choice"].clone(),
-        scores["multiple-choice-unparsed"].clone(),
-    )
+    (scores["multiple-choice"].clone(), scores["multiple-choice-unparsed"].clone())
 }
 
 #[test]
 fn references_are_letters_indices_and_numbers() {
     let config = json!({"extraction": "arc"});
-    for reference in [
-        json!("B"),
-        json!("(b)"),
-        json!(1),
-        json!("2"),
-        json!({"answer": 1}),
-    ] {
-        assert_eq!(
-            judged(&config, &reference, " B. "),
-            (json!(1.0), json!(0.0)),
-            "{reference}"
-        );
-        assert_eq!(
-            judged(&config, &reference, "C"),
-            (json!(0.0), json!(0.0)),
-            "{reference}"
-        );
-        assert_eq!(
-            judged(&config, &reference, "well"),
-            (json!(0.0), json!(1.0)),
-            "{reference}"
-        );
+    for reference in [json!("B"), json!("(b)"), json!(1), json!("2"), json!({"answer": 1})] {
+        assert_eq!(judged(&config, &reference, " B. "), (json!(1.0), json!(0.0)), "{reference}");
+        assert_eq!(judged(&config, &reference, "C"), (json!(0.0), json!(0.0)), "{reference}");
+        assert_eq!(judged(&config, &reference, "well"), (json!(0.0), json!(1.0)), "{reference}");
     }
 }
 
 #[test]
 fn letters_are_those_of_the_configuration() {
     let config = json!({"letters": "WXYZ"});
-    assert_eq!(
-        judged(&config, &json!(3), "the answer is (Z)."),
-        (json!(1.0), json!(0.0))
-    );
-    assert_eq!(
-        judged(&config, &json!(3), "the answer is (A)."),
-        (json!(0.0), json!(1.0))
-    );
+    assert_eq!(judged(&config, &json!(3), "the answer is (Z)."), (json!(1.0), json!(0.0)));
+    assert_eq!(judged(&config, &json!(3), "the answer is (A)."), (json!(0.0), json!(1.0)));
     let digits = json!({"letters": "123"});
-    assert_eq!(
-        judged(&digits, &json!("2"), "the answer is 2"),
-        (json!(1.0), json!(0.0))
-    );
+    assert_eq!(judged(&digits, &json!("2"), "the answer is 2"), (json!(1.0), json!(0.0)));
 }
 
 #[test]
 fn letters_that_are_none_are_refused() {
     for letters in ["", "A", "AA", "A B", "AÄ"] {
-        let error = open::<MultipleChoice>(&json!({"letters": letters}))
-            .err()
-            .unwrap();
+        let error = open::<MultipleChoice>(&json!({"letters": letters})).err().unwrap();
         assert!(format!("{error:?}").contains("key `letters`"), "{error:?}");
     }
 }
 
 #[test]
 fn references_that_name_no_choice_are_errors() {
-    for reference in [
-        json!(26),
-        json!("0"),
-        json!("!"),
-        json!(null),
-        json!({"gold": "A"}),
-    ] {
+    for reference in [json!(26), json!("0"), json!("!"), json!(null), json!({"gold": "A"})] {
         let answer = json!({"id": "1", "reference": reference, "output": "A"});
         let error = scores::<MultipleChoice>(&json!({}), &answer);
-        assert!(
-            error.as_str().is_some_and(|e| e.contains("sample 1")),
-            "{error}"
-        );
+        assert!(error.as_str().is_some_and(|e| e.contains("sample 1")), "{error}");
     }
 }
 
@@ -99,11 +55,7 @@ fn flexible_falls_back_to_choices_and_letters() {
     let config = json!({"extraction": "flexible"});
     let reference = json!({"answer": "B", "choices": ["Guilty", "Guilty of Romance", "Not"]});
     for output in ["(A), no: (B)", "It is guilty of romance!", "Answer:\n B"] {
-        assert_eq!(
-            judged(&config, &reference, output),
-            (json!(1.0), json!(0.0)),
-            "{output}"
-        );
+        assert_eq!(judged(&config, &reference, output), (json!(1.0), json!(0.0)), "{output}");
     }
     assert_eq!(judged(&config, &reference, "D"), (json!(0.0), json!(1.0)));
 }

@@ -35,10 +35,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            part: Part::Answer,
-            reference_key: "answer".to_owned(),
-        }
+        Self { part: Part::Answer, reference_key: "answer".to_owned() }
     }
 }
 
@@ -55,10 +52,7 @@ impl Scorer for Needle {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        Ok(Self {
-            config,
-            classes: BTreeMap::new(),
-        })
+        Ok(Self { config, classes: BTreeMap::new() })
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
@@ -69,9 +63,7 @@ impl Scorer for Needle {
         let text = self.config.part.of(exchange);
         let text = python::strip(&text).replace(|c| c <= '\u{1f}', "\n");
         let text = python::strip(&text).to_lowercase();
-        let found = needles
-            .iter()
-            .filter(|needle| text.contains(&needle.to_lowercase()));
+        let found = needles.iter().filter(|needle| text.contains(&needle.to_lowercase()));
         let share = found.count() as f64 / needles.len() as f64;
         if let Some(class) = &exchange.class
             && (self.classes.len() < MOST_CLASSES || self.classes.contains_key(class))
@@ -80,10 +72,7 @@ impl Scorer for Needle {
             *sum += share;
             *count += 1.0;
         }
-        Ok(vec![
-            score("needle", share),
-            truth("needle-all", share >= 1.0),
-        ])
+        Ok(vec![score("needle", share), truth("needle-all", share >= 1.0)])
     }
 
     fn finish(&mut self) -> Result<Vec<Score>, Error> {

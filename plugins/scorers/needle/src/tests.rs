@@ -16,13 +16,9 @@ fn each_class_has_a_mean() {
         let answer = json!({"id": "1", "class": class, "reference": [7, 8], "output": output});
         scorer.score(&exchange(&answer)).unwrap();
     }
-    let run: Vec<(String, f64)> = (scorer.finish().unwrap().into_iter())
-        .map(|score| (score.name, score.value))
-        .collect();
-    let wanted = [
-        ("needle:depth=0".to_owned(), 0.75),
-        ("needle:depth=50".to_owned(), 0.0),
-    ];
+    let run: Vec<(String, f64)> =
+        (scorer.finish().unwrap().into_iter()).map(|score| (score.name, score.value)).collect();
+    let wanted = [("needle:depth=0".to_owned(), 0.75), ("needle:depth=50".to_owned(), 0.0)];
     assert_eq!(run, wanted);
 }
 
@@ -41,8 +37,5 @@ fn classes_are_bounded_and_the_first_stay() {
 
 #[test]
 fn without_a_reference_there_are_no_scores() {
-    assert_eq!(
-        scores::<Needle>(&json!({}), &json!({"id": "1", "output": "7"})),
-        json!({})
-    );
+    assert_eq!(scores::<Needle>(&json!({}), &json!({"id": "1", "output": "7"})), json!({}));
 }

@@ -30,9 +30,7 @@ impl Scorer for OutputLength {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        Ok(Self {
-            tolerance: config.tolerance,
-        })
+        Ok(Self { tolerance: config.tolerance })
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
@@ -40,16 +38,11 @@ impl Scorer for OutputLength {
             return Ok(Vec::new());
         };
         let right = had.tokens.abs_diff(asked) <= self.tolerance;
-        let mut scores = vec![Score {
-            name: "output-length".to_owned(),
-            value: f64::from(u8::from(right)),
-        }];
+        let mut scores =
+            vec![Score { name: "output-length".to_owned(), value: f64::from(u8::from(right)) }];
         if asked > 0 {
             let value = f64::from(had.tokens) / f64::from(asked);
-            scores.push(Score {
-                name: "output-length-ratio".to_owned(),
-                value,
-            });
+            scores.push(Score { name: "output-length-ratio".to_owned(), value });
         }
         Ok(scores)
     }

@@ -42,11 +42,7 @@ pub fn score(answer: &str, reference: &str) -> f64 {
 /// is the number of the one that is shorter by its last character, and that character. The shorter
 /// text's are numbered, and the longer one's are looked up only as far as the shorter has them.
 fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
-    let (longer, shorter) = if one.len() > other.len() {
-        (one, other)
-    } else {
-        (other, one)
-    };
+    let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let capacity = shorter.len() * ORDER;
     let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> =
         HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());

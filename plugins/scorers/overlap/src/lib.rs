@@ -43,12 +43,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    const ALL: [Measure; 4] = [
-        Measure::RougeL,
-        Measure::Chrf,
-        Measure::SquadExact,
-        Measure::SquadF1,
-    ];
+    const ALL: [Measure; 4] =
+        [Measure::RougeL, Measure::Chrf, Measure::SquadExact, Measure::SquadF1];
 
     fn name(self) -> &'static str {
         match self {
@@ -121,9 +117,8 @@ impl Scorer for Overlap {
         let references = texts(exchange, &reference, &self.config.reference_key)?;
         let answer = self.config.part.of(exchange);
         let best = |measure: &Measure| {
-            let values: Option<Vec<f64>> = (references.iter())
-                .map(|reference| measure.of(&answer, reference))
-                .collect();
+            let values: Option<Vec<f64>> =
+                (references.iter()).map(|reference| measure.of(&answer, reference)).collect();
             let best = values?.into_iter().reduce(f64::max)?;
             Some(score(measure.name(), best))
         };

@@ -74,11 +74,7 @@ fn longest_common_subsequence(one: &[&str], other: &[&str]) -> usize {
     let zeros: u32 = (rows.iter().enumerate())
         .map(|(block, row)| {
             let used = (one.len() - block * 64).min(64);
-            let mask = if used == 64 {
-                u64::MAX
-            } else {
-                (1 << used) - 1
-            };
+            let mask = if used == 64 { u64::MAX } else { (1 << used) - 1 };
             (!row & mask).count_ones()
         })
         .sum();
@@ -96,11 +92,7 @@ mod tests {
             let mut before = 0;
             for (at, b) in other.iter().enumerate() {
                 let above = row[at + 1];
-                row[at + 1] = if a == b {
-                    before + 1
-                } else {
-                    above.max(row[at])
-                };
+                row[at + 1] = if a == b { before + 1 } else { above.max(row[at]) };
                 before = above;
             }
         }

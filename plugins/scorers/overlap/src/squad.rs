@@ -9,9 +9,7 @@ use judging::python;
 /// 1 if the normalized texts are equal, 0 if not.
 pub fn exact(answer: &str, reference: &str) -> f64 {
     let (answer, reference) = (normalized(answer), normalized(reference));
-    f64::from(u8::from(
-        python::split(&answer).eq(python::split(&reference)),
-    ))
+    f64::from(u8::from(python::split(&answer).eq(python::split(&reference))))
 }
 
 /// F1 of the words; 0 if none is common, so also where both texts have none.
@@ -46,9 +44,7 @@ fn normalized(text: &str) -> String {
     let mut rest = text.as_str();
     while !rest.is_empty() {
         // `_` is part of a word in a pattern, but the punctuation is gone.
-        let word = rest
-            .find(|c: char| !c.is_alphanumeric())
-            .unwrap_or(rest.len());
+        let word = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
         kept.push_str(match &rest[..word] {
             "a" | "an" | "the" => " ",
             word => word,

@@ -19,9 +19,7 @@ fn the_best_reference_counts_for_each_measure() {
 #[test]
 fn measures_are_given_once_and_at_least_one() {
     for measures in [json!([]), json!(["chrf", "chrf"]), json!(["bleu"])] {
-        let error = open::<Overlap>(&json!({"measures": measures}))
-            .err()
-            .unwrap();
+        let error = open::<Overlap>(&json!({"measures": measures})).err().unwrap();
         assert!(format!("{error:?}").contains("key `measures"), "{error:?}");
     }
 }

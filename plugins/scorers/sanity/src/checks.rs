@@ -54,11 +54,7 @@ pub fn ends_in_a_loop(text: &str) -> bool {
         borders[at] = border;
         let length = at + 1;
         // A line of one character, as Markdown has below a title, is no loop before it is long.
-        let (least, times) = if length - border == 1 {
-            (256, 256)
-        } else {
-            LOOP
-        };
+        let (least, times) = if length - border == 1 { (256, 256) } else { LOOP };
         if length >= least && length >= times * (length - border) {
             return true;
         }

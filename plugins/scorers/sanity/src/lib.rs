@@ -67,12 +67,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            ignore: Vec::new(),
-            part: Part::Answer,
-            repetition: 0.5,
-            special_tokens: Vec::new(),
-        }
+        Self { ignore: Vec::new(), part: Part::Answer, repetition: 0.5, special_tokens: Vec::new() }
     }
 }
 
@@ -90,16 +85,10 @@ impl Scorer for Sanity {
         let mut wrong = Vec::new();
         if !(0.0..=1.0).contains(&config.repetition) {
             let got = config.repetition;
-            wrong.push(format!(
-                "key `repetition`: expected a share from 0 to 1, got {got}"
-            ));
+            wrong.push(format!("key `repetition`: expected a share from 0 to 1, got {got}"));
         }
         let tokens = &config.special_tokens;
-        if tokens.len() > 100
-            || tokens
-                .iter()
-                .any(|token| token.is_empty() || token.len() > 100)
-        {
+        if tokens.len() > 100 || tokens.iter().any(|token| token.is_empty() || token.len() > 100) {
             wrong.push(
                 "key `special-tokens`: expected at most 100 texts of 1 to 100 bytes each"
                     .to_owned(),
@@ -120,17 +109,9 @@ impl Scorer for Sanity {
             || (self.config.special_tokens.iter()).any(|token| text.contains(token.as_str()));
         let faults = [
             (Check::Empty, "sanity-empty", Some(empty)),
-            (
-                Check::Cut,
-                "sanity-cut",
-                exchange.finish.as_deref().map(judging::is_cut),
-            ),
+            (Check::Cut, "sanity-cut", exchange.finish.as_deref().map(judging::is_cut)),
             (Check::Repetitive, "sanity-repetitive", Some(repetitive)),
-            (
-                Check::MixedScripts,
-                "sanity-mixed-scripts",
-                Some(checks::mixes_scripts(&text)),
-            ),
+            (Check::MixedScripts, "sanity-mixed-scripts", Some(checks::mixes_scripts(&text))),
             (Check::LeakedTokens, "sanity-leaked-tokens", Some(leaked)),
             (
                 Check::BrokenCharacters,

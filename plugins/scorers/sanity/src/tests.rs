@@ -9,10 +9,7 @@ fn judged(config: &Value, answer: &Value) -> Value {
 
 #[test]
 fn an_answer_that_is_whole_has_no_fault() {
-    let found = judged(
-        &json!({}),
-        &json!({"id": "1", "output": "Four.", "finish": "stop"}),
-    );
+    let found = judged(&json!({}), &json!({"id": "1", "output": "Four.", "finish": "stop"}));
     let wanted = json!({
         "sane": 1.0, "sanity-empty": 0.0, "sanity-cut": 0.0, "sanity-repetitive": 0.0,
         "sanity-mixed-scripts": 0.0, "sanity-leaked-tokens": 0.0, "sanity-broken-characters": 0.0,
@@ -23,30 +20,18 @@ fn an_answer_that_is_whole_has_no_fault() {
 #[test]
 fn faults_that_are_ignored_have_their_scores() {
     let config = json!({"ignore": ["cut"]});
-    let found = judged(
-        &config,
-        &json!({"id": "1", "output": "Four", "finish": "MAX_TOKENS"}),
-    );
-    assert_eq!(
-        (&found["sane"], &found["sanity-cut"]),
-        (&json!(1.0), &json!(1.0))
-    );
+    let found = judged(&config, &json!({"id": "1", "output": "Four", "finish": "MAX_TOKENS"}));
+    assert_eq!((&found["sane"], &found["sanity-cut"]), (&json!(1.0), &json!(1.0)));
     let found = judged(&json!({}), &json!({"id": "1", "output": "Four"}));
     assert_eq!(found.get("sanity-cut"), None);
 }
 
 #[test]
 fn a_tool_call_is_no_empty_answer() {
-    let found = judged(
-        &json!({}),
-        &json!({"id": "1", "output": " \n", "tool-calls": "{}"}),
-    );
+    let found = judged(&json!({}), &json!({"id": "1", "output": " \n", "tool-calls": "{}"}));
     assert_eq!(found["sanity-empty"], json!(0.0));
     let found = judged(&json!({}), &json!({"id": "1", "output": " \n"}));
-    assert_eq!(
-        (&found["sane"], &found["sanity-empty"]),
-        (&json!(0.0), &json!(1.0))
-    );
+    assert_eq!((&found["sane"], &found["sanity-empty"]), (&json!(0.0), &json!(1.0)));
 }
 
 #[test]
@@ -82,22 +67,12 @@ fn loops_are_found_at_the_end() {
 
 #[test]
 fn special_tokens_of_templates_are_leaks() {
-    for text in [
-        "4<|im_end|>",
-        "<|start_header_id|>",
-        "ok</s>",
-        "<｜end▁of▁sentence｜>",
-        "[/INST] x",
-    ] {
+    for text in
+        ["4<|im_end|>", "<|start_header_id|>", "ok</s>", "<｜end▁of▁sentence｜>", "[/INST] x"]
+    {
         assert!(checks::leaks_tokens(text), "{text}");
     }
-    for text in [
-        "a <| b |> c <- f",
-        "if x<|y",
-        "<s>struck</s",
-        "<||>",
-        "<div>",
-    ] {
+    for text in ["a <| b |> c <- f", "if x<|y", "<s>struck</s", "<||>", "<div>"] {
         assert!(!checks::leaks_tokens(text), "{text}");
     }
     let config = json!({"special-tokens": ["[EOT]"]});
@@ -107,14 +82,9 @@ fn special_tokens_of_templates_are_leaks() {
 
 #[test]
 fn scripts_that_go_together_are_no_mix() {
-    for text in [
-        "5 μm and π",
-        "5 μm and 東京 Tower Ω",
-        "東京はTokyoです",
-        "Привет, world",
-        "",
-        "123",
-    ] {
+    for text in
+        ["5 μm and π", "5 μm and 東京 Tower Ω", "東京はTokyoです", "Привет, world", "", "123"]
+    {
         assert!(!checks::mixes_scripts(text), "{text}");
     }
     for text in [
@@ -139,8 +109,5 @@ fn broken_characters() {
 fn mistakes_in_the_configuration_come_together() {
     let config = json!({"repetition": 2.0, "special-tokens": [""]});
     let error = format!("{:?}", open::<Sanity>(&config).err().unwrap());
-    assert!(
-        error.contains("`repetition`") && error.contains("`special-tokens`"),
-        "{error}"
-    );
+    assert!(error.contains("`repetition`") && error.contains("`special-tokens`"), "{error}");
 }

@@ -40,14 +40,8 @@ pub fn read(text: &str) -> Option<Vec<Call>> {
 /// Adds a piece to the call that it belongs to, or begins a new one.
 fn add(calls: &mut Vec<Pieces>, value: &Value) -> Option<()> {
     let function = value.get("function").unwrap_or(value);
-    let index = value
-        .get("index")
-        .or_else(|| function.get("index"))
-        .and_then(Value::as_u64);
-    let name = function
-        .get("name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let index = value.get("index").or_else(|| function.get("index")).and_then(Value::as_u64);
+    let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
     let is_new = match index {
         // The same index with another name: some servers number every call 0.
         Some(_) => !calls.iter().any(|call| {
@@ -59,10 +53,7 @@ fn add(calls: &mut Vec<Pieces>, value: &Value) -> Option<()> {
         if calls.len() == MOST_CALLS {
             return None;
         }
-        calls.push(Pieces {
-            index,
-            ..Pieces::default()
-        });
+        calls.push(Pieces { index, ..Pieces::default() });
     }
     let call = match index {
         Some(_) => calls.iter_mut().rfind(|call| call.index == index),
@@ -91,10 +82,7 @@ impl Pieces {
             None if self.text.trim().is_empty() => Map::new(),
             None => serde_json::from_str(&self.text).ok()?,
         };
-        (!self.name.is_empty()).then_some(Call {
-            name: self.name,
-            arguments,
-        })
+        (!self.name.is_empty()).then_some(Call { name: self.name, arguments })
     }
 }
 
@@ -106,11 +94,7 @@ mod tests {
 
     fn found(text: &str) -> Option<Vec<(String, Value)>> {
         let calls = read(text)?.into_iter();
-        Some(
-            calls
-                .map(|call| (call.name, Value::Object(call.arguments)))
-                .collect(),
-        )
+        Some(calls.map(|call| (call.name, Value::Object(call.arguments))).collect())
     }
 
     #[test]
@@ -120,21 +104,13 @@ mod tests {
             r#"{"index":1,"id":"b","function":{"name":"g","arguments":"{}"}}"#,
             r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
         );
-        let wanted = vec![
-            ("f".to_owned(), json!({"x": 1})),
-            ("g".to_owned(), json!({})),
-        ];
+        let wanted = vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))];
         assert_eq!(found(text), Some(wanted));
     }
 
     #[test]
     fn whole_calls_are_read_alone_and_in_lists() {
-        let wanted = || {
-            Some(vec![
-                ("f".to_owned(), json!({"x": 1})),
-                ("g".to_owned(), json!({})),
-            ])
-        };
+        let wanted = || Some(vec![("f".to_owned(), json!({"x": 1})), ("g".to_owned(), json!({}))]);
         let list = r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},{"function":{"name":"g"}}]"#;
         assert_eq!(found(list), wanted());
         let tables = r#"{"function":{"index":0,"name":"f","arguments":{"x":1}}} {"name":"g","arguments":{}}"#;
@@ -145,13 +121,9 @@ mod tests {
 
     #[test]
     fn what_is_no_call_is_not_read() {
-        for text in [
-            "{",
-            "x",
-            r#"{"function":{}}"#,
-            r#"{"function":{"name":"f","arguments":"[1]"}}"#,
-            "3",
-        ] {
+        for text in
+            ["{", "x", r#"{"function":{}}"#, r#"{"function":{"name":"f","arguments":"[1]"}}"#, "3"]
+        {
             assert_eq!(found(text), None, "{text}");
         }
         assert_eq!(found(""), Some(Vec::new()));

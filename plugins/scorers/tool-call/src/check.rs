@@ -38,9 +38,7 @@ impl<'r> Wanted<'r> {
             .ok_or("right calls that are each a table of one name and its arguments")?;
         let lists = arguments.values().all(Value::is_array);
         if !lists {
-            return Err(format!(
-                "a list of right values for each argument of `{name}`"
-            ));
+            return Err(format!("a list of right values for each argument of `{name}`"));
         }
         let function = (functions.iter())
             .map(|function| function.get("function").unwrap_or(function))
@@ -65,11 +63,7 @@ impl<'r> Wanted<'r> {
             })
             .collect::<Result<_, String>>()?;
         Ok(Wanted {
-            name: if underscore {
-                name.replace('.', "_")
-            } else {
-                name.clone()
-            },
+            name: if underscore { name.replace('.', "_") } else { name.clone() },
             arguments,
             required,
             types,
@@ -114,10 +108,7 @@ impl<'r> Wanted<'r> {
             Value::Array(value) => list_is_right(value, right),
             Value::String(value) => {
                 let value = plain(value);
-                right
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .any(|right| plain(right) == value)
+                right.iter().filter_map(Value::as_str).any(|right| plain(right) == value)
             }
             _ => is_among(right),
         }
@@ -137,9 +128,7 @@ impl Declared {
             })
         };
         let own = read(Some(details))?;
-        let items = (own == Type::List)
-            .then(|| read(details.get("items")))
-            .transpose()?;
+        let items = (own == Type::List).then(|| read(details.get("items"))).transpose()?;
         Ok(Declared { own, items })
     }
 }
@@ -195,10 +184,8 @@ fn list_is_right(value: &[Value], right: &[Value]) -> bool {
             equal(&Value::Array(value.clone()), &Value::Array(right))
         }
         Value::String(text) => {
-            let right: Vec<Value> = text
-                .chars()
-                .map(|c| Value::String(plain(&c.to_string())))
-                .collect();
+            let right: Vec<Value> =
+                text.chars().map(|c| Value::String(plain(&c.to_string()))).collect();
             equal(&Value::Array(value.clone()), &Value::Array(right))
         }
         _ => false,

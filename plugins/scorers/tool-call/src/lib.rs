@@ -80,14 +80,8 @@ impl Scorer for ToolCall {
         };
         let wrong = |expected: &str| unusable(exchange, &reference, expected);
         let table = reference.as_object().ok_or_else(|| {
-            let Config {
-                functions_key,
-                answers_key,
-                ..
-            } = &self.config;
-            wrong(&format!(
-                "a table with `{functions_key}` and `{answers_key}`"
-            ))
+            let Config { functions_key, answers_key, .. } = &self.config;
+            wrong(&format!("a table with `{functions_key}` and `{answers_key}`"))
         })?;
         let functions: Vec<&Value> = match table.get(&self.config.functions_key) {
             Some(Value::Array(functions)) => functions.iter().collect(),
@@ -98,10 +92,7 @@ impl Scorer for ToolCall {
             Some(Value::Array(answers)) => answers.as_slice(),
             None | Some(Value::Null) => &[],
             Some(_) => {
-                return Err(wrong(&format!(
-                    "a list under `{}`",
-                    self.config.answers_key
-                )));
+                return Err(wrong(&format!("a list under `{}`", self.config.answers_key)));
             }
         };
         let answers: Vec<check::Wanted<'_>> = (answers.iter())
@@ -112,9 +103,6 @@ impl Scorer for ToolCall {
         let unparsed =
             calls.as_ref().is_none_or(Vec::is_empty) && !answers.is_empty() || calls.is_none();
         let right = calls.is_some_and(|calls| check::all_match(&answers, &calls));
-        Ok(vec![
-            truth("tool-call", right),
-            truth("tool-call-unparsed", unparsed),
-        ])
+        Ok(vec![truth("tool-call", right), truth("tool-call-unparsed", unparsed)])
     }
 }

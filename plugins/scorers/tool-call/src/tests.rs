@@ -18,16 +18,10 @@ fn tool() -> Value {
 }
 
 fn judged(reference: &Value, calls: &[Value]) -> (Value, Value) {
-    let text: String = calls
-        .iter()
-        .map(|call| json!({"function": call}).to_string())
-        .collect();
+    let text: String = calls.iter().map(|call| json!({"function": call}).to_string()).collect();
     let answer = json!({"id": "1", "reference": reference, "tool-calls": text});
     let scores = scores::<ToolCall>(&json!({}), &answer);
-    (
-        scores["tool-call"].clone(),
-        scores["tool-call-unparsed"].clone(),
-    )
+    (scores["tool-call"].clone(), scores["tool-call-unparsed"].clone())
 }
 
 #[test]
@@ -35,18 +29,9 @@ fn calls_match_in_any_order() {
     let truth = |city: &str| json!({"geo.weather": {"city": [city], "days": [3, ""]}});
     let reference = json!({"function": tool(), "ground_truth": [truth("New York"), truth("Rome")]});
     let call = |city: &str| json!({"name": "geo_weather", "arguments": {"city": city}});
-    assert_eq!(
-        judged(&reference, &[call("rome"), call("new-york")]),
-        (json!(1.0), json!(0.0))
-    );
-    assert_eq!(
-        judged(&reference, &[call("rome"), call("rome")]),
-        (json!(0.0), json!(0.0))
-    );
-    assert_eq!(
-        judged(&reference, &[call("rome")]),
-        (json!(0.0), json!(0.0))
-    );
+    assert_eq!(judged(&reference, &[call("rome"), call("new-york")]), (json!(1.0), json!(0.0)));
+    assert_eq!(judged(&reference, &[call("rome"), call("rome")]), (json!(0.0), json!(0.0)));
+    assert_eq!(judged(&reference, &[call("rome")]), (json!(0.0), json!(0.0)));
     assert_eq!(judged(&reference, &[]), (json!(0.0), json!(1.0)));
 }
 
@@ -78,21 +63,13 @@ fn references_that_cannot_be_used_are_errors() {
             json!({"ground_truth": [{"f": {"x": 3}}]}),
             "a list of right values for each argument of `f`",
         ),
-        (
-            json!({"ground_truth": [call]}),
-            "a tool with the name `geo.weather`",
-        ),
-        (
-            json!({"function": {"name": "geo.weather"}, "ground_truth": [call]}),
-            "`parameters`",
-        ),
+        (json!({"ground_truth": [call]}), "a tool with the name `geo.weather`"),
+        (json!({"function": {"name": "geo.weather"}, "ground_truth": [call]}), "`parameters`"),
     ] {
         let answer = json!({"id": "1", "reference": reference});
         let error = scores::<ToolCall>(&json!({}), &answer);
         assert!(
-            error
-                .as_str()
-                .is_some_and(|e| e.contains(expected) && e.contains("sample 1")),
+            error.as_str().is_some_and(|e| e.contains(expected) && e.contains("sample 1")),
             "{error}"
         );
     }

@@ -55,12 +55,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            form: Form::Grade,
-            part: Part::Answer,
-            lowest: 1.0,
-            highest: 10.0,
-        }
+        Self { form: Form::Grade, part: Part::Answer, lowest: 1.0, highest: 10.0 }
     }
 }
 
@@ -75,9 +70,7 @@ impl Scorer for Verdict {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        let Config {
-            lowest, highest, ..
-        } = &config;
+        let Config { lowest, highest, .. } = &config;
         // Not true of numbers that are none, either.
         let is_scale = lowest < highest && (highest - lowest).is_finite();
         if is_scale {
@@ -98,11 +91,7 @@ impl Scorer for Verdict {
         };
         let found = found.filter(|_| is_whole);
         let unparsed = truth(&format!("{name}-unparsed"), found.is_none());
-        Ok(found
-            .map(|value| score(name, value))
-            .into_iter()
-            .chain([unparsed])
-            .collect())
+        Ok(found.map(|value| score(name, value)).into_iter().chain([unparsed]).collect())
     }
 }
 
@@ -110,9 +99,7 @@ impl Verdict {
     /// The last number in double brackets, else the last one in single brackets after `Rating:`, if
     /// it is on the scale.
     fn grade(&self, text: &str) -> Option<f64> {
-        let Config {
-            lowest, highest, ..
-        } = self.config;
+        let Config { lowest, highest, .. } = self.config;
         let number = |inner: &str| number(inner, highest);
         let grade = bracketed(text).find_map(number);
         let grade = grade.or_else(|| after_rating(text).find_map(number))?;
@@ -163,9 +150,7 @@ fn number(text: &str, highest: f64) -> Option<f64> {
         let text = text.trim();
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_plain = digits.starts_with(|c: char| c.is_ascii_digit())
-            && digits
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || byte == b'.');
+            && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         is_plain.then(|| text.parse::<f64>().ok()).flatten()
     };
     match text.split_once('/') {

@@ -10,11 +10,7 @@ fn judged(config: &Value, output: &str) -> Value {
 fn grade(output: &str) -> Option<f64> {
     let found = judged(&json!({}), output);
     let grade = found.get("grade").and_then(Value::as_f64);
-    assert_eq!(
-        found["grade-unparsed"],
-        json!(f64::from(u8::from(grade.is_none()))),
-        "{output}"
-    );
+    assert_eq!(found["grade-unparsed"], json!(f64::from(u8::from(grade.is_none()))), "{output}");
     grade
 }
 
@@ -70,10 +66,7 @@ fn choices_are_letters_in_brackets_and_the_last_counts() {
         ("My final verdict is: [[B]].", Some(0.0)),
         ("[[C]]", Some(0.5)),
         ("[[a]]", Some(1.0)),
-        (
-            "\"[[A]]\" if A is better, \"[[B]]\" if B is. [[B]]",
-            Some(0.0),
-        ),
+        ("\"[[A]]\" if A is better, \"[[B]]\" if B is. [[B]]", Some(0.0)),
         ("[[B]] and so [[Tie]]", Some(0.0)),
         ("A", None),
         ("[A]", None),

@@ -45,13 +45,10 @@ struct Vertical {
 /// Aligns `answer` with `reference`; `None` if they are too long.
 pub fn align(reference: &[u32], answer: &[u32], with_counts: bool) -> Option<Aligned> {
     // As RapidFuzz does, because it decides between alignments.
-    let prefix = (reference.iter().zip(answer))
-        .take_while(|(one, other)| one == other)
-        .count();
+    let prefix = (reference.iter().zip(answer)).take_while(|(one, other)| one == other).count();
     let (one, other) = (&reference[prefix..], &answer[prefix..]);
-    let suffix = (one.iter().rev().zip(other.iter().rev()))
-        .take_while(|(one, other)| one == other)
-        .count();
+    let suffix =
+        (one.iter().rev().zip(other.iter().rev())).take_while(|(one, other)| one == other).count();
     let (one, other) = (&one[..one.len() - suffix], &other[..other.len() - suffix]);
     let cells = (one.len() as u64).saturating_mul(other.len() as u64);
     if cells > MOST_CELLS {

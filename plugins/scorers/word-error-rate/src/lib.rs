@@ -110,12 +110,7 @@ impl Scorer for WordErrorRate {
     type Config = Config;
 
     fn open(config: Config, _tokenizer: Box<dyn Tokenizer>) -> Result<Self, Error> {
-        Ok(Self {
-            config,
-            words: Errors::default(),
-            characters: Errors::default(),
-            judged: false,
-        })
+        Ok(Self { config, words: Errors::default(), characters: Errors::default(), judged: false })
     }
 
     fn score(&mut self, exchange: &Exchange) -> Result<Vec<Score>, Error> {
@@ -136,10 +131,7 @@ impl Scorer for WordErrorRate {
                 ))
             })?;
             let rate = |compared: &Compared| compared.words.rate();
-            if best
-                .as_ref()
-                .is_none_or(|best| rate(&compared) < rate(best))
-            {
+            if best.as_ref().is_none_or(|best| rate(&compared) < rate(best)) {
                 best = Some(compared);
             }
         }
@@ -186,21 +178,13 @@ impl WordErrorRate {
         let (one, other) = words::numbered(&reference_words, &answer_words);
         let words = align(&one, &other, true)?;
         let character = |text: &str| -> Vec<u32> { text.chars().map(u32::from).collect() };
-        let (reference, answer) = (
-            normalization.characters(reference),
-            normalization.characters(answer),
-        );
+        let (reference, answer) =
+            (normalization.characters(reference), normalization.characters(answer));
         let (one, other) = (character(&reference), character(&answer));
         let characters = align(&one, &other, false)?;
         Some(Compared {
-            words: Errors {
-                errors: words.distance,
-                length: reference_words.len() as u64,
-            },
-            characters: Errors {
-                errors: characters.distance,
-                length: one.len() as u64,
-            },
+            words: Errors { errors: words.distance, length: reference_words.len() as u64 },
+            characters: Errors { errors: characters.distance, length: one.len() as u64 },
             counts: words.counts,
         })
     }

@@ -13,10 +13,8 @@ fn it_agrees_with_jiwer() {
 
 #[test]
 fn rates_of_a_run_are_those_of_all_its_texts() {
-    let lines: Vec<Value> = (GOLDEN
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap()))
-    .collect();
+    let lines: Vec<Value> =
+        (GOLDEN.lines().map(|line| serde_json::from_str(line).unwrap())).collect();
     for run in lines[0]["runs"].as_array().unwrap() {
         let mut scorer: WordErrorRate = open(&run["config"]).unwrap();
         let same = |line: &&Value| line.get("config").unwrap_or(&json!({})) == &run["config"];
@@ -47,10 +45,7 @@ fn the_length_of_the_sound_is_told_on() {
     let reference = json!({"text": "Yes", "seconds": 1.5});
     let answer = json!({"id": "1", "reference": reference, "output": "yes."});
     let found = scores::<WordErrorRate>(&json!({"normalization": "words"}), &answer);
-    assert_eq!(
-        (&found["audio-seconds"], &found["word-hits"]),
-        (&json!(1.5), &json!(1.0))
-    );
+    assert_eq!((&found["audio-seconds"], &found["word-hits"]), (&json!(1.5), &json!(1.0)));
     let found = scores::<WordErrorRate>(&json!({}), &answer);
     assert_eq!(found["sample-word-error-rate"], 1.0);
 }
@@ -68,10 +63,7 @@ fn what_cannot_be_compared_is_an_error() {
     let answer =
         json!({"id": "7", "reference": "a".repeat(200_000), "output": "b".repeat(200_000)});
     let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
-    assert!(
-        said.contains("sample 7: the answer has 200000 bytes"),
-        "{said}"
-    );
+    assert!(said.contains("sample 7: the answer has 200000 bytes"), "{said}");
     let answer = json!({"id": "7", "reference": {"words": 1}, "output": ""});
     let said = scores::<WordErrorRate>(&json!({}), &answer).to_string();
     assert!(said.contains("under `text`"), "{said}");

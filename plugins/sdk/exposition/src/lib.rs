@@ -40,11 +40,7 @@ impl<'t> Line<'t> {
             None => (Vec::new(), rest),
         };
         let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
-        value.is_finite().then_some(Line {
-            name,
-            labels,
-            value,
-        })
+        value.is_finite().then_some(Line { name, labels, value })
     }
 }
 

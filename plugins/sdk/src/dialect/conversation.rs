@@ -114,10 +114,7 @@ pub fn read<'a>(prompt: &'a Prompt, api: &str) -> Result<Conversation<'a>, Error
     match prompt {
         Prompt::Text(text) => Ok(Conversation {
             instructions: Vec::new(),
-            turns: vec![Turn {
-                speaker: Speaker::User,
-                parts: vec![Piece::Text(text)],
-            }],
+            turns: vec![Turn { speaker: Speaker::User, parts: vec![Piece::Text(text)] }],
         }),
         Prompt::Messages(messages) => of_messages(messages, api),
         other => Err(Error::InvalidConfig(format!(
@@ -218,14 +215,8 @@ fn fields(message: &Message, api: &str) -> Result<Fields, String> {
         .iter()
         .find(|(key, value)| !value.is_null() && !REASONING.contains(&key.as_str()));
     let misplaced = [
-        (
-            "tool_calls",
-            fields.tool_calls.is_some() && message.role != Role::Assistant,
-        ),
-        (
-            "tool_call_id",
-            fields.tool_call_id.is_some() && message.role != Role::Tool,
-        ),
+        ("tool_calls", fields.tool_calls.is_some() && message.role != Role::Assistant),
+        ("tool_call_id", fields.tool_call_id.is_some() && message.role != Role::Tool),
         ("name", fields.name.is_some() && message.role != Role::Tool),
     ];
     let misplaced = misplaced.iter().find(|(_, is)| *is).map(|(key, _)| *key);
@@ -253,11 +244,7 @@ impl CallFields {
                 ));
             }
         };
-        Ok(Call {
-            id: self.id,
-            name,
-            arguments,
-        })
+        Ok(Call { id: self.id, name, arguments })
     }
 }
 
@@ -266,10 +253,7 @@ mod tests {
     use super::*;
 
     fn message(role: Role, text: &str, extra: Option<&str>) -> Message {
-        Message {
-            extra: extra.map(str::to_owned),
-            ..Message::text(role, text)
-        }
+        Message { extra: extra.map(str::to_owned), ..Message::text(role, text) }
     }
 
     #[test]
@@ -294,33 +278,22 @@ mod tests {
         let [Piece::Call(ls), Piece::Call(pwd)] = &called.parts[..] else {
             panic!("{called:?}");
         };
-        assert_eq!(
-            (ls.name.as_str(), &ls.arguments["path"]),
-            ("ls", &Value::from("."))
-        );
+        assert_eq!((ls.name.as_str(), &ls.arguments["path"]), ("ls", &Value::from(".")));
         assert!(pwd.arguments.is_empty());
-        let [
-            Piece::Returned(first),
-            Piece::Returned(second),
-            Piece::Text("well?"),
-        ] = &answered.parts[..]
+        let [Piece::Returned(first), Piece::Returned(second), Piece::Text("well?")] =
+            &answered.parts[..]
         else {
             panic!("{answered:?}");
         };
-        assert_eq!(
-            (first.id.as_str(), first.name.as_deref()),
-            ("1", Some("ls"))
-        );
+        assert_eq!((first.id.as_str(), first.name.as_deref()), ("1", Some("ls")));
         assert_eq!(second.parts, [Piece::Text("/")]);
     }
 
     #[test]
     fn what_would_be_lost_is_refused_with_its_place() {
         let said = |role, extra| {
-            let prompt = Prompt::Messages(vec![
-                message(Role::User, "a", None),
-                message(role, "b", extra),
-            ]);
+            let prompt =
+                Prompt::Messages(vec![message(Role::User, "a", None), message(role, "b", extra)]);
             match read(&prompt, "this API") {
                 Err(Error::InvalidInput(said)) => said,
                 other => panic!("{other:?}"),

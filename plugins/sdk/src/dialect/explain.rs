@@ -11,10 +11,7 @@ const LONGEST: usize = 400;
 /// The message in a reply with an error status, and the kind of error.
 pub fn refusal(status: u16, body: &[u8]) -> Refusal {
     let message = said(status, body);
-    Refusal {
-        reason: reason(Some(status), &message),
-        message,
-    }
+    Refusal { reason: reason(Some(status), &message), message }
 }
 
 /// The error inside a reply with a success status. Its JSON may contain a status as `code` or
@@ -24,10 +21,7 @@ pub fn in_band(error: &[u8]) -> Refusal {
     let told = value.as_ref().and_then(message);
     let message = told.unwrap_or_else(|| excerpt(error, 200));
     let status = value.as_ref().and_then(status_in);
-    Refusal {
-        reason: reason(status, &message),
-        message,
-    }
+    Refusal { reason: reason(status, &message), message }
 }
 
 /// The HTTP status in an error value.
@@ -48,13 +42,7 @@ fn reason(status: Option<u16>, message: &str) -> Reason {
     let said = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let model = says(&["model", "adapter", "lora"])
-        && says(&[
-            "not found",
-            "does not exist",
-            "not exist",
-            "unknown",
-            "no such",
-        ]);
+        && says(&["not found", "does not exist", "not exist", "unknown", "no such"]);
     let long = says(&[
         "context length",
         "context window",
@@ -227,16 +215,8 @@ mod tests {
                 r#"{"detail":[{"loc":["body","n",0],"msg":"must be > 0"}]}"#,
                 "body.n.0: must be > 0",
             ),
-            (
-                404,
-                r#"{"detail":"Not Found"}"#,
-                "Not Found (check the URL and the backend's route)",
-            ),
-            (
-                401,
-                r#"{"error":"Unauthorized"}"#,
-                "Unauthorized (check the API key)",
-            ),
+            (404, r#"{"detail":"Not Found"}"#, "Not Found (check the URL and the backend's route)"),
+            (401, r#"{"error":"Unauthorized"}"#, "Unauthorized (check the API key)"),
             (500, "Internal Server Error", "Internal Server Error"),
             (
                 502,
@@ -259,11 +239,7 @@ mod tests {
             (503, "", Reason::Unavailable),
             (502, "Bad Gateway", Reason::Unavailable),
             (401, "no", Reason::Unauthorised),
-            (
-                400,
-                "This model's maximum context length is 64 tokens.",
-                Reason::TooLong,
-            ),
+            (400, "This model's maximum context length is 64 tokens.", Reason::TooLong),
             (500, "the prompt is too long", Reason::TooLong),
             (
                 400,
@@ -279,25 +255,12 @@ mod tests {
             (302, "", Reason::Other),
         ];
         for (status, text, reason) in cases {
-            assert_eq!(
-                refusal(status, text.as_bytes()).reason,
-                reason,
-                "{status} {text}"
-            );
+            assert_eq!(refusal(status, text.as_bytes()).reason, reason, "{status} {text}");
         }
         let cases = [
-            (
-                r#"{"message":"out of memory","code":500}"#,
-                Reason::Internal,
-            ),
-            (
-                r#"{"error":{"message":"slow down","code":"429"}}"#,
-                Reason::Overloaded,
-            ),
-            (
-                r#"{"message":"aborted","status_code":503}"#,
-                Reason::Unavailable,
-            ),
+            (r#"{"message":"out of memory","code":500}"#, Reason::Internal),
+            (r#"{"error":{"message":"slow down","code":"429"}}"#, Reason::Overloaded),
+            (r#"{"message":"aborted","status_code":503}"#, Reason::Unavailable),
             (r#"{"message":"aborted"}"#, Reason::Other),
             ("garbage", Reason::Other),
         ];
@@ -308,24 +271,14 @@ mod tests {
 
     #[test]
     fn what_is_said_fits_a_line_of_a_terminal() {
-        let said = said(
-            500,
-            format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes(),
-        );
+        let said = said(500, format!("a\n\u{1b}[2Jb {}", "x".repeat(1000)).as_bytes());
         assert!(said.starts_with("a [2Jb x"));
         assert_eq!(said.chars().count(), LONGEST + 1);
     }
 
     #[test]
     fn pages_that_break_off_are_read_as_far_as_they_go() {
-        for page in [
-            "<",
-            "<html",
-            "<é",
-            "<script>x",
-            "<title>x</title",
-            "<p>said",
-        ] {
+        for page in ["<", "<html", "<é", "<script>x", "<title>x</title", "<p>said"] {
             refusal(500, page.as_bytes());
         }
         assert_eq!(refusal(500, b"<p>said").message, "said");

@@ -23,8 +23,5 @@ pub fn json<'a, T: Deserialize<'a>>(data: &'a [u8], expected: &str) -> Result<T,
 
 /// The error for a frame that is not what was expected.
 pub fn unexpected(data: &[u8], expected: &str, why: &dyn Display) -> Error {
-    Error::Protocol(format!(
-        "expected {expected}, got `{}`: {why}",
-        explain::excerpt(data, SHOWN)
-    ))
+    Error::Protocol(format!("expected {expected}, got `{}`: {why}", explain::excerpt(data, SHOWN)))
 }

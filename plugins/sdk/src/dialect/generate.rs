@@ -166,16 +166,12 @@ impl Further<'_> {
 impl MetaInfo<'_> {
     fn drafted(&self) -> Option<u32> {
         let newest = self.spec_num_proposed_drafts;
-        newest
-            .or(self.spec_proposed_drafts)
-            .or(self.spec_draft_token_num)
+        newest.or(self.spec_proposed_drafts).or(self.spec_draft_token_num)
     }
 
     fn accepted(&self) -> Option<u32> {
         let newest = self.spec_num_correct_drafts;
-        newest
-            .or(self.spec_accepted_drafts)
-            .or(self.spec_accept_token_num)
+        newest.or(self.spec_accepted_drafts).or(self.spec_accept_token_num)
     }
 }
 
@@ -239,10 +235,8 @@ impl Reply {
                     return Err(not_a_chunk(data, &why));
                 };
                 while self.choices.len() <= at {
-                    self.choices.push(Choice {
-                        index: self.choices.len() as u32,
-                        ..Choice::default()
-                    });
+                    self.choices
+                        .push(Choice { index: self.choices.len() as u32, ..Choice::default() });
                 }
                 let single = self.choices.len() == 1;
                 let choice = &mut self.choices[at];
@@ -359,11 +353,7 @@ impl Choice {
         usage: &mut Totals,
         events: &mut Vec<Meaning>,
     ) {
-        let piece = |text, tokens| Output {
-            tokens,
-            choice: self.index,
-            ..Output::text(text)
-        };
+        let piece = |text, tokens| Output { tokens, choice: self.index, ..Output::text(text) };
         let first = !self.begun;
         self.begun = true;
         let tokens = meta.completion_tokens.map(|total| {
@@ -462,20 +452,14 @@ fn digest(bytes: &[u8]) -> u64 {
 /// The finish reason, `{"type": …}` or only the word; an abort is a failure.
 fn finished(reason: &RawValue) -> Meaning {
     let reason: Value = serde_json::from_str(reason.get()).unwrap_or_default();
-    let kind = reason
-        .as_str()
-        .or_else(|| reason.get("type").and_then(Value::as_str));
+    let kind = reason.as_str().or_else(|| reason.get("type").and_then(Value::as_str));
     match kind {
         Some(kind @ ("abort" | "error")) => {
-            let message = explain::message(&reason)
-                .filter(|message| message != kind)
-                .unwrap_or_else(|| {
+            let message =
+                explain::message(&reason).filter(|message| message != kind).unwrap_or_else(|| {
                     format!("the server gave up on the answer (finish reason `{kind}`)")
                 });
-            Meaning::Failure(Refusal {
-                message,
-                ..explain::in_band(reason.to_string().as_bytes())
-            })
+            Meaning::Failure(Refusal { message, ..explain::in_band(reason.to_string().as_bytes()) })
         }
         Some(kind) => Meaning::Finish(kind.to_owned()),
         None => Meaning::Finish(reason.to_string()),
@@ -515,10 +499,7 @@ mod tests {
     fn decoded(chunks: &[String], read_all: bool) -> (Vec<Meaning>, Reply) {
         let (mut reply, mut events) = (Reply::default(), Vec::new());
         for chunk in chunks {
-            let frame = Frame {
-                name: None,
-                data: chunk.as_bytes(),
-            };
+            let frame = Frame { name: None, data: chunk.as_bytes() };
             decode(&mut reply, Text::Unknown, &frame, &mut events).unwrap();
             if read_all {
                 reply.choices[0].skip = None;
@@ -529,18 +510,7 @@ mod tests {
 
     #[test]
     fn skipping_what_was_seen_changes_nothing() {
-        let pieces = [
-            "",
-            " a",
-            "\"",
-            "\\",
-            "\u{1f600}",
-            "é\n",
-            "",
-            "\u{2028}]",
-            "[1,2",
-            " end",
-        ];
+        let pieces = ["", " a", "\"", "\\", "\u{1f600}", "é\n", "", "\u{2028}]", "[1,2", " end"];
         for has_ids in [true, false] {
             let (mut text, mut ids) = (String::new(), Vec::new());
             let mut chunks = Vec::new();

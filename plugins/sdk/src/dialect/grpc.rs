@@ -111,10 +111,7 @@ mod tests {
     use super::*;
 
     fn trailers(fields: &str) -> Meaning {
-        let frame = Frame {
-            name: Some("trailers"),
-            data: fields.as_bytes(),
-        };
+        let frame = Frame { name: Some("trailers"), data: fields.as_bytes() };
         ended(&frame).unwrap()
     }
 
@@ -139,21 +136,9 @@ mod tests {
                 Reason::TooLong,
                 "INVALID_ARGUMENT (3): prompt is longer than max_model_len",
             ),
-            (
-                "Grpc-Status: 14\r\n",
-                Reason::Unavailable,
-                "UNAVAILABLE (14)",
-            ),
-            (
-                "grpc-status: 2\r\ngrpc-message: 100%\r\n",
-                Reason::Other,
-                "UNKNOWN (2): 100%",
-            ),
-            (
-                "x: y\r\n",
-                Reason::Other,
-                "the call ended without `grpc-status`",
-            ),
+            ("Grpc-Status: 14\r\n", Reason::Unavailable, "UNAVAILABLE (14)"),
+            ("grpc-status: 2\r\ngrpc-message: 100%\r\n", Reason::Other, "UNKNOWN (2): 100%"),
+            ("x: y\r\n", Reason::Other, "the call ended without `grpc-status`"),
         ];
         for (fields, reason, message) in failures {
             let Meaning::Failure(refusal) = trailers(fields) else {

@@ -138,12 +138,7 @@ pub fn standard_body(
     body.set_some("min_tokens", settings.min_output_tokens);
     body.set("stream", settings.streaming);
     if settings.streaming {
-        body.set(
-            "stream_options",
-            StreamOptions {
-                include_usage: true,
-            },
-        );
+        body.set("stream_options", StreamOptions { include_usage: true });
     }
     Ok(body)
 }
@@ -172,11 +167,7 @@ pub struct StreamOptions {
 
 /// Server-sent events if the reply is streamed, otherwise one body.
 pub fn framing(streaming: bool) -> Framing {
-    if streaming {
-        Framing::EventStream
-    } else {
-        Framing::Whole
-    }
+    if streaming { Framing::EventStream } else { Framing::Whole }
 }
 
 /// The request for the list of models, below `prefix` (usually `/v1`).

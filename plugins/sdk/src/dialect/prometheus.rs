@@ -14,14 +14,9 @@ pub fn readings(body: &[u8], names: &[(&str, ServerMetric)]) -> Vec<Reading> {
     for Line { name, value, .. } in lines(&text) {
         let known = names.iter().find(|(known, _)| *known == name);
         let Some((_, metric)) = known else { continue };
-        let reading = readings
-            .iter_mut()
-            .find(|reading| reading.metric == *metric);
+        let reading = readings.iter_mut().find(|reading| reading.metric == *metric);
         match (reading, metric) {
-            (None, _) => readings.push(Reading {
-                metric: *metric,
-                value,
-            }),
+            (None, _) => readings.push(Reading { metric: *metric, value }),
             (Some(reading), ServerMetric::KvCacheUsage) => {
                 reading.value = reading.value.max(value);
             }

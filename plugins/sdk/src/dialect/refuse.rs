@@ -15,9 +15,7 @@ pub fn settings(
     sample: &Sample,
     settings: &Settings,
 ) -> Result<(), Error> {
-    let set = missing
-        .iter()
-        .filter(|setting| setting.is_set(sample, settings));
+    let set = missing.iter().filter(|setting| setting.is_set(sample, settings));
     let said: Vec<String> = set
         .map(|setting| {
             let key = setting.key();
@@ -30,11 +28,7 @@ pub fn settings(
             }
         })
         .collect();
-    if said.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::InvalidConfig(said.join("\n")))
-    }
+    if said.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(said.join("\n"))) }
 }
 
 #[cfg(test)]
@@ -51,11 +45,7 @@ mod tests {
             output_tokens: None,
             min_output_tokens: None,
             ignore_eos: true,
-            sampling: Sampling {
-                seed: Some(1),
-                top_k: Some(2),
-                ..Sampling::default()
-            },
+            sampling: Sampling { seed: Some(1), top_k: Some(2), ..Sampling::default() },
             extra_body: None,
             further: None,
         };

@@ -96,13 +96,8 @@ pub fn take(sample: &Sample) -> Result<(Option<Tools>, Option<String>), Error> {
     if choice.is_some() {
         parameters.remove("tool_choice");
     }
-    let tools = defined
-        .into_iter()
-        .map(|Defined::Function { function }| function);
-    let tools = Tools {
-        tools: tools.collect(),
-        choice,
-    };
+    let tools = defined.into_iter().map(|Defined::Function { function }| function);
+    let tools = Tools { tools: tools.collect(), choice };
     let rest = (!parameters.is_empty()).then(|| Value::Object(parameters).to_string());
     Ok((Some(tools), rest))
 }
@@ -117,10 +112,7 @@ pub fn lay_over(
     sample: &Sample,
     parameters: Option<String>,
 ) -> Result<(), Error> {
-    let sample = Sample {
-        parameters,
-        ..Sample::new(&*sample.id, Prompt::Text(String::new()))
-    };
+    let sample = Sample { parameters, ..Sample::new(&*sample.id, Prompt::Text(String::new())) };
     settings.lay_over(body, &sample)
 }
 
@@ -165,11 +157,9 @@ mod tests {
         assert_eq!(tools.tools[0].parameters, Some(json!({"type": "object"})));
         assert_eq!(tools.choice, Some(Choice::Named("ls".to_owned())));
         assert_eq!(rest.as_deref(), Some(r#"{"top_k":4}"#));
-        for (word, choice) in [
-            ("auto", Choice::Auto),
-            ("none", Choice::Never),
-            ("required", Choice::Any),
-        ] {
+        for (word, choice) in
+            [("auto", Choice::Auto), ("none", Choice::Never), ("required", Choice::Any)]
+        {
             let (tools, rest) = taken(&json!({"tools": [], "tool_choice": word}).to_string());
             assert_eq!(tools.unwrap().choice, Some(choice));
             assert_eq!(rest, None);

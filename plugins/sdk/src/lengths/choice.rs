@@ -56,9 +56,7 @@ impl Choice {
     /// if there is nothing or too much to choose among.
     pub fn zipf(key: &str, count: u32, exponent: f64) -> Result<Self, Error> {
         if !(exponent.is_finite() && exponent >= 0.0) {
-            return Err(Error::InvalidConfig(format!(
-                "`{key}` is {exponent}; expected 0 or more"
-            )));
+            return Err(Error::InvalidConfig(format!("`{key}` is {exponent}; expected 0 or more")));
         }
         let weights = (1..=count).map(|rank| 1.0 / f64::from(rank).powf(exponent));
         Self::weighted(key, weights)
@@ -73,8 +71,6 @@ impl Choice {
     /// An index, from one uniform number of the generator.
     pub fn draw(&self, random: &mut impl Stream) -> usize {
         let p = random.random();
-        self.cumulative
-            .partition_point(|share| *share <= p)
-            .min(self.cumulative.len() - 1)
+        self.cumulative.partition_point(|share| *share <= p).min(self.cumulative.len() - 1)
     }
 }

@@ -197,18 +197,14 @@ impl Distribution {
         match &self.0 {
             Shape::Constant(value) => *value,
             Shape::Uniform(span) => within(*span, p),
-            Shape::Normal {
-                mean,
-                deviation,
-                bounds,
-            } => bounds.limit(mean + deviation * normal::quantile(p)),
+            Shape::Normal { mean, deviation, bounds } => {
+                bounds.limit(mean + deviation * normal::quantile(p))
+            }
             Shape::Lognormal { mu, sigma, bounds } => {
                 bounds.limit((mu + sigma * normal::quantile(p)).exp())
             }
             Shape::Histogram(bins) => {
-                let at = bins
-                    .partition_point(|(_, share)| *share <= p)
-                    .min(bins.len() - 1);
+                let at = bins.partition_point(|(_, share)| *share <= p).min(bins.len() - 1);
                 let before = at.checked_sub(1).map_or(0.0, |before| bins[before].1);
                 let (span, share) = bins[at];
                 within(span, ((p - before) / (share - before)).clamp(0.0, 1.0))
@@ -238,10 +234,7 @@ impl Distribution {
             } else {
                 return Ok(());
             };
-            Err(Error::InvalidConfig(format!(
-                "{} is {number}; expected {expected}",
-                called(name)
-            )))
+            Err(Error::InvalidConfig(format!("{} is {number}; expected {expected}", called(name))))
         };
         let whole = |name: &str, number: f64| {
             if number.fract() == 0.0 {
@@ -270,11 +263,7 @@ impl Distribution {
                 }
             }
         }
-        Ok(Lengths {
-            distribution: self.clone(),
-            least: *range.start(),
-            most: *range.end(),
-        })
+        Ok(Lengths { distribution: self.clone(), least: *range.start(), most: *range.end() })
     }
 }
 
@@ -290,11 +279,7 @@ impl Lengths {
     /// Always the same length.
     #[must_use]
     pub fn constant(length: u32) -> Self {
-        Self {
-            distribution: Distribution::constant(length.into()),
-            least: length,
-            most: length,
-        }
+        Self { distribution: Distribution::constant(length.into()), least: length, most: length }
     }
 
     /// The length below which a share `p` of all lengths is; `p` is from `[0, 1)`.
@@ -336,10 +321,7 @@ impl<'de> Deserialize<'de> for Distribution {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Distribution, A::Error> {
                 let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                table
-                    .shape()
-                    .map(Distribution)
-                    .map_err(serde::de::Error::custom)
+                table.shape().map(Distribution).map_err(serde::de::Error::custom)
             }
         }
 

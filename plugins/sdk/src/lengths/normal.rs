@@ -2,11 +2,8 @@
 
 /// The ratio of two polynomials, their coefficients from the highest power down.
 fn ratio(above: [f64; 8], below: [f64; 8], x: f64) -> f64 {
-    let polynomial = |coefficients: [f64; 8]| {
-        coefficients
-            .into_iter()
-            .fold(0.0, |sum, each| sum * x + each)
-    };
+    let polynomial =
+        |coefficients: [f64; 8]| coefficients.into_iter().fold(0.0, |sum, each| sum * x + each);
     polynomial(above) / polynomial(below)
 }
 
@@ -21,11 +18,7 @@ pub(super) fn quantile(p: f64) -> f64 {
     }
     let tail = if q < 0.0 { p } else { 1.0 - p };
     let r = (-tail.ln()).sqrt();
-    let z = if r <= 5.0 {
-        ratio(NEAR.0, NEAR.1, r - 1.6)
-    } else {
-        ratio(FAR.0, FAR.1, r - 5.0)
-    };
+    let z = if r <= 5.0 { ratio(NEAR.0, NEAR.1, r - 1.6) } else { ratio(FAR.0, FAR.1, r - 5.0) };
     if q < 0.0 { -z } else { z }
 }
 

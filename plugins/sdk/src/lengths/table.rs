@@ -117,21 +117,14 @@ impl Table {
             bins: None,
         };
         match shape {
-            Shape::Constant(value) => Table {
-                value: Some(*value),
-                ..empty
-            },
+            Shape::Constant(value) => Table { value: Some(*value), ..empty },
             Shape::Uniform(span) => Table {
                 distribution: Kind::Uniform,
                 min: Some(span.min),
                 max: Some(span.max),
                 ..empty
             },
-            Shape::Normal {
-                mean,
-                deviation,
-                bounds,
-            } => Table {
+            Shape::Normal { mean, deviation, bounds } => Table {
                 distribution: Kind::Normal,
                 mean: Some(*mean),
                 deviation: Some(*deviation),
@@ -152,18 +145,9 @@ impl Table {
                 let bins = bins.iter().map(|(span, share)| {
                     let weight = share - before;
                     before = *share;
-                    Bin {
-                        value: None,
-                        min: Some(span.min),
-                        max: Some(span.max),
-                        weight,
-                    }
+                    Bin { value: None, min: Some(span.min), max: Some(span.max), weight }
                 });
-                Table {
-                    distribution: Kind::Histogram,
-                    bins: Some(bins.collect()),
-                    ..empty
-                }
+                Table { distribution: Kind::Histogram, bins: Some(bins.collect()), ..empty }
             }
         }
     }
@@ -191,10 +175,7 @@ impl Table {
                 listed(kind.keys())
             ));
         }
-        let bounds = Bounds {
-            min: self.min,
-            max: self.max,
-        };
+        let bounds = Bounds { min: self.min, max: self.max };
         if let Some(span) = self.min.zip(self.max) {
             ordered(span)?;
         }
@@ -237,11 +218,7 @@ impl Table {
         one_of(["sigma", "deviation"], [self.sigma, self.deviation])?;
         let centre = self.median.or(self.mean).unwrap_or_default();
         if centre <= 0.0 {
-            let name = if self.mean.is_some() {
-                "mean"
-            } else {
-                "median"
-            };
+            let name = if self.mean.is_some() { "mean" } else { "median" };
             return Err(format!("`{name}` is {centre}; expected more than 0"));
         }
         let variance = match (self.sigma, self.deviation) {
@@ -256,11 +233,7 @@ impl Table {
                 }
             }
         };
-        let shift = if self.mean.is_some() {
-            variance / 2.0
-        } else {
-            0.0
-        };
+        let shift = if self.mean.is_some() { variance / 2.0 } else { 0.0 };
         Ok((centre.ln() - shift, variance.sqrt()))
     }
 }
@@ -273,10 +246,7 @@ fn histogram(bins: Vec<Bin>) -> Result<Shape, String> {
         );
     }
     if bins.len() > MOST_BINS {
-        return Err(format!(
-            "the histogram has {} bins; expected at most {MOST_BINS}",
-            bins.len()
-        ));
+        return Err(format!("the histogram has {} bins; expected at most {MOST_BINS}", bins.len()));
     }
     let mut sum = 0.0;
     let mut spans = Vec::with_capacity(bins.len());
@@ -310,9 +280,7 @@ fn ordered((min, max): (f64, f64)) -> Result<(), String> {
     if min <= max {
         return Ok(());
     }
-    Err(format!(
-        "`min` is {min} and `max` is {max}; expected a `min` of at most `max`"
-    ))
+    Err(format!("`min` is {min} and `max` is {max}; expected a `min` of at most `max`"))
 }
 
 fn not_negative(key: &str, number: f64) -> Result<f64, String> {

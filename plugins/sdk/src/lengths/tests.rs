@@ -60,10 +60,7 @@ fn normal_quantiles_are_those_of_python() {
 #[test]
 fn lengths_follow_the_documented_formulas() {
     assert_eq!(lengths("512"), [512; 8]);
-    assert_eq!(
-        lengths(r#"{"distribution": "constant", "value": 7}"#),
-        [7; 8]
-    );
+    assert_eq!(lengths(r#"{"distribution": "constant", "value": 7}"#), [7; 8]);
     assert_eq!(
         lengths(r#"{"distribution": "uniform", "min": 100, "max": 200}"#),
         [164, 102, 127, 122, 174, 168, 190, 108]
@@ -84,9 +81,7 @@ fn lengths_follow_the_documented_formulas() {
     let bins = r#"[{"value": 5, "weight": 1}, {"min": 10, "max": 19, "weight": 0.5}, {"value": 1, "weight": 0},
                    {"value": 30, "weight": 2.5}]"#;
     assert_eq!(
-        lengths(&format!(
-            r#"{{"distribution": "histogram", "bins": {bins}}}"#
-        )),
+        lengths(&format!(r#"{{"distribution": "histogram", "bins": {bins}}}"#)),
         [30, 5, 12, 5, 30, 30, 30, 5]
     );
 }
@@ -96,9 +91,7 @@ fn both_ends_of_a_range_are_as_likely_as_the_rest() {
     let lengths = distribution(r#"{"distribution": "uniform", "min": 1, "max": 4}"#)
         .lengths("length", 1..=4)
         .expect("lengths");
-    let quartered: Vec<u32> = (0..16)
-        .map(|at| lengths.quantile(f64::from(at) / 16.0))
-        .collect();
+    let quartered: Vec<u32> = (0..16).map(|at| lengths.quantile(f64::from(at) / 16.0)).collect();
     assert_eq!(quartered, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]);
 }
 
@@ -114,16 +107,12 @@ fn mean_and_deviation_of_a_lognormal_are_those_given() {
         let count = 200_000;
         let numbers =
             (0..count).map(|at| distribution.quantile((f64::from(at) + 0.5) / f64::from(count)));
-        let (sum, squares) = numbers.fold((0.0, 0.0), |(sum, squares), number| {
-            (sum + number, squares + number * number)
-        });
+        let (sum, squares) = numbers
+            .fold((0.0, 0.0), |(sum, squares), number| (sum + number, squares + number * number));
         let mean = sum / f64::from(count);
         let deviation = (squares / f64::from(count) - mean * mean).sqrt();
         assert!((mean - 800.0).abs() < 0.5, "{json}: mean {mean}");
-        assert!(
-            (deviation - 600.0).abs() < 3.0,
-            "{json}: deviation {deviation}"
-        );
+        assert!((deviation - 600.0).abs() < 3.0, "{json}: deviation {deviation}");
         assert!((distribution.quantile(0.5) - 640.0).abs() < 1e-9, "{json}");
     }
 }
@@ -192,14 +181,8 @@ fn a_wrong_table_names_its_key_and_what_was_expected() {
             "key `length.distribution`: unknown variant `even`, expected one of `constant`, `uniform`, `normal`, \
              `lognormal`, `histogram`",
         ),
-        (
-            r#"{"min": 1}"#,
-            "key `length`: missing field `distribution`",
-        ),
-        (
-            r#"{"distribution": "uniform", "low": 1}"#,
-            "key `length.low`: unknown field `low`",
-        ),
+        (r#"{"min": 1}"#, "key `length`: missing field `distribution`"),
+        (r#"{"distribution": "uniform", "low": 1}"#, "key `length.low`: unknown field `low`"),
         (
             r#"{"distribution": "uniform", "min": 1, "max": 3, "mean": 2}"#,
             "key `length`: a uniform distribution does not take `mean`; expected `min` and `max`",
@@ -246,19 +229,13 @@ fn a_wrong_table_names_its_key_and_what_was_expected() {
         ),
     ] {
         let message = complaint(json);
-        assert!(
-            message.starts_with(expected),
-            "{json}\ngave: {message}\nnot:  {expected}"
-        );
+        assert!(message.starts_with(expected), "{json}\ngave: {message}\nnot:  {expected}");
     }
 }
 
 #[test]
 fn a_distribution_written_down_reads_as_the_same() {
-    assert_eq!(
-        serde_json::to_string(&distribution("1024")).expect("JSON"),
-        "1024"
-    );
+    assert_eq!(serde_json::to_string(&distribution("1024")).expect("JSON"), "1024");
     for json in [
         "0.5",
         "1e300",
@@ -299,33 +276,14 @@ fn choices_are_those_of_numpy() {
 #[test]
 fn weights_that_make_no_choice_are_refused() {
     for (weights, expected) in [
-        (
-            vec![],
-            "the weights of `weight` sum up to 0; expected at least one above 0",
-        ),
-        (
-            vec![0.0],
-            "the weights of `weight` sum up to 0; expected at least one above 0",
-        ),
-        (
-            vec![1.0, -1.0],
-            "a weight of `weight` is -1; expected 0 or more",
-        ),
-        (
-            vec![f64::NAN],
-            "a weight of `weight` is NaN; expected 0 or more",
-        ),
+        (vec![], "the weights of `weight` sum up to 0; expected at least one above 0"),
+        (vec![0.0], "the weights of `weight` sum up to 0; expected at least one above 0"),
+        (vec![1.0, -1.0], "a weight of `weight` is -1; expected 0 or more"),
+        (vec![f64::NAN], "a weight of `weight` is NaN; expected 0 or more"),
     ] {
         let error = Choice::weighted("weight", weights.clone()).unwrap_err();
-        assert_eq!(
-            error,
-            Error::InvalidConfig(expected.to_owned()),
-            "{weights:?}"
-        );
+        assert_eq!(error, Error::InvalidConfig(expected.to_owned()), "{weights:?}");
     }
     let error = Choice::zipf("zipf", 3, -0.5).unwrap_err();
-    assert_eq!(
-        error,
-        Error::InvalidConfig("`zipf` is -0.5; expected 0 or more".to_owned())
-    );
+    assert_eq!(error, Error::InvalidConfig("`zipf` is -0.5; expected 0 or more".to_owned()));
 }

@@ -20,20 +20,13 @@ impl Pcg64 {
         let start = u128::from(state_high) << 64 | u128::from(state_low);
         let stream = u128::from(stream_high) << 64 | u128::from(stream_low);
         let increment = stream << 1 | 1;
-        let mut generator = Self {
-            state: increment.wrapping_add(start),
-            increment,
-            half: None,
-        };
+        let mut generator = Self { state: increment.wrapping_add(start), increment, half: None };
         generator.step();
         generator
     }
 
     fn step(&mut self) {
-        self.state = self
-            .state
-            .wrapping_mul(MULTIPLIER)
-            .wrapping_add(self.increment);
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
     }
 
     /// The next 64 bits.
@@ -72,9 +65,7 @@ impl Hash {
 }
 
 fn mix(x: u32, y: u32) -> u32 {
-    let mixed = x
-        .wrapping_mul(0xca01_f9dd)
-        .wrapping_sub(y.wrapping_mul(0x4973_f715));
+    let mixed = x.wrapping_mul(0xca01_f9dd).wrapping_sub(y.wrapping_mul(0x4973_f715));
     mixed ^ mixed >> 16
 }
 
@@ -82,10 +73,7 @@ fn mix(x: u32, y: u32) -> u32 {
 fn seed_sequence(seed: u64) -> [u64; 4] {
     // A pool of four words, of which an integer seed fills the first: absent words hash as zeros.
     let mut pool = [seed as u32, (seed >> 32) as u32, 0, 0];
-    let mut hash = Hash {
-        constant: 0x43b0_d7e5,
-        multiplier: 0x931e_8875,
-    };
+    let mut hash = Hash { constant: 0x43b0_d7e5, multiplier: 0x931e_8875 };
     for word in &mut pool {
         *word = hash.apply(*word);
     }
@@ -94,10 +82,7 @@ fn seed_sequence(seed: u64) -> [u64; 4] {
             pool[to] = mix(pool[to], hash.apply(pool[from]));
         }
     }
-    let mut hash = Hash {
-        constant: 0x8b51_f9dd,
-        multiplier: 0x58f3_8ded,
-    };
+    let mut hash = Hash { constant: 0x8b51_f9dd, multiplier: 0x58f3_8ded };
     let mut halves = pool.iter().cycle().map(|word| u64::from(hash.apply(*word)));
     std::array::from_fn(|_| {
         let low = halves.next().unwrap_or_default();

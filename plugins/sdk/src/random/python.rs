@@ -21,11 +21,7 @@ impl Python {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let words = [seed as u32, (seed >> 32) as u32];
-        let key = if words[1] == 0 {
-            &words[..1]
-        } else {
-            &words[..]
-        };
+        let key = if words[1] == 0 { &words[..1] } else { &words[..] };
         Self(Box::new(Mt::new_with_key(key.iter().copied())))
     }
 
@@ -39,10 +35,7 @@ impl Python {
     /// # Panics
     /// If `bits` is above 64.
     pub fn bits(&mut self, bits: u32) -> u64 {
-        assert!(
-            bits <= 64,
-            "at most 64 bits can be drawn at a time, not {bits}"
-        );
+        assert!(bits <= 64, "at most 64 bits can be drawn at a time, not {bits}");
         match bits {
             0 => 0,
             1..=32 => u64::from(self.0.next_u32() >> (32 - bits)),

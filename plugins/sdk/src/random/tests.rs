@@ -58,22 +58,14 @@ fn python_draws_as_cpython_does() {
         }
         let mut generator = Python::new(seed);
         for (bound, expected) in golden.below {
-            assert_eq!(
-                generator.below(bound),
-                expected,
-                "below {bound} of seed {seed}"
-            );
+            assert_eq!(generator.below(bound), expected, "below {bound} of seed {seed}");
         }
         let mut generator = Python::new(seed);
         let mut items: Vec<u32> = (0..100).collect();
         generator.shuffle(&mut items);
         assert_eq!(items, golden.shuffle, "shuffle of seed {seed}");
         for expected in golden.choice {
-            assert_eq!(
-                generator.choice(&items),
-                Some(&expected),
-                "choice of seed {seed}"
-            );
+            assert_eq!(generator.choice(&items), Some(&expected), "choice of seed {seed}");
         }
         let mut generator = Python::new(seed);
         for (items, count, expected) in golden.sample {
@@ -100,18 +92,11 @@ fn legacy_draws_as_numpy_does() {
         let seed = golden.seed;
         let mut generator = NumpyLegacy::new(seed);
         for expected in golden.random {
-            assert_eq!(
-                generator.random(),
-                expected,
-                "random_sample() of seed {seed}"
-            );
+            assert_eq!(generator.random(), expected, "random_sample() of seed {seed}");
         }
         let mut generator = NumpyLegacy::new(seed);
         for (low, high, expected) in golden.randint {
-            let drawn: Vec<u64> = expected
-                .iter()
-                .map(|_| generator.randint(low, high))
-                .collect();
+            let drawn: Vec<u64> = expected.iter().map(|_| generator.randint(low, high)).collect();
             assert_eq!(drawn, expected, "randint({low}, {high}) of seed {seed}");
         }
         for (scale, expected) in golden.exponential {
@@ -135,10 +120,7 @@ fn generator_draws_as_numpy_does() {
         }
         let mut generator = NumpyGenerator::new(seed);
         for (low, high, expected) in golden.integers {
-            let drawn: Vec<u64> = expected
-                .iter()
-                .map(|_| generator.integers(low, high))
-                .collect();
+            let drawn: Vec<u64> = expected.iter().map(|_| generator.integers(low, high)).collect();
             assert_eq!(drawn, expected, "integers({low}, {high}) of seed {seed}");
         }
         assert_eq!(

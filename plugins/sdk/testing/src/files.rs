@@ -32,8 +32,7 @@ impl Named {
     /// Adds a file in memory.
     #[must_use]
     pub fn with_bytes(mut self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
-        self.0
-            .insert(name.to_owned(), Content::Memory(bytes.into()));
+        self.0.insert(name.to_owned(), Content::Memory(bytes.into()));
         self
     }
 }

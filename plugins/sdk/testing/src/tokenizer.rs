@@ -21,10 +21,7 @@ impl Tokenizer for StandIn {
     }
 
     fn encode(&self, texts: &[String], _special: bool) -> Vec<Vec<u32>> {
-        texts
-            .iter()
-            .map(|text| text.bytes().map(u32::from).collect())
-            .collect()
+        texts.iter().map(|text| text.bytes().map(u32::from).collect()).collect()
     }
 
     fn count(&self, texts: &[String], _special: bool) -> Vec<u32> {
@@ -71,9 +68,7 @@ impl Pairs {
             0..Self::SINGLE => Self::letter(id).to_string(),
             Self::SINGLE..Self::TRIPLE => {
                 let pair = id - Self::SINGLE;
-                [Self::letter(pair / Self::SINGLE), Self::letter(pair)]
-                    .iter()
-                    .collect()
+                [Self::letter(pair / Self::SINGLE), Self::letter(pair)].iter().collect()
             }
             Self::TRIPLE..Self::START => Self::letter(id).to_string().repeat(3),
             Self::START => "<s>".to_owned(),
@@ -85,25 +80,14 @@ impl Pairs {
     fn ids(text: &str, special: bool) -> Vec<u32> {
         let letters: Vec<u32> = text
             .chars()
-            .map(|letter| {
-                if (' '..='~').contains(&letter) {
-                    letter
-                } else {
-                    '?'
-                }
-            })
+            .map(|letter| if (' '..='~').contains(&letter) { letter } else { '?' })
             .map(|letter| u32::from(letter) - u32::from(' '))
             .collect();
-        let mut ids = if special {
-            vec![Self::START]
-        } else {
-            Vec::new()
-        };
+        let mut ids = if special { vec![Self::START] } else { Vec::new() };
         let mut at = 0;
         while let Some(first) = letters.get(at) {
-            let pair = letters
-                .get(at + 1)
-                .map(|second| Self::SINGLE + Self::SINGLE * first + second);
+            let pair =
+                letters.get(at + 1).map(|second| Self::SINGLE + Self::SINGLE * first + second);
             match pair {
                 Some(pair) if pair < Self::TRIPLE => {
                     ids.push(pair);
@@ -136,16 +120,10 @@ impl Tokenizer for Pairs {
     }
 
     fn count(&self, texts: &[String], special: bool) -> Vec<u32> {
-        texts
-            .iter()
-            .map(|text| Self::ids(text, special).len() as u32)
-            .collect()
+        texts.iter().map(|text| Self::ids(text, special).len() as u32).collect()
     }
 
     fn decode(&self, tokens: &[Vec<u32>]) -> Vec<String> {
-        tokens
-            .iter()
-            .map(|ids| ids.iter().map(|id| Self::text(*id)).collect())
-            .collect()
+        tokens.iter().map(|ids| ids.iter().map(|id| Self::text(*id)).collect()).collect()
     }
 }

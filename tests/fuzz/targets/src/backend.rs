@@ -108,9 +108,7 @@ impl<'d> Question<'d> {
         let of = match choice >> 3 & 7 {
             0..=3 => Of::Reply { streaming: true },
             4 => Of::Reply { streaming: false },
-            5 => Of::Error {
-                status: [400, 401, 404, 429, 500, 503][usize::from(seed) % 6],
-            },
+            5 => Of::Error { status: [400, 401, 404, 429, 500, 503][usize::from(seed) % 6] },
             6 => Of::Models,
             _ => Of::Metrics,
         };
@@ -217,12 +215,7 @@ fn fold<B: Backend>(
     batches: &[Frames],
 ) -> (Vec<(usize, Meaning)>, Result<(), Error>) {
     let mut events = Vec::new();
-    let head = Head {
-        status: 200,
-        headers: Vec::new(),
-        streaming,
-        context: Vec::new(),
-    };
+    let head = Head { status: 200, headers: Vec::new(), streaming, context: Vec::new() };
     let state = match backend.begin(&head) {
         Ok(state) => state,
         Err(error) => return (events, Err(error)),
@@ -234,10 +227,7 @@ fn fold<B: Backend>(
         let mut of_batch = Vec::new();
         let mut meanings = Vec::new();
         for (index, frame) in batch.iter().enumerate() {
-            let frame = Frame {
-                name: frame.name,
-                data: frame.data,
-            };
+            let frame = Frame { name: frame.name, data: frame.data };
             if let Err(error) = backend.decode(&mut state, &frame, &mut meanings) {
                 return (events, Err(error));
             }

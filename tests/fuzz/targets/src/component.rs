@@ -53,10 +53,7 @@ pub fn component(data: &[u8]) {
             }
             (Of::Error { status }, Read::Refusal(expected)) => {
                 let refusal = dialect.explain(status, question.body).expect("it explains");
-                assert_eq!(
-                    format!("{:?}", expected.reason),
-                    format!("{:?}", refusal.reason)
-                );
+                assert_eq!(format!("{:?}", expected.reason), format!("{:?}", refusal.reason));
                 said(&expected.message, &refusal.message);
             }
             (Of::Models, Read::Models(expected)) => {
@@ -72,37 +69,23 @@ pub fn component(data: &[u8]) {
 
 /// The beginning of a reply, of which the backends look at nothing but whether it is streamed.
 fn head(streaming: bool) -> Head {
-    Head {
-        status: 200,
-        headers: Vec::new(),
-        streaming,
-        context: Vec::new(),
-    }
+    Head { status: 200, headers: Vec::new(), streaming, context: Vec::new() }
 }
 
 fn open((name, config): (&str, &str)) -> Dialect {
-    let search = SearchPath {
-        scenario: None,
-        folders: Vec::new(),
-        shipped: shipped::PLUGINS,
-    };
+    let search = SearchPath { scenario: None, folders: Vec::new(), shipped: shipped::PLUGINS };
     let plugin = load(&format!("backends/{name}.wasm"), &search)
         .expect("the component is built: `cargo xtask plugins`");
     let grants = Grants {
         // Time is no part of what is checked: the machine may be busy.
-        limits: Limits {
-            backend_call_ms: 600_000,
-            ..Limits::default()
-        },
+        limits: Limits { backend_call_ms: 600_000, ..Limits::default() },
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),
         tokenizer: Arc::new(Tokenizer::bytes()),
         seed: 1,
     };
     let config = serde_json::from_str(config).expect("the configuration is JSON");
-    Backend::new(plugin, &config, grants)
-        .and_then(|backend| backend.open())
-        .expect("it opens")
+    Backend::new(plugin, &config, grants).and_then(|backend| backend.open()).expect("it opens")
 }
 
 /// Compares what the bindings of both sides have as types of their own.
@@ -123,10 +106,7 @@ fn compare<T: Debug, U: Debug>(expected: Result<T, Error>, seen: Result<U, Plugi
 /// A message of a plugin, which the host shortens and makes fit for a terminal.
 fn said(expected: &str, seen: &str) {
     let plain = |c: &char| c.is_alphanumeric();
-    assert_eq!(
-        expected.chars().any(|c| plain(&c)),
-        seen.chars().any(|c| plain(&c))
-    );
+    assert_eq!(expected.chars().any(|c| plain(&c)), seen.chars().any(|c| plain(&c)));
     assert!(
         expected
             .chars()

@@ -56,16 +56,9 @@ fn read(pieces: Vec<&[u8]>) -> Reply {
 
 async fn exchange(connect: &Pieces) -> Reply {
     let clock = Clock::start();
-    let mut connection = Connection::open(connect, 0, clock, None)
-        .await
-        .expect("it can be opened");
+    let mut connection = Connection::open(connect, 0, clock, None).await.expect("it can be opened");
     let marks = Rc::default();
-    let mut seen = Reply {
-        head: None,
-        body: Vec::new(),
-        end: Ok(()),
-        again: false,
-    };
+    let mut seen = Reply { head: None, body: Vec::new(), end: Ok(()), again: false };
     let head = match connection.send(request(), &marks).await {
         Ok(head) => head,
         Err(Unanswered::Broke(what)) => {
@@ -138,10 +131,7 @@ impl Connect for Pieces {
         _: Option<&Poller>,
     ) -> Result<Opened<Sent>, String> {
         Ok(Opened {
-            io: Sent {
-                pieces: self.0.take(),
-                waited: false,
-            },
+            io: Sent { pieces: self.0.take(), waited: false },
             wire: Wire::new(clock),
             facts: exchange::Connection::default(),
             readiness: None,

@@ -11,10 +11,8 @@ use series::{Course, Encoder, Entry, Head, Recording, page};
 /// what is kept reads back from its lines as the same, and no figure of it is a number that JSON
 /// does not have.
 pub fn metrics(data: &[u8]) {
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".to_owned()],
-        every_ns: Nanos(1_000_000_000),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".to_owned()], every_ns: Nanos(1_000_000_000) });
     let mut entries = vec![encoder.head()];
     let mut last = 0;
     for text in data.split(|byte| *byte == 0).take(8) {

@@ -26,16 +26,10 @@ pub fn scenario(data: &[u8]) {
     assert_eq!(said(&scenario), said(&same), "laid over itself");
     // Entries of lists have places, which an assignment cannot name.
     if entries.iter().all(|entry| !entry.path.contains('[')) {
-        let assignments: Vec<String> = entries
-            .iter()
-            .map(|entry| format!("{}={}", entry.path, entry.value))
-            .collect();
+        let assignments: Vec<String> =
+            entries.iter().map(|entry| format!("{}={}", entry.path, entry.value)).collect();
         let (again, problems) = Scenario::assigned(&assignments);
-        assert!(
-            problems.is_empty(),
-            "{assignments:?}: {}",
-            ScenarioError::new(problems)
-        );
+        assert!(problems.is_empty(), "{assignments:?}: {}", ScenarioError::new(problems));
         assert_eq!(said(&scenario), said(&again), "with --set");
     }
 }
@@ -50,9 +44,7 @@ pub(crate) fn told(error: &ScenarioError, text: &str) {
             let end = label.offset() + label.len();
             assert!(end <= text.len(), "{problem}: a place behind the end");
             if let Some(source) = problem.source_code() {
-                source
-                    .read_span(label.inner(), 1, 1)
-                    .expect("its lines can be shown");
+                source.read_span(label.inner(), 1, 1).expect("its lines can be shown");
             }
         }
     }

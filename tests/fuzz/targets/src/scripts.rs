@@ -19,14 +19,8 @@ pub fn mock_script(data: &[u8]) {
 
 /// The routes whose bodies are read, and the content type of each.
 const ROUTES: [(&str, &str); 6] = [
-    (
-        "/v1/audio/transcriptions",
-        "multipart/form-data; boundary=xx",
-    ),
-    (
-        "/inference.GRPCInferenceService/ModelStreamInfer",
-        "application/grpc",
-    ),
+    ("/v1/audio/transcriptions", "multipart/form-data; boundary=xx"),
+    ("/inference.GRPCInferenceService/ModelStreamInfer", "application/grpc"),
     ("/v1/audio/speech", "application/json"),
     ("/v1/chat/completions", "application/json"),
     ("/v1/completions", "application/json"),

@@ -80,19 +80,10 @@ impl Both {
         let theirs = tokenizers::Tokenizer::from_bytes(file);
         // A file that we refuse is refused by the crate.
         assert!(ours.is_ok() || theirs.is_err());
-        let both = Both {
-            ours: ours.ok()?,
-            theirs: theirs.ok()?,
-        };
+        let both = Both { ours: ours.ok()?, theirs: theirs.ok()? };
         facts(&both.ours);
-        assert_eq!(
-            both.ours.facts().vocabulary_size as usize,
-            both.theirs.get_vocab_size(true)
-        );
-        assert_eq!(
-            both.ours.facts().base_size as usize,
-            both.theirs.get_vocab_size(false)
-        );
+        assert_eq!(both.ours.facts().vocabulary_size as usize, both.theirs.get_vocab_size(true));
+        assert_eq!(both.ours.facts().base_size as usize, both.theirs.get_vocab_size(false));
         Some(both)
     }
 
@@ -115,11 +106,7 @@ fn encoded(tokenizer: &Tokenizer, texts: &[String]) -> [Option<Vec<u32>>; 2] {
     [false, true].map(|special| {
         let ids = tokenizer.encode(texts, special).ok()?;
         let counts = tokenizer.count(texts, special).expect("it can be encoded");
-        assert!(
-            ids.iter()
-                .map(Vec::len)
-                .eq(counts.iter().map(|count| *count as usize))
-        );
+        assert!(ids.iter().map(Vec::len).eq(counts.iter().map(|count| *count as usize)));
         let _ = tokenizer.decode(&ids);
         ids.into_iter().last()
     })
@@ -142,8 +129,7 @@ impl Choices {
     /// The same choices as the smallest bytes that stand for them.
     fn canonical(bytes: &[u8]) -> Vec<u8> {
         let all = CHOICES.iter().enumerate();
-        all.map(|(at, many)| bytes.get(at).copied().unwrap_or(0) % many)
-            .collect()
+        all.map(|(at, many)| bytes.get(at).copied().unwrap_or(0) % many).collect()
     }
 }
 

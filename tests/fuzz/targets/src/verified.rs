@@ -112,10 +112,7 @@ pub fn verify_profile(data: &[u8]) {
 fn judged(case: &Case, profile: &Profile, result: &[u8]) {
     let names = profile.sources.iter().map(|source| source.name.clone());
     let contents: BTreeMap<_, _> = names.map(|name| (name, Ok(result.to_vec()))).collect();
-    let runs = [Run {
-        log: log(),
-        sources: Sources::read(profile, &contents),
-    }];
+    let runs = [Run { log: log(), sources: Sources::read(profile, &contents) }];
     let (outcome, checks) = judge(case, profile, &runs, &count, 1);
     assert!(!outcome.label().is_empty());
     for check in &checks {

@@ -56,10 +56,8 @@ pub fn words(data: &[u8]) {
             let flags: Vec<_> = keys().iter().filter(|key| key.flag.is_some()).collect();
             let (which, text) = first(text.as_bytes());
             let key = flags[usize::from(which) % flags.len()];
-            let words: Vec<String> = String::from_utf8_lossy(text)
-                .split('\u{1f}')
-                .map(str::to_owned)
-                .collect();
+            let words: Vec<String> =
+                String::from_utf8_lossy(text).split('\u{1f}').map(str::to_owned).collect();
             let mut scenario = Scenario::default();
             let flag = key.flag.as_ref().map_or("", |flag| flag.long);
             if answer(scenario.say(&key.path, flag, &words)).is_some() {
@@ -77,6 +75,5 @@ pub fn words(data: &[u8]) {
 
 /// Returns the value that was read; absent if it was refused, in words.
 fn answer<T, E: ToString>(read: Result<T, E>) -> Option<T> {
-    read.map_err(|error| assert!(!error.to_string().is_empty()))
-        .ok()
+    read.map_err(|error| assert!(!error.to_string().is_empty())).ok()
 }

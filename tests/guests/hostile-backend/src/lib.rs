@@ -137,11 +137,7 @@ impl Codec {
     fn request(&self, body: Vec<u8>) -> Request {
         Request {
             method: self.0.method.clone().unwrap_or_else(|| "POST".to_owned()),
-            path: self
-                .0
-                .path
-                .clone()
-                .unwrap_or_else(|| "/v1/completions".to_owned()),
+            path: self.0.path.clone().unwrap_or_else(|| "/v1/completions".to_owned()),
             headers: self.0.header.iter().cloned().collect(),
             body,
         }
@@ -154,9 +150,9 @@ fn huge() -> String {
 
 fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
     match answer {
-        Some(Answer::Refuse) => Err(Error::InvalidConfig(
-            "key `call`: refused on purpose".to_owned(),
-        )),
+        Some(Answer::Refuse) => {
+            Err(Error::InvalidConfig("key `call`: refused on purpose".to_owned()))
+        }
         Some(Answer::Shout) => Err(Error::Other("\u{1b}[2J shout ".repeat(100_000))),
         other => Ok(other),
     }
@@ -173,33 +169,19 @@ fn wait(state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
         add(Meaning::End);
         unread = 0;
     }
-    backend::Decoded {
-        events,
-        state,
-        unread,
-    }
+    backend::Decoded { events, state, unread }
 }
 
 fn timings(decode: f64) -> Meaning {
-    Meaning::Timings(Timings {
-        decode: Some(decode),
-        ..Timings::default()
-    })
+    Meaning::Timings(Timings { decode: Some(decode), ..Timings::default() })
 }
 
 fn steps(steps: u32, steps_by_accepted: Vec<u32>) -> Meaning {
-    Meaning::Speculation(Speculation {
-        steps,
-        steps_by_accepted,
-    })
+    Meaning::Speculation(Speculation { steps, steps_by_accepted })
 }
 
 fn text(text: &str) -> Meaning {
-    Meaning::Text(Output {
-        text: text.to_owned(),
-        tokens: None,
-        choice: 0,
-    })
+    Meaning::Text(Output { text: text.to_owned(), tokens: None, choice: 0 })
 }
 
 impl backend::GuestCodec for Codec {
@@ -220,12 +202,7 @@ impl backend::GuestCodec for Codec {
 
     fn control(&self, _what: Control) -> Option<Request> {
         self.tempted(Call::Control, b"");
-        let Config {
-            method,
-            path,
-            header,
-            ..
-        } = &self.0;
+        let Config { method, path, header, .. } = &self.0;
         let steered = method.is_some() || path.is_some() || header.is_some();
         steered.then(|| self.request(Vec::new()))
     }
@@ -249,11 +226,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
-        let named = |name| ServedModel {
-            name,
-            root: None,
-            context_tokens: None,
-        };
+        let named = |name| ServedModel { name, root: None, context_tokens: None };
         Ok(match said(self.tempted(Call::ReadModels, &body))? {
             Some(Answer::Million) => (0..1_000_000).map(|_| named(String::new())).collect(),
             Some(Answer::Huge) => vec![named(huge())],
@@ -291,11 +264,7 @@ impl backend::GuestCodec for Codec {
 
     fn framing(&self, _streaming: bool) -> Framing {
         self.tempted(Call::Framing, b"");
-        if self.0.raw {
-            Framing::Raw
-        } else {
-            Framing::EventStream
-        }
+        if self.0.raw { Framing::Raw } else { Framing::EventStream }
     }
 
     fn begin(&self, head: Head) -> Result<Vec<u8>, Error> {
@@ -322,21 +291,16 @@ impl backend::GuestCodec for Codec {
             }
             return Ok(decoded);
         }
-        let mut decoded = backend::Decoded {
-            events: Vec::new(),
-            state,
-            unread: 0,
-        };
+        let mut decoded = backend::Decoded { events: Vec::new(), state, unread: 0 };
         let mut start = 0;
         for (index, end) in frames.ends.iter().enumerate() {
             let data = &frames.bytes[start..*end as usize];
             start = *end as usize;
             let answer = said(self.tempted(Call::Decode, data))?;
             let mut add = |frame: usize, what| {
-                decoded.events.push(backend::Event {
-                    frame: u32::try_from(frame).unwrap_or(u32::MAX),
-                    what,
-                });
+                decoded
+                    .events
+                    .push(backend::Event { frame: u32::try_from(frame).unwrap_or(u32::MAX), what });
             };
             match answer {
                 Some(Answer::FrameOutside) => add(frames.ends.len(), Meaning::Opened),
@@ -366,10 +330,7 @@ impl backend::GuestCodec for Codec {
                 _ => {}
             }
             let mut add = |what| {
-                decoded.events.push(backend::Event {
-                    frame: index as u32,
-                    what,
-                });
+                decoded.events.push(backend::Event { frame: index as u32, what });
             };
             if data == b"[DONE]" {
                 add(Meaning::End);

@@ -101,16 +101,10 @@ impl Dataset for Hostile {
             for _ in 0..config.open_more {
                 std::mem::forget(inputs.files.open(name));
             }
-            let bytes = file
-                .read(config.offset, u32::MAX)
-                .map_err(Error::InvalidInput)?;
+            let bytes = file.read(config.offset, u32::MAX).map_err(Error::InvalidInput)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         });
-        let hostile = Hostile {
-            first: first.transpose()?,
-            config,
-            number: 0,
-        };
+        let hostile = Hostile { first: first.transpose()?, config, number: 0 };
         hostile.tempted(Call::Open)?;
         Ok(hostile)
     }
@@ -149,12 +143,12 @@ impl Hostile {
             commit(deed);
         }
         match config.answer {
-            Some(Answer::Refuse) => Err(Error::InvalidConfig(
-                "key `call`: refused on purpose".to_owned(),
-            )),
-            Some(Answer::Fault) => Err(Error::InvalidInput(
-                "file `questions`, line 3: expected a question".to_owned(),
-            )),
+            Some(Answer::Refuse) => {
+                Err(Error::InvalidConfig("key `call`: refused on purpose".to_owned()))
+            }
+            Some(Answer::Fault) => {
+                Err(Error::InvalidInput("file `questions`, line 3: expected a question".to_owned()))
+            }
             other => Ok(other),
         }
     }
@@ -178,11 +172,7 @@ impl Hostile {
     fn sample(&mut self, answer: Option<Answer>) -> Sample {
         let number = self.number;
         self.number += 1;
-        let mark = if self.config.mark == Some(number) {
-            "!"
-        } else {
-            ""
-        };
+        let mark = if self.config.mark == Some(number) { "!" } else { "" };
         let prompt = match (answer, self.first.take()) {
             (Some(Answer::Huge), _) => "x".repeat(100 << 20),
             (_, Some(first)) => first,
@@ -193,21 +183,15 @@ impl Hostile {
             _ => format!("sample-{number}"),
         };
         let length = prompt.len();
-        let depends = |on: &str| Dependency {
-            sample: on.to_owned(),
-            point: Point::FirstOutput,
-            delay: 0,
-        };
+        let depends =
+            |on: &str| Dependency { sample: on.to_owned(), point: Point::FirstOutput, delay: 0 };
         let (prompt, after) = match answer {
             Some(Answer::Orphan) => (Prompt::Text(prompt), vec![depends("nobody")]),
             Some(Answer::Beside) => {
                 let parent = format!("sample-{}", number.saturating_sub(1));
                 let after = vec![depends(&parent)];
                 let messages = vec![Message::text(Role::User, prompt)];
-                (
-                    Prompt::Continuation(Continuation { parent, messages }),
-                    after,
-                )
+                (Prompt::Continuation(Continuation { parent, messages }), after)
             }
             _ => (Prompt::Text(prompt), Vec::new()),
         };

@@ -91,10 +91,7 @@ impl Scorer for Hostile {
 impl Hostile {
     fn judge(&self, call: Call, output: &str) -> Result<Vec<Score>, Error> {
         let Hostile(config, tokenizer) = self;
-        let mut score = Score {
-            name: "length".to_owned(),
-            value: output.len() as f64,
-        };
+        let mut score = Score { name: "length".to_owned(), value: output.len() as f64 };
         let is_there = output.contains(config.only_on.as_deref().unwrap_or_default());
         if config.call != Some(call) || !is_there {
             return Ok(vec![score]);
@@ -105,9 +102,7 @@ impl Hostile {
         match config.answer {
             None => {}
             Some(Answer::Refuse) => {
-                return Err(Error::InvalidConfig(
-                    "key `call`: refused on purpose".to_owned(),
-                ));
+                return Err(Error::InvalidConfig("key `call`: refused on purpose".to_owned()));
             }
             Some(Answer::Fault) => {
                 return Err(Error::InvalidInput("the reference is a list".to_owned()));

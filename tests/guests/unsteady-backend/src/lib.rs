@@ -82,9 +82,7 @@ struct State {
 impl State {
     fn thawed(bytes: &[u8]) -> Self {
         let words = bytes.first_chunk();
-        State {
-            words: words.map_or(0, |words| u32::from_le_bytes(*words)),
-        }
+        State { words: words.map_or(0, |words| u32::from_le_bytes(*words)) }
     }
 
     fn frozen(&self) -> Vec<u8> {
@@ -118,11 +116,7 @@ impl Codec {
             }
             _ => format!("{word}#{}", state.words),
         };
-        Ok(Meaning::Text(Output {
-            text,
-            tokens: Some(1),
-            choice: 0,
-        }))
+        Ok(Meaning::Text(Output { text, tokens: Some(1), choice: 0 }))
     }
 }
 
@@ -134,9 +128,7 @@ impl Codec {
         let mut start = 0;
         while let Some(length) = bytes[start..].iter().position(|byte| *byte == b'\n') {
             let end = start + length;
-            let frame = frames
-                .ends
-                .partition_point(|known| (*known as usize) <= end);
+            let frame = frames.ends.partition_point(|known| (*known as usize) <= end);
             events.push(backend::Event {
                 frame: frame as u32,
                 what: self.word(&mut state, &bytes[start..end], frames.ends.len())?,
@@ -146,11 +138,7 @@ impl Codec {
         if self.is(Fault::ReadsTwice) {
             start = start.saturating_sub(1);
         }
-        Ok(backend::Decoded {
-            events,
-            state: state.frozen(),
-            unread: (bytes.len() - start) as u32,
-        })
+        Ok(backend::Decoded { events, state: state.frozen(), unread: (bytes.len() - start) as u32 })
     }
 }
 
@@ -179,10 +167,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials {
-            scheme: Authentication::None,
-            variable: None,
-        }
+        Credentials { scheme: Authentication::None, variable: None }
     }
 
     fn read_models(&self, _body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
@@ -190,9 +175,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
-        let value = str::from_utf8(&body)
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
+        let value = str::from_utf8(&body).ok().and_then(|text| text.trim().parse().ok());
         let value: f64 = value.ok_or_else(|| Error::Protocol("no number".to_owned()))?;
         // Infinite if the server sends a number that is too large, which the contract forbids.
         if self.is(Fault::Trusting) || value.is_finite() {
@@ -210,11 +193,9 @@ impl backend::GuestCodec for Codec {
     ) -> Result<Call, Error> {
         self.requests.set(self.requests.get() + 1);
         let after = match &earlier {
-            Some(earlier) => format!(
-                "/after/{}/{}",
-                String::from_utf8_lossy(&earlier.carry),
-                earlier.messages
-            ),
+            Some(earlier) => {
+                format!("/after/{}/{}", String::from_utf8_lossy(&earlier.carry), earlier.messages)
+            }
             None => String::new(),
         };
         let is_unsteady =
@@ -258,11 +239,7 @@ impl backend::GuestCodec for Codec {
                 .map_err(|_| Error::Protocol(format!("`{words}` words before the reply")))?,
             None => 0,
         };
-        let words = if self.is(Fault::Begins) {
-            self.begun.get()
-        } else {
-            words
-        };
+        let words = if self.is(Fault::Begins) { self.begun.get() } else { words };
         Ok(State { words }.frozen())
     }
 
@@ -280,10 +257,7 @@ impl backend::GuestCodec for Codec {
             let data = &frames.bytes[start..*end as usize];
             start = *end as usize;
             let mut add = |what| {
-                events.push(backend::Event {
-                    frame: index as u32,
-                    what,
-                });
+                events.push(backend::Event { frame: index as u32, what });
             };
             let ends_here = frames.bytes[start..].starts_with(b"end");
             if self.is(Fault::LooksAhead) && ends_here {
@@ -291,11 +265,7 @@ impl backend::GuestCodec for Codec {
             }
             add(self.word(&mut state, data, frames.ends.len())?);
         }
-        Ok(backend::Decoded {
-            events,
-            state: state.frozen(),
-            unread: 0,
-        })
+        Ok(backend::Decoded { events, state: state.frozen(), unread: 0 })
     }
 
     fn explain(&self, status: u16, body: Vec<u8>) -> Refusal {

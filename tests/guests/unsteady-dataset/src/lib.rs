@@ -79,10 +79,7 @@ impl Unsteady {
     }
 
     fn sample(id: String, prompt: String) -> Sample {
-        Sample {
-            output_tokens: Some(8),
-            ..Sample::new(id, Prompt::Text(prompt))
-        }
+        Sample { output_tokens: Some(8), ..Sample::new(id, Prompt::Text(prompt)) }
     }
 
     /// Sample `number`, counted from 1, in its session.
@@ -100,11 +97,8 @@ impl Unsteady {
         if turn == 0 {
             return Self::sample(id.to_string(), prompt);
         }
-        let parent = if self.is(Fault::Orphans) {
-            "nobody".to_owned()
-        } else {
-            (number - 1).to_string()
-        };
+        let parent =
+            if self.is(Fault::Orphans) { "nobody".to_owned() } else { (number - 1).to_string() };
         let messages = vec![Message::text(Role::User, prompt)];
         let mut sample = Sample::following(id.to_string(), &parent, 1_000_000, messages);
         if self.is(Fault::Hasty) {
@@ -136,10 +130,7 @@ impl Dataset for Unsteady {
             samples.push(Self::sample("between".to_owned(), "Between.".to_owned()));
         }
         for _ in samples.len()..limit as usize {
-            if self
-                .sessions
-                .is_some_and(|most| self.number >= most * turns)
-            {
+            if self.sessions.is_some_and(|most| self.number >= most * turns) {
                 break;
             }
             self.number += 1;

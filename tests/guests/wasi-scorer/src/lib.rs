@@ -77,9 +77,7 @@ pub struct Curious {
 runner_plugin::export_scorer!(Curious);
 
 fn map() -> HashMap<String, u32> {
-    (0..64)
-        .map(|number| (format!("key {number}"), number))
-        .collect()
+    (0..64).map(|number| (format!("key {number}"), number)).collect()
 }
 
 impl Scorer for Curious {
@@ -93,14 +91,7 @@ impl Scorer for Curious {
     fn score(&mut self, _exchange: &Exchange) -> Result<Vec<Score>, Error> {
         let name = match self.config.ask {
             Ask::Nothing => {
-                let floats = [
-                    0.1 + 0.2,
-                    1e21,
-                    1.0 / 3.0,
-                    f64::MIN_POSITIVE,
-                    -0.0,
-                    f64::NAN,
-                ];
+                let floats = [0.1 + 0.2, 1e21, 1.0 / 3.0, f64::MIN_POSITIVE, -0.0, f64::NAN];
                 let roots: Vec<f64> = (2..9).map(|number| f64::from(number).sqrt()).collect();
                 return Ok(vec![
                     score(format!("{:?}", self.map.values().collect::<Vec<_>>())),
@@ -128,11 +119,9 @@ impl Scorer for Curious {
                     slept.ready()
                 )
             }
-            Ask::Random => format!(
-                "{} {:?}",
-                random::get_random_u64(),
-                insecure_seed::insecure_seed()
-            ),
+            Ask::Random => {
+                format!("{} {:?}", random::get_random_u64(), insecure_seed::insecure_seed())
+            }
             Ask::RandomBytes => {
                 let bytes = random::get_random_bytes(self.config.bytes);
                 format!("{} {:?}", bytes.len(), &bytes[..bytes.len().min(4)])

@@ -30,10 +30,7 @@ impl Area {
 impl Line {
     /// Of points that are `every` seconds apart where nothing is missing.
     pub fn new(points: Vec<(f64, f64)>, every: f64) -> Self {
-        Line {
-            points,
-            gap: (LONGEST_GAP.0 * every).max(LONGEST_GAP.1),
-        }
+        Line { points, gap: (LONGEST_GAP.0 * every).max(LONGEST_GAP.1) }
     }
 
     /// The area below the line, and how much of the interval it covers.
@@ -55,10 +52,7 @@ impl Line {
         to: f64,
         part: impl Fn((f64, f64), (f64, f64), [f64; 2]) -> f64,
     ) -> Area {
-        let mut area = Area {
-            sum: 0.0,
-            covered_s: 0.0,
-        };
+        let mut area = Area { sum: 0.0, covered_s: 0.0 };
         for two in self.points.windows(2) {
             let (a, b) = (two[0], two[1]);
             let (start, end) = (a.0.max(from), b.0.min(to));
@@ -72,10 +66,7 @@ impl Line {
 
     /// The values within an interval, its ends included.
     pub fn within(&self, from: f64, to: f64) -> impl Iterator<Item = f64> + '_ {
-        let inside = self
-            .points
-            .iter()
-            .filter(move |(at, _)| (from..=to).contains(at));
+        let inside = self.points.iter().filter(move |(at, _)| (from..=to).contains(at));
         inside.map(|(_, value)| *value)
     }
 
@@ -103,16 +94,11 @@ impl Line {
             return Err("the counter did not move in this time");
         }
         let at = |t: f64| {
-            let after = changes
-                .partition_point(|(at, _)| *at <= t)
-                .clamp(1, changes.len() - 1);
+            let after = changes.partition_point(|(at, _)| *at <= t).clamp(1, changes.len() - 1);
             let (a, b) = (changes[after - 1], changes[after]);
             a.1 + (b.1 - a.1) * (t - a.0) / (b.0 - a.0)
         };
-        Ok(Area {
-            sum: at(end) - at(start),
-            covered_s: end - start,
-        })
+        Ok(Area { sum: at(end) - at(start), covered_s: end - start })
     }
 }
 
@@ -159,28 +145,12 @@ mod tests {
         assert_eq!(growth(&even, 0.5, 1.5), area(10.0, 1.0));
         assert_eq!(growth(&even, -1.0, 9.0), area(20.0, 2.0));
         // Read anew every three seconds only.
-        let seldom = [
-            (0.0, 0.0),
-            (1.0, 0.0),
-            (3.0, 30.0),
-            (4.0, 30.0),
-            (6.0, 60.0),
-            (7.0, 60.0),
-        ];
+        let seldom = [(0.0, 0.0), (1.0, 0.0), (3.0, 30.0), (4.0, 30.0), (6.0, 60.0), (7.0, 60.0)];
         assert_eq!(growth(&seldom, 0.0, 7.0), area(60.0, 6.0));
         assert_eq!(growth(&seldom, 2.0, 5.0), area(30.0, 3.0));
-        assert_eq!(
-            growth(&even, 3.0, 4.0),
-            Err("the counter did not move in this time")
-        );
-        assert_eq!(
-            growth(&[(0.0, 5.0), (1.0, 5.0)], 0.0, 1.0),
-            Err("the counter does not move")
-        );
-        assert_eq!(
-            growth(&even[..1], 0.0, 1.0),
-            Err("the counter was read once at most")
-        );
+        assert_eq!(growth(&even, 3.0, 4.0), Err("the counter did not move in this time"));
+        assert_eq!(growth(&[(0.0, 5.0), (1.0, 5.0)], 0.0, 1.0), Err("the counter does not move"));
+        assert_eq!(growth(&even[..1], 0.0, 1.0), Err("the counter was read once at most"));
         assert_eq!(
             growth(&[(0.0, 5.0), (1.0, 7.0), (2.0, 1.0)], 0.0, 1.0),
             Err("the counter went back")

@@ -76,25 +76,16 @@ fn figures_of_a_device() {
             peak_memory: Some(71 << 30),
             memory_total: Some(80 << 30),
             mean_utilization: Some(0.5),
-            throttled: Some(BTreeMap::from([
-                (Reason::PowerCap, 0.5),
-                (Reason::Thermal, 0.5)
-            ])),
+            throttled: Some(BTreeMap::from([(Reason::PowerCap, 0.5), (Reason::Thermal, 0.5)])),
             notes: Vec::new(),
         }
     );
     let throttled = telemetry.throttled(0.1);
     assert_eq!(throttled.len(), 2);
-    let thermal = throttled
-        .iter()
-        .find(|it| it.reason == Reason::Thermal)
-        .unwrap();
+    let thermal = throttled.iter().find(|it| it.reason == Reason::Thermal).unwrap();
     assert_eq!((thermal.share, thermal.fault), (0.5, true));
     assert_eq!(thermal.max_temperature_c, Some(65.0));
-    let cap = throttled
-        .iter()
-        .find(|it| it.reason == Reason::PowerCap)
-        .unwrap();
+    let cap = throttled.iter().find(|it| it.reason == Reason::PowerCap).unwrap();
     assert!(!cap.fault);
     assert_eq!(telemetry.throttled(0.5), []);
     let text = serde_json::to_string(&telemetry).unwrap();
@@ -106,10 +97,7 @@ fn figures_of_a_device() {
 #[test]
 fn energy_of_a_device_without_a_counter_is_from_its_power() {
     let recording = recording(10, |second| {
-        vec![Some(Reading {
-            power_w: Some(100.0 * second as f64),
-            ..Reading::default()
-        })]
+        vec![Some(Reading { power_w: Some(100.0 * second as f64), ..Reading::default() })]
     });
     let figures = &over(&recording, 0, 10).each[0];
     assert_eq!(figures.energy_j, Some(5_000.0));
@@ -134,11 +122,8 @@ fn what_was_not_said_is_absent_and_not_zero() {
     }
     // Of two devices one says something: there is no sum.
     let one = recording(10, |second| {
-        let reading = Reading {
-            energy_j: Some(second as f64),
-            throttle: Some(0),
-            ..Reading::default()
-        };
+        let reading =
+            Reading { energy_j: Some(second as f64), throttle: Some(0), ..Reading::default() };
         vec![Some(reading), None]
     });
     let telemetry = over(&one, 0, 10);
@@ -147,13 +132,7 @@ fn what_was_not_said_is_absent_and_not_zero() {
     assert_eq!(telemetry.each[1].throttled, None, "not known");
     assert_eq!(telemetry.energy_j, None);
     let nothing = Recording::default().over(Nanos::ZERO, Nanos(SECOND));
-    assert_eq!(
-        nothing,
-        Devices {
-            duration_s: 1.0,
-            ..Devices::default()
-        }
-    );
+    assert_eq!(nothing, Devices { duration_s: 1.0, ..Devices::default() });
     assert_eq!(over(&one, 5, 5).each[0].energy_j, None, "no time");
     assert_eq!(over(&one, 7, 5).duration_s, 0.0);
 }
@@ -164,11 +143,7 @@ fn readings_that_cover_too_little_give_no_figure() {
         vec![Some(Reading {
             power_w: Some(100.0),
             // It went back in the middle, as when a driver is loaded again.
-            energy_j: Some(if second < 5 {
-                500.0 + second as f64
-            } else {
-                second as f64
-            }),
+            energy_j: Some(if second < 5 { 500.0 + second as f64 } else { second as f64 }),
             utilization: Some(1.0),
             ..Reading::default()
         })]
@@ -176,20 +151,14 @@ fn readings_that_cover_too_little_give_no_figure() {
     let figures = &over(&recording, 0, 10).each[0];
     assert_eq!(figures.energy_j, Some(1_000.0));
     assert_eq!(figures.energy_from, Some(EnergyFrom::Power));
-    assert_eq!(
-        figures.notes,
-        ["the energy is from readings of the power: the counter went back"]
-    );
+    assert_eq!(figures.notes, ["the energy is from readings of the power: the counter went back"]);
     // The last eleventh is taken to be as the rest.
     let figures = &over(&recording, 0, 11).each[0];
     assert_eq!(figures.energy_j, Some(1_100.0));
     assert_eq!(figures.mean_utilization, Some(1.0));
     let figures = &over(&recording, 0, 20).each[0];
     assert_eq!((figures.energy_j, figures.mean_utilization), (None, None));
-    assert_eq!(
-        figures.notes,
-        ["the energy is absent: readings cover 50 % of the time"]
-    );
+    assert_eq!(figures.notes, ["the energy is absent: readings cover 50 % of the time"]);
 }
 
 #[test]
@@ -239,34 +208,19 @@ fn devices_together() {
     assert_eq!(telemetry.mean_utilization, Some(0.75));
     let each: Vec<f64> = telemetry.each.iter().filter_map(|it| it.energy_j).collect();
     assert_eq!(telemetry.energy_j, Some(each.iter().sum()));
-    assert_eq!(
-        telemetry.mean_power_w,
-        telemetry.energy_j.map(|it| it / 10.0)
-    );
+    assert_eq!(telemetry.mean_power_w, telemetry.energy_j.map(|it| it / 10.0));
     let spans =
         |upto: u64| (0..upto).map(|second| (Nanos(second * SECOND), Nanos((second + 1) * SECOND)));
     let power = two.power_over(spans(7)).unwrap();
     // Lines join the samples; the last interval is half of the way to the eighth second, which
     // lacks a device.
     assert_eq!(power, [500.0, 500.0, 500.0, 550.0, 550.0, 600.0, 600.0]);
-    assert_eq!(
-        two.power_over(spans(11)),
-        None,
-        "the eleventh has no samples"
-    );
+    assert_eq!(two.power_over(spans(11)), None, "the eleventh has no samples");
     // Of one that states nothing, nothing is stated of all.
-    let silent = recording(10, |_| {
-        vec![reading(300.0, 50, 1.0), Some(Reading::default())]
-    });
+    let silent = recording(10, |_| vec![reading(300.0, 50, 1.0), Some(Reading::default())]);
     let telemetry = over(&silent, 0, 10);
-    assert_eq!(
-        (telemetry.mean_power_w, telemetry.max_power_w),
-        (None, None)
-    );
-    assert_eq!(
-        (telemetry.peak_memory_bytes, telemetry.mean_utilization),
-        (None, None)
-    );
+    assert_eq!((telemetry.mean_power_w, telemetry.max_power_w), (None, None));
+    assert_eq!((telemetry.peak_memory_bytes, telemetry.mean_utilization), (None, None));
 }
 
 #[test]
@@ -283,10 +237,7 @@ fn samples_that_are_missing_cover_nothing() {
 fn the_energy_of_half_a_million_tokens() {
     let devices = Devices {
         energy_j: Some(600_000.0),
-        host: Some(HostEnergy {
-            energy_j: Some(90_000.0),
-            ..HostEnergy::default()
-        }),
+        host: Some(HostEnergy { energy_j: Some(90_000.0), ..HostEnergy::default() }),
         ..Devices::default()
     };
     let of = |devices: Devices, output, total| {
@@ -303,12 +254,6 @@ fn the_energy_of_half_a_million_tokens() {
         (Some(1_200_000.0), Some(1_000_000.0), Some(180_000.0))
     );
     assert_eq!(of(devices.clone(), Some(0), None), (None, None, None));
-    let unknown = Devices {
-        energy_j: None,
-        ..devices
-    };
-    assert_eq!(
-        of(unknown, Some(500_000), None),
-        (None, None, Some(180_000.0))
-    );
+    let unknown = Devices { energy_j: None, ..devices };
+    assert_eq!(of(unknown, Some(500_000), None), (None, None, Some(180_000.0)));
 }

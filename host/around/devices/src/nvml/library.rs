@@ -231,22 +231,13 @@ impl Library {
 
     /// The bits of `nvmlClocksEventReasons`.
     pub fn throttle(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
-        self.long(
-            "nvmlDeviceGetCurrentClocksEventReasons",
-            self.throttle,
-            device,
-        )
+        self.long("nvmlDeviceGetCurrentClocksEventReasons", self.throttle, device)
     }
 
     /// Its temperature, in degrees Celsius.
     pub fn temperature(&self, device: Handle) -> Result<Option<u64>, NvmlError> {
         let function = self.temperature;
-        self.number_of(
-            "nvmlDeviceGetTemperature",
-            function,
-            device,
-            TEMPERATURE_GPU,
-        )
+        self.number_of("nvmlDeviceGetTemperature", function, device, TEMPERATURE_GPU)
     }
 
     /// A clock, in MHz.
@@ -326,11 +317,7 @@ impl Library {
 
     /// True if a function said something, or its device does not have it.
     fn known(&self, function: &'static str, code: c_int) -> Result<bool, NvmlError> {
-        if ABSENT.contains(&code) {
-            Ok(false)
-        } else {
-            self.check(function, code).map(|()| true)
-        }
+        if ABSENT.contains(&code) { Ok(false) } else { self.check(function, code).map(|()| true) }
     }
 
     fn check(&self, function: &'static str, code: c_int) -> Result<(), NvmlError> {

@@ -16,24 +16,12 @@ fn stand_in(flags: &[&str]) -> (TempDir, PathBuf) {
     let library = folder.path().join("libnvidia-ml.so.1");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
-    command.args([
-        "--edition",
-        "2024",
-        "--crate-type",
-        "cdylib",
-        "--crate-name",
-        "stand_in",
-    ]);
+    command.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "stand_in"]);
     command.args(["-A", "warnings", "-C", "opt-level=0"]);
     for flag in flags {
         command.args(["--cfg", flag]);
     }
-    let compiled = command
-        .arg("-o")
-        .arg(&library)
-        .arg(&source)
-        .output()
-        .unwrap();
+    let compiled = command.arg("-o").arg(&library).arg(&source).output().unwrap();
     let errors = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{errors}");
     (folder, library)
@@ -67,11 +55,7 @@ fn two_devices() {
         utilization: Some(0.97),
         throttle: Some(0x24),
     };
-    let second = Reading {
-        power_w: Some(351.5),
-        energy_j: None,
-        ..first
-    };
+    let second = Reading { power_w: Some(351.5), energy_j: None, ..first };
     assert_eq!(nvml.read().unwrap(), [Some(first), Some(second)]);
     let again = nvml.read().unwrap()[0].unwrap();
     assert_eq!(again.energy_j, Some(5_002.0));
@@ -83,10 +67,7 @@ fn two_devices() {
     assert_eq!(one.read().unwrap(), [Some(second)]);
     drop(one);
     let none = Nvml::open_at(&library, &Choice::parse("7")).err().unwrap();
-    assert_eq!(
-        none.to_string(),
-        "NVML knows 2 devices, and none of them is chosen"
-    );
+    assert_eq!(none.to_string(), "NVML knows 2 devices, and none of them is chosen");
 }
 
 #[test]
@@ -119,10 +100,7 @@ fn a_device_that_is_lost_takes_no_other_with_it() {
 fn no_driver_no_library_and_no_function() {
     let (_folder, library) = stand_in(&["no_driver"]);
     let error = Nvml::open_at(&library, &Choice::All).err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "NVML's `nvmlInit_v2` failed: Driver Not Loaded (error 9)"
-    );
+    assert_eq!(error.to_string(), "NVML's `nvmlInit_v2` failed: Driver Not Loaded (error 9)");
     let (_folder, library) = stand_in(&["no_driver", "old"]);
     let error = Nvml::open_at(&library, &Choice::All).err().unwrap();
     assert_eq!(error.to_string(), "NVML's `nvmlInit_v2` failed: error 9");
@@ -130,15 +108,9 @@ fn no_driver_no_library_and_no_function() {
     let error = Nvml::open_at(&library, &Choice::All).err().unwrap();
     assert_eq!(error, NvmlError::NoFunction("nvmlDeviceGetCount_v2"));
     let missing = folder.path().join("none.so");
-    let error = Nvml::open_at(&missing, &Choice::All)
-        .err()
-        .unwrap()
-        .to_string();
+    let error = Nvml::open_at(&missing, &Choice::All).err().unwrap().to_string();
     assert!(error.starts_with("NVML cannot be loaded ("), "{error}");
-    assert!(
-        error.ends_with("; is NVIDIA's driver installed?"),
-        "{error}"
-    );
+    assert!(error.ends_with("; is NVIDIA's driver installed?"), "{error}");
 }
 
 /// On a machine with NVIDIA's driver: what it says is plausible.
@@ -155,21 +127,9 @@ fn the_real_library() {
     let readings = nvml.read().unwrap();
     assert_eq!(readings.len(), nvml.facts().devices.len());
     for reading in readings.into_iter().flatten() {
-        assert!(
-            reading
-                .temperature_c
-                .is_none_or(|it| (0.0..120.0).contains(&it))
-        );
-        assert!(
-            reading
-                .power_w
-                .is_none_or(|it| (0.0..3_000.0).contains(&it))
-        );
-        assert!(
-            reading
-                .utilization
-                .is_none_or(|it| (0.0..=1.0).contains(&it))
-        );
+        assert!(reading.temperature_c.is_none_or(|it| (0.0..120.0).contains(&it)));
+        assert!(reading.power_w.is_none_or(|it| (0.0..3_000.0).contains(&it)));
+        assert!(reading.utilization.is_none_or(|it| (0.0..=1.0).contains(&it)));
         let within = reading.memory_used.zip(reading.memory_total);
         assert!(within.is_none_or(|(used, total)| used <= total));
     }

@@ -54,10 +54,7 @@ async fn connect(stream: DuplexStream, config: Arc<ClientConfig>) -> io::Result<
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 fn both(server: Identity, client: Arc<ClientConfig>) -> (io::Result<()>, io::Result<Vec<u8>>) {
@@ -86,10 +83,7 @@ fn the_agents_token_joins() {
 #[test]
 fn an_agents_key_coordinates_nobody() {
     for other in [token('a'), token('a').of_agents()] {
-        let rogue = Identity {
-            server: played(&token('a').of_agents()),
-            ..identity('a')
-        };
+        let rogue = Identity { server: played(&token('a').of_agents()), ..identity('a') };
         let (served, read) = both(rogue, client(&other).unwrap());
         assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
         assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
@@ -135,10 +129,7 @@ fn a_public_key_is_no_proof() {
         ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key)).unwrap()
     };
     let right_public = key_info(&public(&token('a').agents_seed()));
-    let forged = Arc::new(CertifiedKey::new(
-        vec![CertificateDer::from(right_public)],
-        wrong_key,
-    ));
+    let forged = Arc::new(CertifiedKey::new(vec![CertificateDer::from(right_public)], wrong_key));
     let mut config = (*right.client).clone();
     config.client_auth_cert_resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(forged));
     let (served, read) = both(right, Arc::new(config));
@@ -156,18 +147,13 @@ fn clients_of_other_protocols_get_nothing() {
         .with_no_client_auth();
     let (served, read) = both(identity('a'), Arc::new(plain));
     assert!(read.is_err());
-    assert_eq!(
-        meaning(&served.unwrap_err()),
-        Some("it speaks TLS and is no process of a fleet")
-    );
+    assert_eq!(meaning(&served.unwrap_err()), Some("it speaks TLS and is no process of a fleet"));
 
     // Plain TCP.
     let (near, mut far) = tokio::io::duplex(1 << 16);
     let (served, got) = runtime().block_on(async {
         let asks = async {
-            far.write_all(b"GET / HTTP/1.1\r\nhost: coordinator\r\n\r\n")
-                .await
-                .unwrap();
+            far.write_all(b"GET / HTTP/1.1\r\nhost: coordinator\r\n\r\n").await.unwrap();
             let mut got = Vec::new();
             far.read_to_end(&mut got).await.unwrap();
             got

@@ -82,15 +82,9 @@ impl From<Failure> for JoinError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Tokens(address) => JoinError::Tokens(address),
-            Failure::Unreachable {
-                address,
-                after,
-                why,
-            } => JoinError::Unreachable {
-                address,
-                after,
-                why,
-            },
+            Failure::Unreachable { address, after, why } => {
+                JoinError::Unreachable { address, after, why }
+            }
             Failure::Refused(reasons) => JoinError::Refused(reasons),
             Failure::Lost { after, why } => JoinError::Lost { after, why },
             Failure::Unable(why) => JoinError::Unable(why),
@@ -158,14 +152,8 @@ impl Agent {
             figures,
         };
         let task = Task(tokio::spawn(driver.run()));
-        let mut joined = Joined {
-            welcome: None,
-            files: BTreeMap::new(),
-            commands,
-            seen,
-            live,
-            _task: task,
-        };
+        let mut joined =
+            Joined { welcome: None, files: BTreeMap::new(), commands, seen, live, _task: task };
         let view = joined.until(|view| view.files).await?;
         if let Some(welcome) = view.welcome {
             let file = |file: &crate::wire::FileEntry| {
@@ -257,9 +245,7 @@ impl Joined {
     /// If there will be no run.
     pub async fn ready(&mut self) -> Result<Start, JoinError> {
         self.command(Command::Ready);
-        let view = self
-            .until(|view| view.start.is_some() || view.interrupt.is_some())
-            .await?;
+        let view = self.until(|view| view.start.is_some() || view.interrupt.is_some()).await?;
         match (view.start, view.interrupt) {
             (Some((at, bound)), _) => Ok(Start { at, bound }),
             (None, Some(interrupt)) => Err(JoinError::Interrupted(interrupt)),
@@ -282,21 +268,12 @@ impl Joined {
     /// is the first one, if there was none: nobody asks for a second one then, and the replies
     /// under way are read to their end.
     pub async fn interrupted(&mut self, known: u32) -> Interrupt {
-        let beyond = |view: &View| {
-            view.interrupt
-                .as_ref()
-                .is_some_and(|interrupt| interrupt.times > known)
-        };
+        let beyond =
+            |view: &View| view.interrupt.as_ref().is_some_and(|interrupt| interrupt.times > known);
         match self.until(beyond).await {
-            Ok(View {
-                interrupt: Some(interrupt),
-                ..
-            }) => interrupt,
+            Ok(View { interrupt: Some(interrupt), .. }) => interrupt,
             Ok(_) => std::future::pending().await,
-            Err(error) if known == 0 => Interrupt {
-                times: 1,
-                why: error.to_string(),
-            },
+            Err(error) if known == 0 => Interrupt { times: 1, why: error.to_string() },
             Err(_) => std::future::pending().await,
         }
     }

@@ -168,10 +168,7 @@ impl Coordinator {
     /// # Errors
     /// If the address cannot be used.
     pub async fn bind(listen: Listen) -> Result<Self, BindError> {
-        let failed = |cause| BindError::Address {
-            address: listen.address.clone(),
-            cause,
-        };
+        let failed = |cause| BindError::Address { address: listen.address.clone(), cause };
         let identity = identity::server(&listen.token)?.ok_or(BindError::AgentsToken)?;
         let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -244,14 +241,8 @@ impl Coordinator {
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(self.listener, shared, stopped));
         tasks.spawn(hub.run());
-        let running = Running {
-            commands: self.commands,
-            events: heard,
-            board,
-            copies,
-            stop,
-            tasks,
-        };
+        let running =
+            Running { commands: self.commands, events: heard, board, copies, stop, tasks };
         match gathered.await {
             Ok(Ok(agents)) => Ok(Gathered { agents, running }),
             Ok(Err(refusal)) => {
@@ -259,9 +250,7 @@ impl Coordinator {
                 running.finish().await;
                 Err(refusal)
             }
-            Err(_) => Err(Refusal(vec![Reason::Interrupted(
-                "the coordinator ended".to_owned(),
-            )])),
+            Err(_) => Err(Refusal(vec![Reason::Interrupted("the coordinator ended".to_owned())])),
         }
     }
 }
@@ -415,10 +404,6 @@ mod tests {
             .map(|ending| (ending.who.rank, ending.bytes, ending.records.is_some()))
             .collect();
         assert_eq!(known, [(0, 0, false), (1, 7, true)]);
-        assert!(
-            endings
-                .iter()
-                .all(|ending| ending.outcome == Outcome::Unfinished)
-        );
+        assert!(endings.iter().all(|ending| ending.outcome == Outcome::Unfinished));
     }
 }

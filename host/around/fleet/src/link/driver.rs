@@ -42,16 +42,9 @@ pub(super) enum Command {
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
     Tokens(String),
-    Unreachable {
-        address: String,
-        after: u64,
-        why: String,
-    },
+    Unreachable { address: String, after: u64, why: String },
     Refused(Vec<String>),
-    Lost {
-        after: u64,
-        why: String,
-    },
+    Lost { after: u64, why: String },
     Unable(String),
 }
 
@@ -143,21 +136,14 @@ impl Driver {
                 pause = FIRST_PAUSE;
             }
             let known = self.state.welcome.is_some();
-            let patience = if known {
-                self.timing.grace + self.timing.silence
-            } else {
-                self.patience
-            };
+            let patience =
+                if known { self.timing.grace + self.timing.silence } else { self.patience };
             if self.clock.now().since(self.heard) >= patience.into() {
                 let after = patience.as_secs();
                 return self.fail(if known {
                     Failure::Lost { after, why }
                 } else {
-                    Failure::Unreachable {
-                        address: self.address(),
-                        after,
-                        why,
-                    }
+                    Failure::Unreachable { address: self.address(), after, why }
                 });
             }
             sleep(pause).await;
@@ -189,10 +175,9 @@ impl Driver {
         };
         match timeout(self.timing.handshake, connecting).await {
             Ok(connected) => connected,
-            Err(_) => Err(format!(
-                "the handshake took longer than {} s",
-                self.timing.handshake.as_secs()
-            )),
+            Err(_) => {
+                Err(format!("the handshake took longer than {} s", self.timing.handshake.as_secs()))
+            }
         }
     }
 
@@ -303,11 +288,7 @@ impl Driver {
                     Ok(sealed) => sealed,
                     Err(error) => return Err(self.unable(error.to_string())),
                 };
-                self.state.finish(Finished {
-                    ending,
-                    records,
-                    sha256,
-                });
+                self.state.finish(Finished { ending, records, sha256 });
                 // The ending is noted: whatever breaks from here on, it is said again.
                 if self.figures.has_changed().unwrap_or(false) {
                     self.report(out).await?;
@@ -390,11 +371,7 @@ impl Driver {
             view.released = state.released;
             view.failure = state.refused.clone().map(Failure::Refused);
         });
-        if state.refused.is_some() || state.released {
-            Err(End::Done)
-        } else {
-            Ok(())
-        }
+        if state.refused.is_some() || state.released { Err(End::Done) } else { Ok(()) }
     }
 
     /// A connection is there: what files are lacking, what is to be said again, where the records

@@ -103,18 +103,8 @@ impl Hub {
 
     fn note(&mut self, note: Note) -> Option<Input> {
         match note {
-            Note::Greeting {
-                conn,
-                hello,
-                out,
-                accept,
-                leash,
-            } => {
-                let link = Link {
-                    out,
-                    accept: Some(accept),
-                    _leash: leash,
-                };
+            Note::Greeting { conn, hello, out, accept, leash } => {
+                let link = Link { out, accept: Some(accept), _leash: leash };
                 self.links.0.insert(conn, link);
                 Some(Input::Hello(conn, hello))
             }
@@ -175,8 +165,7 @@ impl Hub {
                 match &event {
                     Event::Lost { who, .. } => self.board.lost(who),
                     Event::Finished { rank, .. } => {
-                        self.board
-                            .finished(&self.machine.seats()[*rank as usize].who);
+                        self.board.finished(&self.machine.seats()[*rank as usize].who);
                     }
                     _ => {}
                 }
@@ -219,10 +208,7 @@ impl Hub {
             Ending {
                 who: seat.who.clone(),
                 outcome: match (&seat.lost, seat.step, &seat.ending) {
-                    (Some((from, why)), _, _) => Outcome::Lost {
-                        from: *from,
-                        why: why.clone(),
-                    },
+                    (Some((from, why)), _, _) => Outcome::Lost { from: *from, why: why.clone() },
                     (None, Step::Finished, Some(ending)) => Outcome::Finished(ending.clone()),
                     _ => Outcome::Unfinished,
                 },

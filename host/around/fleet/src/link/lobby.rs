@@ -53,16 +53,8 @@ impl Lobby {
                 waiting.retain(|other| other.conn != goes);
             }
         }
-        waiting.push(Waiting {
-            conn,
-            address,
-            spoke: false,
-            _leash: leash,
-        });
-        let guest = Guest {
-            lobby: self.clone(),
-            conn,
-        };
+        waiting.push(Waiting { conn, address, spoke: false, _leash: leash });
+        let guest = Guest { lobby: self.clone(), conn };
         (guest, sent_away)
     }
 }
@@ -99,9 +91,8 @@ mod tests {
     #[test]
     fn the_oldest_that_said_nothing_goes() {
         let lobby = Lobby::default();
-        let guests: Vec<Guest> = (0..HANDSHAKES as u64)
-            .map(|conn| lobby.enter(conn, address(conn as u8)).0)
-            .collect();
+        let guests: Vec<Guest> =
+            (0..HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(conn as u8)).0).collect();
         guests[0].spoke();
         let (new, _) = lobby.enter(100, address(200));
         assert_eq!(inside(&lobby).len(), HANDSHAKES);
@@ -120,9 +111,8 @@ mod tests {
     fn one_address_sends_away_its_own() {
         let lobby = Lobby::default();
         let (agent, _) = lobby.enter(1, address(1));
-        let held: Vec<Guest> = (10..10 + 3 * HANDSHAKES as u64)
-            .map(|conn| lobby.enter(conn, address(2)).0)
-            .collect();
+        let held: Vec<Guest> =
+            (10..10 + 3 * HANDSHAKES as u64).map(|conn| lobby.enter(conn, address(2)).0).collect();
         let inside = inside(&lobby);
         assert_eq!(inside.len(), 1 + OF_ONE_ADDRESS);
         assert!(inside.contains(&1), "the oldest, of another address");

@@ -76,13 +76,7 @@ pub(super) async fn serve(
     let (accept, accepted) = oneshot::channel();
     let (leash, mut closed) = oneshot::channel();
     let rank = hello.rank;
-    let greeting = Note::Greeting {
-        conn,
-        hello,
-        out: out.clone(),
-        accept,
-        leash,
-    };
+    let greeting = Note::Greeting { conn, hello, out: out.clone(), accept, leash };
     if shared.hub.send(greeting).await.is_err() {
         return;
     }
@@ -129,19 +123,12 @@ async fn greet(
         Ok(Ok(0) | Err(_)) | Err(_) => return Err(None),
     }
     let accepting = TlsAcceptor::from(Arc::clone(&shared.identity)).accept(tcp);
-    let stream = accepting
-        .await
-        .map_err(|error| crate::identity::meaning(&error).map(str::to_owned))?;
+    let stream =
+        accepting.await.map_err(|error| crate::identity::meaning(&error).map(str::to_owned))?;
     let (read, half) = tokio::io::split(stream);
     let mut reader = Reader::new(read, Bound::Hello, shared.clock);
     match reader.next().await {
-        Ok((
-            Frame {
-                message: Message::Hello(hello),
-                ..
-            },
-            _,
-        )) => Ok((hello, reader, half)),
+        Ok((Frame { message: Message::Hello(hello), .. }, _)) => Ok((hello, reader, half)),
         Ok((frame, _)) => {
             let kind = frame.message.kind();
             Err(Some(format!("it began with a message of kind `{kind}`")))
@@ -222,18 +209,8 @@ impl Peer<'_> {
 
     async fn take(&mut self, frame: Frame, heard: model::units::Nanos) -> Result<(), String> {
         match frame.message {
-            Message::Pong {
-                asked,
-                received,
-                sent,
-                ..
-            } => {
-                let exchange = Exchange {
-                    asked,
-                    received,
-                    sent,
-                    heard,
-                };
+            Message::Pong { asked, received, sent, .. } => {
+                let exchange = Exchange { asked, received, sent, heard };
                 self.tell(Input::Clock(self.conn, exchange)).await
             }
             Message::Records { offset } => {

@@ -24,13 +24,7 @@ pub(super) struct Reader<R> {
 
 impl<R: AsyncRead + Unpin> Reader<R> {
     pub(super) fn new(half: R, bound: Bound, clock: Clock) -> Self {
-        Reader {
-            half,
-            decoder: Decoder::new(bound),
-            chunk: vec![0; CHUNK],
-            clock,
-            at: clock.now(),
-        }
+        Reader { half, decoder: Decoder::new(bound), chunk: vec![0; CHUNK], clock, at: clock.now() }
     }
 
     pub(super) fn widen(&mut self, bound: Bound) {
@@ -83,9 +77,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
             },
             Some(frame) = bulk.recv() => frame,
         };
-        let bytes = stamped(frame, clock.now())
-            .encode(bound)
-            .map_err(|error| error.to_string())?;
+        let bytes = stamped(frame, clock.now()).encode(bound).map_err(|error| error.to_string())?;
         let sent = timeout(patience, async {
             half.write_all(&bytes).await?;
             half.flush().await

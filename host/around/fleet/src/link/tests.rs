@@ -101,10 +101,7 @@ fn records_and_files_go_on_over_broken_links() {
         append(&path, &content(0, 3_000_000)[1_000_000..]);
         let finishing = tokio::spawn(joined.finish(json!("done")));
         let events = events(&mut running).await;
-        assert!(
-            matches!(events[..], [Event::Finished { .. }, Event::Over]),
-            "{events:?}"
-        );
+        assert!(matches!(events[..], [Event::Finished { .. }, Event::Over]), "{events:?}");
         let endings = running.finish().await;
         finishing.await.unwrap().unwrap();
         assert!(proxy.connections() > cut + 5);
@@ -163,11 +160,7 @@ fn other_versions_and_plans_are_refused_by_name() {
             joined.prepared("another", Value::Null);
             joined.ready().await
         });
-        let refusal = coordinator
-            .gather(rules(3), bench.goods())
-            .await
-            .err()
-            .unwrap();
+        let refusal = coordinator.gather(rules(3), bench.goods()).await.err().unwrap();
         let words = refusal.to_string();
         let expected = [
             "rank 1 (node1) runs version 0.9, the coordinator version 1.0",
@@ -178,10 +171,7 @@ fn other_versions_and_plans_are_refused_by_name() {
         }
         // Everybody hears of it, and the one with the old version of its own at least.
         let heard = first.await.unwrap().err().unwrap().to_string();
-        assert!(
-            expected.iter().all(|words| heard.contains(words)),
-            "{heard}"
-        );
+        assert!(expected.iter().all(|words| heard.contains(words)), "{heard}");
         let heard = other.await.unwrap().err().unwrap().to_string();
         assert!(heard.contains(expected[1]), "{heard}");
         let heard = old.await.unwrap().err().unwrap().to_string();
@@ -199,17 +189,12 @@ fn another_token_is_refused_on_both_sides() {
         stranger.token = token('b');
         let mut rules = rules(1);
         rules.arrive = Nanos::from_secs_f64(2.0);
-        let (refused, gathered) = tokio::join!(
-            Agent::join(stranger),
-            coordinator.gather(rules, bench.goods())
-        );
+        let (refused, gathered) =
+            tokio::join!(Agent::join(stranger), coordinator.gather(rules, bench.goods()));
         let refused = refused.err().unwrap().to_string();
         assert!(refused.contains("tokens differ"), "{refused}");
         let words = gathered.err().unwrap().to_string();
-        assert!(
-            words.contains("rank 0 did not connect within 2 s"),
-            "{words}"
-        );
+        assert!(words.contains("rank 0 did not connect within 2 s"), "{words}");
         assert!(words.contains("was turned away: tokens differ"), "{words}");
     });
 }
@@ -260,10 +245,7 @@ fn a_stop_before_the_start_is_a_refusal() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         stopper.interrupt("SIGINT");
         let words = gathering.await.unwrap().err().unwrap().to_string();
-        assert!(
-            words.contains("stopped before the start: SIGINT"),
-            "{words}"
-        );
+        assert!(words.contains("stopped before the start: SIGINT"), "{words}");
         let heard = agent.await.unwrap().err().unwrap().to_string();
         assert!(heard.contains("SIGINT"), "{heard}");
     });
@@ -311,9 +293,7 @@ fn agents_end_without_their_coordinator() {
         drop(running);
         let interrupt = joined.interrupted(0).await;
         assert!(
-            interrupt
-                .why
-                .starts_with("the coordinator has been gone for 1 s: "),
+            interrupt.why.starts_with("the coordinator has been gone for 1 s: "),
             "{interrupt:?}"
         );
         let error = joined.finish(Value::Null).await.unwrap_err();
@@ -336,12 +316,7 @@ fn a_machine_that_cannot_take_part_says_why_to_all() {
             let joined = Agent::join(declines).await.unwrap();
             joined.decline(vec!["the key is missing".to_owned()]).await
         });
-        let words = coordinator
-            .gather(rules(2), bench.goods())
-            .await
-            .err()
-            .unwrap()
-            .to_string();
+        let words = coordinator.gather(rules(2), bench.goods()).await.err().unwrap().to_string();
         let expected = [
             "rank 0 (node0) cannot take part: the key is missing",
             "rank 1 (node1) cannot take part: the run's files have 1000 bytes",
@@ -378,10 +353,7 @@ fn a_connection_that_falls_silent_is_made_anew() {
         joined.records(&path);
         let finishing = tokio::spawn(joined.finish(json!("done")));
         let events = events(&mut running).await;
-        assert!(
-            matches!(events[..], [Event::Finished { .. }, Event::Over]),
-            "{events:?}"
-        );
+        assert!(matches!(events[..], [Event::Finished { .. }, Event::Over]), "{events:?}");
         assert!(proxy.connections() > before);
         let endings = running.finish().await;
         finishing.await.unwrap().unwrap();
@@ -467,11 +439,7 @@ fn silent_connections_keep_nobody_out() {
         let port = coordinator.address().port();
         let mut held = Vec::new();
         for _ in 0..2 * HANDSHAKES {
-            held.push(
-                tokio::net::TcpStream::connect(("127.0.0.1", port))
-                    .await
-                    .unwrap(),
-            );
+            held.push(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap());
         }
         let agents = [0, 1].map(|rank| {
             let mut join = bench.join(port, rank, 2);

@@ -37,11 +37,7 @@ fn check(pods: &Pods) -> Result<(), Unusable> {
     if let Some(namespace) = &pods.namespace {
         check.name("the namespace", namespace);
     }
-    check.word(
-        "the image",
-        &pods.image,
-        "an image such as `registry.example/runner:0.1.0`",
-    );
+    check.word("the image", &pods.image, "an image such as `registry.example/runner:0.1.0`");
     check.size(pods.size, pods.port);
     match &pods.scenario {
         Scenario::Path(path) => check.text("the scenario's path", path),
@@ -129,9 +125,7 @@ fn job(pods: &Pods, labels: &Value, host: &str) -> Value {
     command.extend(["--output-dir".to_owned(), RESULTS.to_owned()]);
     command.extend(pods.arguments.iter().cloned());
     // Kubernetes puts variables in for `$(NAME)`, and a dollar for two.
-    let command: Vec<String> = (command.iter())
-        .map(|word| word.replace('$', "$$"))
-        .collect();
+    let command: Vec<String> = (command.iter()).map(|word| word.replace('$', "$$")).collect();
     let mut variables = vec![
         json!({"name": SIZE, "value": pods.size.to_string()}),
         json!({"name": COORDINATOR, "value": format!("{host}:{}", pods.port)}),

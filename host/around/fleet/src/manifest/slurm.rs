@@ -31,11 +31,7 @@ pub fn slurm(batch: &Batch) -> Result<String, Unusable> {
         }
     }
     if let Some(image) = &batch.image {
-        check.word(
-            "the image",
-            image,
-            "an image such as `registry.example/runner:0.1.0`",
-        );
+        check.word("the image", image, "an image such as `registry.example/runner:0.1.0`");
     }
     check.text("the scenario's path", &batch.scenario);
     for argument in &batch.arguments {
@@ -59,11 +55,9 @@ fn script(batch: &Batch) -> String {
     option("ntasks-per-node", "1");
     option("cpus-per-task", &batch.cpus.to_string());
     option("time", &batch.time);
-    for (name, value) in [
-        ("mem", &batch.memory),
-        ("partition", &batch.partition),
-        ("account", &batch.account),
-    ] {
+    for (name, value) in
+        [("mem", &batch.memory), ("partition", &batch.partition), ("account", &batch.account)]
+    {
         if let Some(value) = value {
             option(name, value);
         }
@@ -81,9 +75,7 @@ fn script(batch: &Batch) -> String {
         None => {
             let variable = token::VARIABLE;
             lines.push("# A token for this job alone; srun hands it to the processes.".to_owned());
-            lines.push(format!(
-                "{variable}=\"$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')\""
-            ));
+            lines.push(format!("{variable}=\"$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')\""));
             lines.push(format!("export {variable}"));
         }
     }

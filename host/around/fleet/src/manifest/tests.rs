@@ -13,28 +13,19 @@ use super::*;
 use crate::place::{self, Environment};
 
 fn pods() -> Pods {
-    let secret = |name: &str, key: &str| SecretKey {
-        name: name.to_owned(),
-        key: key.to_owned(),
-    };
+    let secret = |name: &str, key: &str| SecretKey { name: name.to_owned(), key: key.to_owned() };
     Pods {
         name: "chat-load".to_owned(),
         namespace: Some("bench".to_owned()),
         image: "registry.example/runner:0.1.0".to_owned(),
         size: 8,
         port: 7433,
-        scenario: Scenario::ConfigMap {
-            name: "scenarios".to_owned(),
-            key: "chat.toml".to_owned(),
-        },
+        scenario: Scenario::ConfigMap { name: "scenarios".to_owned(), key: "chat.toml".to_owned() },
         arguments: vec!["--header".to_owned(), "x-path: $(HOME)".to_owned()],
         cpu: "8".to_owned(),
         memory: "16Gi".to_owned(),
         token: secret("fleet", "token"),
-        variables: vec![(
-            "OPENAI_API_KEY".to_owned(),
-            secret("engine.keys", "api_key"),
-        )],
+        variables: vec![("OPENAI_API_KEY".to_owned(), secret("engine.keys", "api_key"))],
         results: Some("results".to_owned()),
         jobset: false,
     }
@@ -101,10 +92,7 @@ fn manifests_are_the_golden_files() {
             std::fs::write(&path, &now).unwrap();
         }
         let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            wanted == now,
-            "{name} differs; BLESS=1 writes it anew. Now:\n{now}"
-        );
+        assert!(wanted == now, "{name} differs; BLESS=1 writes it anew. Now:\n{now}");
     }
 }
 
@@ -118,12 +106,7 @@ fn schema(kind: &str) -> jsonschema::Validator {
 fn all_pods() -> Vec<Pods> {
     [pods(), small_pods()]
         .into_iter()
-        .flat_map(|pods| {
-            [false, true].map(|jobset| Pods {
-                jobset,
-                ..pods.clone()
-            })
-        })
+        .flat_map(|pods| [false, true].map(|jobset| Pods { jobset, ..pods.clone() }))
         .collect()
 }
 
@@ -196,11 +179,8 @@ fn pods_find_their_places() {
             assert_eq!(place.starter, place::Starter::Kubernetes);
             assert_eq!(place.port, pods.port);
             // The name that the pod with index 0 has: by the Job's name, or by JobSet's.
-            let expected = if pods.jobset {
-                "chat-load-load-0-0.chat-load"
-            } else {
-                "chat-load-0.chat-load"
-            };
+            let expected =
+                if pods.jobset { "chat-load-load-0-0.chat-load" } else { "chat-load-0.chat-load" };
             assert_eq!(place.host, expected);
         }
         if !pods.jobset {
@@ -229,11 +209,7 @@ fn scripts_run_the_command_that_was_asked_for() {
             "printf '%s\\n' \"$@\"; echo \"token ${#RUNNER_FLEET_TOKEN} ${RUNNER_FLEET_TOKEN_FILE-}\"; \
              echo \"at ${RUNNER_FLEET_COORDINATOR-}\"",
         );
-        let path = format!(
-            "{}:{}",
-            folder.path().display(),
-            std::env::var("PATH").unwrap()
-        );
+        let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
         let output = Command::new("bash")
             .arg("-c")
             .arg(slurm(&batch).unwrap())
@@ -254,11 +230,7 @@ fn scripts_run_the_command_that_was_asked_for() {
             None => "token 64 ".to_owned(),
         };
         expected.push(&token);
-        expected.push(if batch.port == place::PORT {
-            "at "
-        } else {
-            "at node01:9000"
-        });
+        expected.push(if batch.port == place::PORT { "at " } else { "at node01:9000" });
         assert_eq!(words[fleet + 1..], expected);
     }
 }
@@ -271,17 +243,11 @@ fn mistakes_are_reported_at_once() {
         image: "two words".to_owned(),
         size: 0,
         port: 0,
-        scenario: Scenario::ConfigMap {
-            name: "-a".to_owned(),
-            key: "a/b".to_owned(),
-        },
+        scenario: Scenario::ConfigMap { name: "-a".to_owned(), key: "a/b".to_owned() },
         arguments: vec!["line\nbreak".to_owned()],
         cpu: "0".to_owned(),
         memory: "16 GB".to_owned(),
-        token: SecretKey {
-            name: "A".to_owned(),
-            key: String::new(),
-        },
+        token: SecretKey { name: "A".to_owned(), key: String::new() },
         variables: vec![
             ("RUNNER_FLEET_RANK".to_owned(), pods().token),
             ("1A".to_owned(), pods().token),

@@ -71,13 +71,7 @@ fn scalar(value: &Value) -> String {
 /// A text, in quotes if it could be taken for anything else. YAML's double quotes are JSON's.
 fn text(string: &str) -> String {
     let plain = string.starts_with(|first: char| first.is_ascii_alphabetic())
-        && string
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"./_-".contains(&byte))
+        && string.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./_-".contains(&byte))
         && !NO_TEXT.contains(&string.to_ascii_lowercase().as_str());
-    if plain {
-        string.to_owned()
-    } else {
-        Value::from(string).to_string()
-    }
+    if plain { string.to_owned() } else { Value::from(string).to_string() }
 }

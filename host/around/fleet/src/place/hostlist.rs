@@ -91,9 +91,8 @@ fn name<'a>(
                 if begin < at {
                     pieces.push(Piece::Text(&list[begin..at]));
                 }
-                let close = list[at..]
-                    .find(']')
-                    .ok_or_else(|| wrong("the bracket is not closed", at))?;
+                let close =
+                    list[at..].find(']').ok_or_else(|| wrong("the bracket is not closed", at))?;
                 pieces.push(Piece::Group(group(list, at + 1, at + close, wrong)?));
                 at += close + 1;
                 begin = at;
@@ -128,10 +127,7 @@ fn group(
         if end < begin {
             return Err(wrong("the range ends before it begins", at));
         }
-        all.push(Numbers {
-            range: begin..=end,
-            digits: first.len(),
-        });
+        all.push(Numbers { range: begin..=end, digits: first.len() });
         at += part.len() + 1;
     }
     Ok(all)
@@ -174,22 +170,13 @@ mod tests {
     fn lists_stand_for_their_hosts() {
         let cases: [(&str, &[&str]); 9] = [
             ("alone", &["alone"]),
-            (
-                "node[01-03,7],x-[1-2]-y",
-                &["node01", "node02", "node03", "node7", "x-1-y", "x-2-y"],
-            ),
-            (
-                "r[1-2]n[08-10]",
-                &["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"],
-            ),
+            ("node[01-03,7],x-[1-2]-y", &["node01", "node02", "node03", "node7", "x-1-y", "x-2-y"]),
+            ("r[1-2]n[08-10]", &["r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10"]),
             ("a,b,c", &["a", "b", "c"]),
             ("n[9-11]", &["n9", "n10", "n11"]),
             ("n[098-101]", &["n098", "n099", "n100", "n101"]),
             ("n[5]", &["n5"]),
-            (
-                "gpu-[1,3].cluster.example",
-                &["gpu-1.cluster.example", "gpu-3.cluster.example"],
-            ),
+            ("gpu-[1,3].cluster.example", &["gpu-1.cluster.example", "gpu-3.cluster.example"]),
             ("[1-2]", &["1", "2"]),
         ];
         for (list, hosts) in cases {
@@ -204,40 +191,16 @@ mod tests {
             ("a,,b", "a name is missing, at character 3"),
             ("a,", "a name is missing, at character 3"),
             ("n[1-3", "the bracket is not closed, at character 2"),
-            (
-                "n1-3]",
-                "a bracket is closed that was not opened, at character 5",
-            ),
+            ("n1-3]", "a bracket is closed that was not opened, at character 5"),
             ("n[3-1]", "the range ends before it begins, at character 3"),
-            (
-                "n[]",
-                "expected a number or a range such as 01-16, at character 3",
-            ),
-            (
-                "n[1,x]",
-                "expected a number or a range such as 01-16, at character 5",
-            ),
-            (
-                "n[1-x]",
-                "expected a number or a range such as 01-16, at character 5",
-            ),
-            (
-                "n[1-2-3]",
-                "expected a number or a range such as 01-16, at character 5",
-            ),
+            ("n[]", "expected a number or a range such as 01-16, at character 3"),
+            ("n[1,x]", "expected a number or a range such as 01-16, at character 5"),
+            ("n[1-x]", "expected a number or a range such as 01-16, at character 5"),
+            ("n[1-2-3]", "expected a number or a range such as 01-16, at character 5"),
             ("a b", "there is white space, at character 2"),
-            (
-                "n[0-9999999]",
-                "it stands for more than 65536 hosts, at character 1",
-            ),
-            (
-                "n[0-999]m[0-999]",
-                "it stands for more than 65536 hosts, at character 1",
-            ),
-            (
-                "n[0-18446744073709551615]",
-                "it stands for more than 65536 hosts, at character 1",
-            ),
+            ("n[0-9999999]", "it stands for more than 65536 hosts, at character 1"),
+            ("n[0-999]m[0-999]", "it stands for more than 65536 hosts, at character 1"),
+            ("n[0-18446744073709551615]", "it stands for more than 65536 hosts, at character 1"),
         ];
         for (list, what) in cases {
             let error = expand(list).unwrap_err().to_string();

@@ -56,10 +56,7 @@ impl Rendezvous {
             }
         }
         let idle = |seat: &&Seat| seat.step < Step::Ready && !seat.turned_away;
-        if self
-            .arrived
-            .is_some_and(|at| now.since(at) >= rules.prepare)
-        {
+        if self.arrived.is_some_and(|at| now.since(at) >= rules.prepare) {
             for seat in self.seats.iter().filter(idle) {
                 late = true;
                 found.push(Reason::NotReady {
@@ -75,9 +72,8 @@ impl Rendezvous {
             self.ready = None;
         } else if self.reasons.is_empty() && found.is_empty() {
             let since = *self.ready.get_or_insert(now);
-            let wanting: Vec<Reason> = (self.seats.iter())
-                .filter_map(|seat| self.clock_of(seat, now))
-                .collect();
+            let wanting: Vec<Reason> =
+                (self.seats.iter()).filter_map(|seat| self.clock_of(seat, now)).collect();
             if wanting.is_empty() {
                 self.phase = Phase::Gathered;
                 return actions.push(Action::Gathered);
@@ -105,11 +101,7 @@ impl Rendezvous {
                 let cause = estimate.check(self.rules.smallest).err()?;
                 Some(Reason::Clock { who, cause })
             }
-            _ => Some(Reason::NoClock {
-                who,
-                answers,
-                needed,
-            }),
+            _ => Some(Reason::NoClock { who, answers, needed }),
         }
     }
 

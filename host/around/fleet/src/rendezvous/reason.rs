@@ -192,11 +192,7 @@ pub(super) fn differences(theirs: &Value, ours: &Value, digests: (&str, &str)) -
     for name in names {
         let (theirs, ours) = (theirs.get(name), ours.get(name));
         if theirs != ours {
-            all.push(format!(
-                "{name} is {}, on rank 0 {}",
-                value(theirs),
-                value(ours)
-            ));
+            all.push(format!("{name} is {}, on rank 0 {}", value(theirs), value(ours)));
         }
     }
     let more = all.len().saturating_sub(MOST_DIFFERENCES);
@@ -216,12 +212,8 @@ fn value(value: Option<&Value>) -> String {
     let Some(value) = value else {
         return "not set".to_owned();
     };
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
-    let mut letters = text
-        .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter });
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut letters = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let mut short: String = letters.by_ref().take(LONGEST_VALUE).collect();
     if letters.next().is_some() {
         short.push('…');

@@ -35,11 +35,7 @@ struct Scene {
 
 impl Scene {
     fn new(rules: Rules) -> Self {
-        Scene {
-            machine: Rendezvous::new(rules, Nanos(0)),
-            now: 0,
-            done: Vec::new(),
-        }
+        Scene { machine: Rendezvous::new(rules, Nanos(0)), now: 0, done: Vec::new() }
     }
 
     fn on(&mut self, input: Input) -> Vec<Action> {
@@ -75,10 +71,7 @@ impl Scene {
     }
 
     fn prepare(&mut self, conn: Conn, plan: &str) -> Vec<Action> {
-        let message = Message::Prepared {
-            plan: plan.to_owned(),
-            facts: json!({"cores": 2}),
-        };
+        let message = Message::Prepared { plan: plan.to_owned(), facts: json!({"cores": 2}) };
         self.on(Input::Message(conn, message))
     }
 
@@ -141,11 +134,7 @@ impl Scene {
 }
 
 fn finished() -> Finished {
-    Finished {
-        ending: json!("completed"),
-        records: 0,
-        sha256: String::new(),
-    }
+    Finished { ending: json!("completed"), records: 0, sha256: String::new() }
 }
 
 #[test]
@@ -161,10 +150,7 @@ fn all_start_at_one_instant_by_their_own_clocks() {
         };
         assert_eq!(conn, 10 + rank);
         let error = theirs.0.abs_diff(at + rank * 3600 * SECOND);
-        assert!(
-            error <= bound.0 && bound.0 < 200_000,
-            "{error} of {bound:?}"
-        );
+        assert!(error <= bound.0 && bound.0 < 200_000, "{error} of {bound:?}");
     }
     for conn in 10..13 {
         assert_eq!(
@@ -183,10 +169,7 @@ fn the_missing_are_named() {
     scene.greet(2, 1);
     assert!(scene.wait(59).is_empty());
     let actions = scene.wait(1);
-    let words = [
-        "rank 2 did not connect within 60 s",
-        "rank 3 did not connect within 60 s",
-    ];
+    let words = ["rank 2 did not connect within 60 s", "rank 3 did not connect within 60 s"];
     assert_eq!(scene.reasons(), words);
     let reasons: Vec<String> = words.map(str::to_owned).into();
     assert!(actions.contains(&Action::Send(1, Message::Refused { reasons })));
@@ -204,10 +187,8 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     let mut other = Scene::hello(1, 6);
     other.version = "0.9".to_owned();
     let refused = scene.on(Input::Hello(11, other));
-    assert!(
-        matches!(&refused[0], Action::Send(11, Message::Refused { reasons })
-        if reasons[0].contains("rank 1 (node1) runs version 0.9, the coordinator version 1.0"))
-    );
+    assert!(matches!(&refused[0], Action::Send(11, Message::Refused { reasons })
+        if reasons[0].contains("rank 1 (node1) runs version 0.9, the coordinator version 1.0")));
     assert_eq!(refused[1], Action::Close(11));
     let mut other = Scene::hello(2, 6);
     other.protocol = 2;
@@ -222,10 +203,7 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     // Nobody waits for the slowest when there will be no run, and nobody is left out who is a
     // moment late.
     assert!(scene.wait(2).is_empty());
-    scene.on(Input::Stranger(
-        "10.0.0.9:4".to_owned(),
-        "tokens differ".to_owned(),
-    ));
+    scene.on(Input::Stranger("10.0.0.9:4".to_owned(), "tokens differ".to_owned()));
     scene.prepare(16, "q");
     let reasons = scene.reasons();
     let expected = [
@@ -270,10 +248,7 @@ fn another_build_is_refused() {
         ("1.1 linux-x86_64 aa", true),
     ] {
         let version = "1.0 linux-x86_64 aa".to_owned();
-        let mut scene = Scene::new(Rules {
-            version,
-            ..rules(2)
-        });
+        let mut scene = Scene::new(Rules { version, ..rules(2) });
         let mut hello = Scene::hello(1, 2);
         hello.version = theirs.to_owned();
         let actions = scene.on(Input::Hello(11, hello));
@@ -301,10 +276,7 @@ fn a_process_may_be_started_again_before_the_start() {
     let mut third = Scene::hello(1, 2);
     third.instance = 8;
     let actions = scene.on(Input::Hello(13, third));
-    assert!(matches!(
-        &actions[0],
-        Action::Send(13, Message::Refused { .. })
-    ));
+    assert!(matches!(&actions[0], Action::Send(13, Message::Refused { .. })));
 }
 
 #[test]
@@ -333,11 +305,7 @@ fn a_clock_that_is_too_inexact_is_refused_with_both_numbers() {
     let reasons = scene.reasons();
     assert_eq!(reasons.len(), 1);
     assert!(reasons[0].starts_with("rank 1 (node1): its clock is known to within 150."));
-    assert!(
-        reasons[0].contains("1000.000 ms, allows 100.000 ms"),
-        "{}",
-        reasons[0]
-    );
+    assert!(reasons[0].contains("1000.000 ms, allows 100.000 ms"), "{}", reasons[0]);
 }
 
 #[test]
@@ -357,12 +325,8 @@ fn an_agent_without_a_clock_is_refused() {
     scene.greet(1, 0);
     scene.prepare(1, "p");
     scene.on(Input::Message(1, Message::Ready));
-    let impossible = Exchange {
-        asked: Nanos(0),
-        received: Nanos(100),
-        sent: Nanos(0),
-        heard: Nanos(1),
-    };
+    let impossible =
+        Exchange { asked: Nanos(0), received: Nanos(100), sent: Nanos(0), heard: Nanos(1) };
     scene.on(Input::Clock(1, impossible));
     scene.wait(5);
     let words = "rank 0 (node0) answered 0 questions about its clock; 2 are needed";
@@ -432,10 +396,7 @@ fn a_stop_before_the_start_gives_up() {
     scene.greet(1, 0);
     let actions = scene.on(Input::Interrupt("SIGINT".to_owned()));
     assert_eq!(scene.reasons(), ["stopped before the start: SIGINT"]);
-    assert!(matches!(
-        &actions[0],
-        Action::Send(1, Message::Refused { .. })
-    ));
+    assert!(matches!(&actions[0], Action::Send(1, Message::Refused { .. })));
 }
 
 #[test]

@@ -18,66 +18,28 @@ fn frames() -> Vec<Frame> {
             index: 3,
             of: 4,
             documents: json!({"scenario.toml": "[load]\nrate = 5.25"}),
-            files: vec![FileEntry {
-                name: "plugin".to_owned(),
-                digest: "ab".repeat(32),
-                bytes: 7,
-            }],
+            files: vec![FileEntry { name: "plugin".to_owned(), digest: "ab".repeat(32), bytes: 7 }],
             records: 0,
         })),
-        Message::Need {
-            digest: "ab".repeat(32),
-            offset: 3,
-        },
-        Message::Prepared {
-            plan: "cd".repeat(32),
-            facts: json!({"cores": 8}),
-        },
-        Message::Ping {
-            id: 1,
-            sent: Nanos(5),
-        },
-        Message::Pong {
-            id: 1,
-            asked: Nanos(5),
-            received: Nanos(6),
-            sent: Nanos(7),
-        },
+        Message::Need { digest: "ab".repeat(32), offset: 3 },
+        Message::Prepared { plan: "cd".repeat(32), facts: json!({"cores": 8}) },
+        Message::Ping { id: 1, sent: Nanos(5) },
+        Message::Pong { id: 1, asked: Nanos(5), received: Nanos(6), sent: Nanos(7) },
         Message::Ready,
-        Message::Start {
-            at: Nanos(u64::MAX),
-            bound: Nanos(1000),
-        },
-        Message::Live {
-            figures: json!({"requests": 1, "rate": 0.1}),
-        },
+        Message::Start { at: Nanos(u64::MAX), bound: Nanos(1000) },
+        Message::Live { figures: json!({"requests": 1, "rate": 0.1}) },
         Message::Ack { offset: 9 },
-        Message::Interrupt(Interrupt {
-            times: 1,
-            why: "interrupted".to_owned(),
-        }),
-        Message::Finished(Finished {
-            ending: json!(null),
-            records: 9,
-            sha256: "ef".repeat(32),
-        }),
-        Message::Refused {
-            reasons: vec!["no".to_owned()],
-        },
+        Message::Interrupt(Interrupt { times: 1, why: "interrupted".to_owned() }),
+        Message::Finished(Finished { ending: json!(null), records: 9, sha256: "ef".repeat(32) }),
+        Message::Refused { reasons: vec!["no".to_owned()] },
         Message::Bye,
     ];
     let mut frames: Vec<Frame> = messages.into_iter().map(Frame::from).collect();
     frames.push(Frame {
-        message: Message::Piece {
-            digest: "ab".repeat(32),
-            offset: 3,
-        },
+        message: Message::Piece { digest: "ab".repeat(32), offset: 3 },
         body: vec![0, 255, 7],
     });
-    frames.push(Frame {
-        message: Message::Records { offset: 0 },
-        body: vec![1; 1000],
-    });
+    frames.push(Frame { message: Message::Records { offset: 0 }, body: vec![1; 1000] });
     frames
 }
 
@@ -124,9 +86,8 @@ fn a_cut_stream_gives_what_came_whole() {
         let (read, error, left) = decode(&bytes[..cut], 100, Bound::Coordinator);
         assert_eq!(error, None);
         assert_eq!(read, frames()[..read.len()]);
-        let whole: usize = (read.iter())
-            .map(|frame| frame.encode(Bound::Coordinator).unwrap().len())
-            .sum();
+        let whole: usize =
+            (read.iter()).map(|frame| frame.encode(Bound::Coordinator).unwrap().len()).sum();
         assert_eq!(whole + left, cut);
     }
 }
@@ -183,16 +144,7 @@ fn figures_have_a_bound_of_their_own() {
     let mut bytes = [header.len() as u32, 0].map(u32::to_be_bytes).concat();
     bytes.extend(header.as_bytes());
     let (read, came, _) = decode(&bytes, 4096, Bound::Agent);
-    assert!(
-        read.is_empty()
-            && matches!(
-                came,
-                Some(WireError::TooLarge {
-                    part: "figures",
-                    ..
-                })
-            )
-    );
+    assert!(read.is_empty() && matches!(came, Some(WireError::TooLarge { part: "figures", .. })));
 }
 
 #[test]

@@ -7,13 +7,7 @@ use crate::*;
 
 #[test]
 fn names_are_those_of_the_hub() {
-    for said in [
-        "gpt2",
-        "Qwen/Qwen3-0.6B",
-        "a_b/c.d",
-        "o/n@v1.0",
-        "o/n@refs/pr/1",
-    ] {
+    for said in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
         assert_eq!(model(said).to_string(), said);
     }
     assert_eq!(model("o/n").revision(), "main");
@@ -59,10 +53,7 @@ fn the_cache_is_where_the_hubs_tools_have_it() {
     assert_eq!(of(&[home, ("HF_HOME", "~/f")]).unwrap(), "/h/f/hub");
     let all = [home, xdg, ("HF_HOME", "/f"), ("HF_HUB_CACHE", "/c")];
     assert_eq!(of(&all).unwrap(), "/c");
-    assert_eq!(
-        of(&[home, ("HF_HUB_CACHE", "")]).unwrap(),
-        "/h/.cache/huggingface/hub"
-    );
+    assert_eq!(of(&[home, ("HF_HUB_CACHE", "")]).unwrap(), "/h/.cache/huggingface/hub");
 }
 
 #[test]
@@ -110,22 +101,11 @@ fn files_of_tokenizers_and_of_data_are_known() {
     ] {
         assert!(is_of_tokenizer(path), "{path}");
     }
-    for path in [
-        "model.safetensors",
-        "README.md",
-        "original/tokenizer.model",
-        "x/y.tiktoken",
-    ] {
+    for path in ["model.safetensors", "README.md", "original/tokenizer.model", "x/y.tiktoken"] {
         assert!(!is_of_tokenizer(path), "{path}");
     }
     assert!(!decides_tokens("config.json"));
-    for path in [
-        "a.jsonl",
-        "data/train-0.parquet",
-        "b.JSON",
-        "c.jsonl.zst",
-        "d.csv.gz",
-    ] {
+    for path in ["a.jsonl", "data/train-0.parquet", "b.JSON", "c.jsonl.zst", "d.csv.gz"] {
         assert!(is_data(path), "{path}");
     }
     for path in ["README.md", ".gitattributes", "a.py", "dataset_infos.json"] {
@@ -154,8 +134,5 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
 #[test]
 fn sizes_have_words() {
     let said = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
-    assert_eq!(
-        said,
-        ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]
-    );
+    assert_eq!(said, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
 }

@@ -68,10 +68,7 @@ pub struct Hub {
 
 /// SHA-256, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The digest of git for contents.
@@ -79,19 +76,12 @@ pub fn git(bytes: &[u8]) -> String {
     let mut hash = sha1::Sha1::new();
     hash.update(format!("blob {}\0", bytes.len()));
     hash.update(bytes);
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Contents {
     fn tag(&self) -> String {
-        if self.is_large {
-            sha256(&self.bytes)
-        } else {
-            git(&self.bytes)
-        }
+        if self.is_large { sha256(&self.bytes) } else { git(&self.bytes) }
     }
 }
 
@@ -100,9 +90,7 @@ impl Hub {
     pub fn start() -> Self {
         let state = Arc::<Mutex<State>>::default();
         let contents = serve(&state, of_contents);
-        let url = serve(&state, move |request, state| {
-            of_hub(request, state, &contents)
-        });
+        let url = serve(&state, move |request, state| of_hub(request, state, &contents));
         Hub { url, state }
     }
 
@@ -110,11 +98,7 @@ impl Hub {
     pub fn put(&self, repository: &str, path: &str, bytes: &[u8], is_large: bool) {
         let mut state = self.state.lock().unwrap();
         let files = state.repositories.entry(repository.to_owned()).or_default();
-        let contents = Contents {
-            bytes: bytes.to_vec(),
-            is_large,
-            sent: None,
-        };
+        let contents = Contents { bytes: bytes.to_vec(), is_large, sent: None };
         files.insert(path.to_owned(), contents);
     }
 
@@ -133,12 +117,7 @@ struct Reply {
 
 impl Reply {
     fn of(status: u16) -> Self {
-        Reply {
-            status,
-            fields: Vec::new(),
-            body: Vec::new(),
-            cut: None,
-        }
+        Reply { status, fields: Vec::new(), body: Vec::new(), cut: None }
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -147,10 +126,7 @@ impl Reply {
     }
 
     fn body(self, body: impl Into<Vec<u8>>) -> Self {
-        Reply {
-            body: body.into(),
-            ..self
-        }
+        Reply { body: body.into(), ..self }
     }
 }
 
@@ -269,9 +245,8 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
         if revision != "main" && revision != COMMIT && revision != "refs%2Fpr%2F1" {
             return Reply::of(404).with("X-Error-Code", "RevisionNotFound");
         }
-        let siblings: Vec<_> = (files.keys())
-            .map(|path| serde_json::json!({ "rfilename": path }))
-            .collect();
+        let siblings: Vec<_> =
+            (files.keys()).map(|path| serde_json::json!({ "rfilename": path })).collect();
         let info = serde_json::json!({ "sha": COMMIT, "siblings": siblings });
         return Reply::of(200).body(info.to_string());
     }
@@ -311,10 +286,7 @@ fn of_contents(mut request: Request, state: &mut State) -> Reply {
     let reply = match request.from.filter(|_| !state.knows_no_ranges) {
         Some(from) if from >= bytes.len() => Reply::of(416),
         Some(from) => Reply::of(206)
-            .with(
-                "Content-Range",
-                format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()),
-            )
+            .with("Content-Range", format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()))
             .body(&bytes[from..]),
         None => Reply::of(200).body(bytes),
     };

@@ -23,38 +23,20 @@ const KNOWN: [(&str, Class); 26] = [
     ("CUDA error: out of memory", Class::OutOfDeviceMemory),
     ("CUBLAS_STATUS_ALLOC_FAILED", Class::OutOfDeviceMemory),
     // JAX, TensorRT-LLM and llama.cpp.
-    (
-        "RESOURCE_EXHAUSTED: Out of memory",
-        Class::OutOfDeviceMemory,
-    ),
+    ("RESOURCE_EXHAUSTED: Out of memory", Class::OutOfDeviceMemory),
     ("cudaErrorMemoryAllocation", Class::OutOfDeviceMemory),
     ("cudaMalloc failed: out of memory", Class::OutOfDeviceMemory),
     // vLLM: the first two where the cache has no room beside the weights, the last where other
     // programs fill the device.
-    (
-        "No available memory for the cache blocks",
-        Class::OutOfDeviceMemory,
-    ),
-    (
-        "larger than the available KV cache memory",
-        Class::OutOfDeviceMemory,
-    ),
-    (
-        "is less than desired GPU memory utilization",
-        Class::OutOfDeviceMemory,
-    ),
+    ("No available memory for the cache blocks", Class::OutOfDeviceMemory),
+    ("larger than the available KV cache memory", Class::OutOfDeviceMemory),
+    ("is less than desired GPU memory utilization", Class::OutOfDeviceMemory),
     // SGLang.
-    (
-        "Not enough memory. Please try to increase",
-        Class::OutOfDeviceMemory,
-    ),
+    ("Not enough memory. Please try to increase", Class::OutOfDeviceMemory),
     // Python, C++, and PyTorch on processors.
     ("MemoryError", Class::OutOfMemory),
     ("std::bad_alloc", Class::OutOfMemory),
-    (
-        "DefaultCPUAllocator: can't allocate memory",
-        Class::OutOfMemory,
-    ),
+    ("DefaultCPUAllocator: can't allocate memory", Class::OutOfMemory),
     ("DefaultCPUAllocator: not enough memory", Class::OutOfMemory),
     ("Cannot allocate memory", Class::OutOfMemory),
     ("ddress already in use", Class::PortTaken),
@@ -71,10 +53,7 @@ impl Hint {
     /// Returns the cause that a line names, if it is known.
     pub fn of(line: &str) -> Option<Self> {
         let (_, class) = KNOWN.iter().find(|(part, _)| line.contains(part))?;
-        Some(Hint {
-            class: *class,
-            line: line.to_owned(),
-        })
+        Some(Hint { class: *class, line: line.to_owned() })
     }
 }
 
@@ -97,18 +76,12 @@ mod tests {
                 "RuntimeError: [enforce fail at alloc_cpu.cpp:118] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.",
                 Some(Class::OutOfMemory),
             ),
-            (
-                "vllm: error: unrecognized arguments: --bogus",
-                Some(Class::WrongOptions),
-            ),
+            ("vllm: error: unrecognized arguments: --bogus", Some(Class::WrongOptions)),
             (
                 "api_server.py: error: argument --max-num-seqs: invalid int value: 'x'",
                 Some(Class::WrongOptions),
             ),
-            (
-                "OSError: [Errno 98] Address already in use",
-                Some(Class::PortTaken),
-            ),
+            ("OSError: [Errno 98] Address already in use", Some(Class::PortTaken)),
             ("INFO: Application startup complete.", None),
         ] {
             assert_eq!(Hint::of(line).map(|hint| hint.class), class, "{line}");

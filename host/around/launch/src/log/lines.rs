@@ -28,14 +28,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub fn new(keep: usize, secrets: Known) -> Self {
-        Lines {
-            secrets,
-            keep,
-            last: VecDeque::new(),
-            pending: Vec::new(),
-            ended: 0,
-            hint: None,
-        }
+        Lines { secrets, keep, last: VecDeque::new(), pending: Vec::new(), ended: 0, hint: None }
     }
 
     /// Takes bytes, and gives those out that may be written.
@@ -155,10 +148,7 @@ mod tests {
         for chunk in 1..text.len() {
             let mut lines = Lines::new(9, secrets("opensesame"));
             let out = written(text, chunk, &mut lines);
-            assert_eq!(
-                String::from_utf8(out).unwrap(),
-                "key=[redacted]\nno newline [redacted]"
-            );
+            assert_eq!(String::from_utf8(out).unwrap(), "key=[redacted]\nno newline [redacted]");
             assert_eq!(lines.last(), ["key=[redacted]", "no newline [redacted]"]);
         }
         // In a line that is longer than any, at each place around the cut.
@@ -181,12 +171,7 @@ mod tests {
         let endless = vec![b'x'; 300_000];
         let mut lines = Lines::new(3, Known::default());
         assert!(written(&endless, 7000, &mut lines) == endless);
-        assert!(
-            lines
-                .last
-                .iter()
-                .all(|line| line.chars().count() <= SHOWN + 1)
-        );
+        assert!(lines.last.iter().all(|line| line.chars().count() <= SHOWN + 1));
     }
 
     #[test]
@@ -214,10 +199,7 @@ mod tests {
         let mut lines = Lines::new(2, Known::default());
         let mut out = Vec::new();
         lines.take(b"OSError: [Errno 98] Address already in use\n", &mut out);
-        lines.take(
-            b"torch.OutOfMemoryError: CUDA out of memory\nlater\n",
-            &mut out,
-        );
+        lines.take(b"torch.OutOfMemoryError: CUDA out of memory\nlater\n", &mut out);
         let hint = lines.hint().unwrap();
         assert_eq!(hint.class, Class::OutOfDeviceMemory);
         assert_eq!(hint.line, "torch.OutOfMemoryError: CUDA out of memory");

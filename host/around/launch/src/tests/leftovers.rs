@@ -26,12 +26,7 @@ fn the_engine_of_a_killed_runner_is_found_and_ended() {
         let markers_at = folder.path().join("markers");
         let found = clean_up(&markers_at).await.unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            found[0].state,
-            State::InUse {
-                owner: owner.0.id()
-            }
-        );
+        assert_eq!(found[0].state, State::InUse { owner: owner.0.id() });
         assert!(lives(engine) && lives(worker), "their runner lives");
 
         owner.0.kill().unwrap();
@@ -83,12 +78,8 @@ impl Drop for Ends {
 /// A marker of an engine whose leader was this process, and whose runner has ended.
 fn forged(leader: Option<Id>) -> Marker {
     let table = Table::default();
-    let family = Family {
-        launch: "forged".to_owned(),
-        leader,
-        pipe: None,
-        seen: Default::default(),
-    };
+    let family =
+        Family { launch: "forged".to_owned(), leader, pipe: None, seen: Default::default() };
     let mut marker = Marker::new(
         &table,
         "forged".to_owned(),
@@ -118,10 +109,7 @@ fn a_process_that_has_the_identifier_of_an_engine_is_not_killed() {
         let folder = tempfile::tempdir().unwrap();
         let stranger = Ends::stranger();
         let id = stranger.id();
-        let earlier = Id {
-            start: id.start - 1,
-            ..id
-        };
+        let earlier = Id { start: id.start - 1, ..id };
         assert_eq!(cleaned(&folder, &forged(Some(earlier))).await, State::Gone);
         assert_eq!(cleaned(&folder, &forged(None)).await, State::Gone);
         assert_eq!(markers(&folder), 0);
@@ -171,10 +159,7 @@ fn a_list_of_processes_on_the_disk_ends_none_of_them() {
         // somebody else's shell.
         let mut child = Command::new("sleep");
         let child = Ends(child.arg("1000").spawn().unwrap());
-        assert_eq!(
-            cleaned(&folder, &forged(Some(child.id()))).await,
-            State::Gone
-        );
+        assert_eq!(cleaned(&folder, &forged(Some(child.id()))).await, State::Gone);
         assert!(lives(child.id()));
     });
 }
@@ -195,18 +180,12 @@ fn markers_that_another_user_may_have_written_end_nothing() {
         mode(&path, 0o646);
         let found = clean_up(&markers_at).await.unwrap();
         let said = found[0].to_string();
-        assert!(
-            said.contains("cannot be read: other users may write to it (mode 646)"),
-            "{said}"
-        );
+        assert!(said.contains("cannot be read: other users may write to it (mode 646)"), "{said}");
         mode(&path, 0o600);
         for open in [0o777, 0o1777, 0o720] {
             mode(&markers_at, open);
             let refused = clean_up(&markers_at).await.unwrap_err();
-            assert!(
-                refused.to_string().contains("other users may write to it"),
-                "{refused}"
-            );
+            assert!(refused.to_string().contains("other users may write to it"), "{refused}");
             // Nor is an engine's marker put there.
             assert!(forged(None).write(&markers_at).is_err());
         }
@@ -215,10 +194,7 @@ fn markers_that_another_user_may_have_written_end_nothing() {
         if root {
             chown(&path, Some(65_534), None).unwrap();
             let said = clean_up(&markers_at).await.unwrap()[0].to_string();
-            assert!(
-                said.contains("it belongs to user 65534, but this is user 0"),
-                "{said}"
-            );
+            assert!(said.contains("it belongs to user 65534, but this is user 0"), "{said}");
             chown(&markers_at, Some(65_534), None).unwrap();
             assert!(clean_up(&markers_at).await.is_err());
         }
@@ -240,10 +216,7 @@ fn several_leftovers_are_ended_at_once() {
                 let at = folder.path().join(number.to_string());
                 fs::create_dir(&at).unwrap();
                 let mut command = Command::new("sh");
-                let engine = command
-                    .args(["-c", script])
-                    .current_dir(&at)
-                    .process_group(0);
+                let engine = command.args(["-c", script]).current_dir(&at).process_group(0);
                 let engine = Ends(engine.spawn().unwrap());
                 while !at.join("ready").exists() {
                     std::thread::yield_now();
@@ -259,13 +232,7 @@ fn several_leftovers_are_ended_at_once() {
         }
         let found = clean_up(&markers_at).await.unwrap();
         let killed = |leftover: &crate::Leftover| {
-            matches!(
-                leftover.state,
-                State::Ended {
-                    needed: Needed::Kill,
-                    ..
-                }
-            )
+            matches!(leftover.state, State::Ended { needed: Needed::Kill, .. })
         };
         assert!(found.len() == 3 && found.iter().all(killed), "{found:?}");
         assert!(found.is_sorted_by_key(|leftover| leftover.marker.clone()));
@@ -278,11 +245,7 @@ fn markers_that_cannot_be_read_are_left_and_reported() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let markers_at = folder.path().join("markers");
-        assert_eq!(
-            clean_up(&markers_at).await.unwrap(),
-            [],
-            "there are none yet"
-        );
+        assert_eq!(clean_up(&markers_at).await.unwrap(), [], "there are none yet");
         fs::create_dir(&markers_at).unwrap();
         fs::write(markers_at.join("torn.engine"), "{").unwrap();
         let later = serde_json::to_string(&forged(None)).unwrap();

@@ -9,14 +9,10 @@ use crate::{Class, Exit, Listener, NotReady, StartError, version};
 fn an_engine_that_becomes_ready_and_stops() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
-        let mut spec = listening(
-            &folder,
-            r#"echo "key is $KEY"; echo loading >&2; exec "$@""#,
-        );
+        let mut spec = listening(&folder, r#"echo "key is $KEY"; echo loading >&2; exec "$@""#);
         let secret = Value::Secret("opensesame".to_owned());
         spec.environment.push(("KEY".to_owned(), secret));
-        spec.environment
-            .push(("NAME".to_owned(), Value::Plain("value".to_owned())));
+        spec.environment.push(("NAME".to_owned(), Value::Plain("value".to_owned())));
         spec.environment.push(("HOME".to_owned(), Value::Unset));
         spec.command.push("--api-key=hidden".to_owned());
         // The engine of this test takes no such option; it is for the record.
@@ -36,14 +32,8 @@ fn an_engine_that_becomes_ready_and_stops() {
         }
         assert_eq!(record.command.last().unwrap(), "--api-key=[redacted]");
         let text = serde_json::to_string(&record).unwrap();
-        assert!(
-            !text.contains("opensesame") && !text.contains("hidden"),
-            "{text}"
-        );
-        assert_eq!(
-            serde_json::from_str::<crate::Record>(&text).unwrap(),
-            record
-        );
+        assert!(!text.contains("opensesame") && !text.contains("hidden"), "{text}");
+        assert_eq!(serde_json::from_str::<crate::Record>(&text).unwrap(), record);
         assert_eq!(record.environment["KEY"].as_deref(), Some("[redacted]"));
         assert_eq!(record.environment["NAME"].as_deref(), Some("value"));
         assert_eq!(record.environment["HOME"], None);
@@ -53,10 +43,7 @@ fn an_engine_that_becomes_ready_and_stops() {
         let marker = marker.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
         let marker: String = marker.collect();
         assert!(marker.contains("--api-key=[redacted]"), "{marker}");
-        assert!(
-            !marker.contains("opensesame") && !marker.contains("hidden"),
-            "{marker}"
-        );
+        assert!(!marker.contains("opensesame") && !marker.contains("hidden"), "{marker}");
 
         let stopped = engine.stop(no_device).await;
         assert_eq!(stopped.exit, Some(Exit::Signal(15)));
@@ -80,10 +67,7 @@ fn an_occupied_port_is_refused_and_its_holder_is_left_alone() {
         let error = Engine::start(spec.clone()).err().unwrap();
         assert!(matches!(error, StartError::Occupied { .. }));
         let words = error.to_string();
-        let begin = format!(
-            "engine `e` cannot be started: port {} is not free: ",
-            spec.port
-        );
+        let begin = format!("engine `e` cannot be started: port {} is not free: ", spec.port);
         assert!(words.starts_with(&begin), "{words}");
         if cfg!(target_os = "linux") {
             let own = format!("process {} (`", std::process::id());
@@ -137,30 +121,15 @@ fn an_engine_that_dies_ends_the_wait_and_says_why() {
                 "serve: error: unrecognized arguments: sh",
             ),
             ("echo bye; exit 0", Exit::Code(0), Class::Exited, "bye"),
-            (
-                "echo fault; kill -SEGV $$",
-                Exit::Signal(11),
-                Class::Signalled,
-                "fault",
-            ),
-            (
-                "echo big; exit 137",
-                Exit::Code(137),
-                Class::OutOfMemory,
-                "big",
-            ),
+            ("echo fault; kill -SEGV $$", Exit::Signal(11), Class::Signalled, "fault"),
+            ("echo big; exit 137", Exit::Code(137), Class::OutOfMemory, "big"),
             (
                 "echo 'torch.OutOfMemoryError: CUDA out of memory.'; echo trace; exit 1",
                 Exit::Code(1),
                 Class::OutOfDeviceMemory,
                 "trace",
             ),
-            (
-                "printf 'no end'; exit 3",
-                Exit::Code(3),
-                Class::Exited,
-                "no end",
-            ),
+            ("printf 'no end'; exit 3", Exit::Code(3), Class::Exited, "no end"),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let mut engine = Engine::start(spec(&folder, shell(script))).unwrap();
@@ -224,17 +193,11 @@ fn an_engine_that_never_becomes_ready() {
         let mut engine = Engine::start(spec).unwrap();
         let check = async || Check::NotYet("503 of /health".to_owned());
         let error = engine.ready(check).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the engine was not ready within 0.3 s: 503 of /health"
-        );
+        assert_eq!(error.to_string(), "the engine was not ready within 0.3 s: 503 of /health");
         let refused = engine.ready(async || Check::Never("no such model".to_owned()));
         let words = refused.await.unwrap_err().to_string();
         // The time was over already; a check that answers at once is heard before.
-        assert!(
-            words.contains("not ready") || words.contains("no such model"),
-            "{words}"
-        );
+        assert!(words.contains("not ready") || words.contains("no such model"), "{words}");
         assert_eq!(engine.record().ready_after_s, None);
         assert!(engine.stop(no_device).await.is_clean());
         assert_eq!(fs::read_to_string(log).unwrap(), "loading\n");
@@ -248,10 +211,7 @@ fn an_engine_that_will_not_become_ready_is_not_waited_for() {
         let mut engine = Engine::start(spec(&folder, shell("sleep 1000"))).unwrap();
         let refused = engine.ready(async || Check::Never("no such model".to_owned()));
         let error = refused.await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the engine will not become ready: no such model"
-        );
+        assert_eq!(error.to_string(), "the engine will not become ready: no such model");
         assert!(engine.stop(no_device).await.is_clean());
     });
 }
@@ -270,10 +230,7 @@ fn a_death_during_a_run_is_noticed() {
         let pid = crate::process::raw(engine.record().pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::ABORT).unwrap();
         let death = run.await.unwrap();
-        assert_eq!(
-            (death.exit, death.class),
-            (Exit::Signal(6), Class::Signalled)
-        );
+        assert_eq!((death.exit, death.class), (Exit::Signal(6), Class::Signalled));
         assert!(!death.before_ready);
         assert_eq!(
             death.to_string(),
@@ -299,11 +256,7 @@ fn what_it_writes_has_a_bound() {
         let stopped = engine.stop(no_device).await;
         let earlier = fs::read_to_string(log.with_extension("log.earlier")).unwrap();
         let kept = earlier + &fs::read_to_string(log).unwrap();
-        assert!(
-            kept.len() <= 10_000 && kept.len() >= 5_000,
-            "{}",
-            kept.len()
-        );
+        assert!(kept.len() <= 10_000 && kept.len() >= 5_000, "{}", kept.len());
         assert!(kept.ends_with("line 19998\nline 19999\n"), "{kept}");
         assert_eq!(stopped.log.bytes - stopped.log.lost, kept.len() as u64);
         assert_eq!(stopped.last_lines.len(), 40);
@@ -322,26 +275,15 @@ fn versions_of_programs() {
         assert_eq!(version.unwrap(), "0.11.0");
         let version = ask("echo version: 7 >&2; echo built with cc >&2", LONG).await;
         assert_eq!(version.unwrap(), "version: 7");
-        let error = ask("echo no such option >&2; exit 2", LONG)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            error,
-            "`sh` said no version: it ended with exit code 2: no such option"
-        );
+        let error = ask("echo no such option >&2; exit 2", LONG).await.unwrap_err();
+        assert_eq!(error, "`sh` said no version: it ended with exit code 2: no such option");
         let error = ask("exit 0", LONG).await.unwrap_err();
         assert_eq!(error, "`sh` said no version: it ended with exit code 0");
-        let error = ask("sleep 1000", Duration::from_millis(50))
-            .await
-            .unwrap_err();
+        let error = ask("sleep 1000", Duration::from_millis(50)).await.unwrap_err();
         assert_eq!(error, "`sh` did not say its version within 0.05 s");
         let error = super::super::version(&["none-such".to_owned()], &[], &[], None, LONG).await;
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("`none-such` does not run: "), "{error}");
-        assert!(
-            super::super::version(&[], &[], &[], None, LONG)
-                .await
-                .is_err()
-        );
+        assert!(super::super::version(&[], &[], &[], None, LONG).await.is_err());
     });
 }

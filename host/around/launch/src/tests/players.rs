@@ -26,10 +26,7 @@ pub fn command(part: &str) -> Vec<String> {
 pub fn owner(folder: &TempDir, port: u16) -> std::process::Command {
     let words = command("plays_a_runner");
     let mut command = std::process::Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .env(FOLDER, folder.path())
-        .env(PORT, port.to_string());
+    command.args(&words[1..]).env(FOLDER, folder.path()).env(PORT, port.to_string());
     command
 }
 

@@ -35,18 +35,9 @@ fn an_engine_that_ignores_sigterm_is_killed() {
 fn workers_that_left_the_group_are_ended_too() {
     run(async {
         for (worker, go_on) in [
-            (
-                "setsid sh -c 'echo $$ > worker; exec sleep 1000' >/dev/null 2>&1",
-                "sleep 1000",
-            ),
-            (
-                "env -i setsid sh -c 'echo $$ > worker; exec sleep 1000'",
-                "sleep 1000",
-            ),
-            (
-                "env -i setsid sh -c 'echo $$ > worker; exec sleep 1000' >/dev/null 2>&1",
-                "wait",
-            ),
+            ("setsid sh -c 'echo $$ > worker; exec sleep 1000' >/dev/null 2>&1", "sleep 1000"),
+            ("env -i setsid sh -c 'echo $$ > worker; exec sleep 1000'", "sleep 1000"),
+            ("env -i setsid sh -c 'echo $$ > worker; exec sleep 1000' >/dev/null 2>&1", "wait"),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let script = match go_on {
@@ -165,10 +156,7 @@ fn the_memory_of_devices_is_waited_for() {
         assert_eq!((stopped.memory.clone(), asked.get()), (Memory::Free, 4));
         assert!(stopped.is_clean());
         let text = serde_json::to_string(&stopped).unwrap();
-        assert_eq!(
-            serde_json::from_str::<crate::Stopped>(&text).unwrap(),
-            stopped
-        );
+        assert_eq!(serde_json::from_str::<crate::Stopped>(&text).unwrap(), stopped);
 
         let (engine, _folder) = start(Duration::ZERO);
         let stopped = engine.stop(async || held()).await;
@@ -198,10 +186,7 @@ fn a_port_that_does_not_become_free_is_reported() {
         assert!(!stopped.is_clean());
         assert!(stopped.survivors.is_empty());
         let left = stopped.left().unwrap();
-        assert!(
-            left.starts_with(&format!("port {port} is not free")),
-            "{left}"
-        );
+        assert!(left.starts_with(&format!("port {port} is not free")), "{left}");
         drop(server);
     });
 }

@@ -118,10 +118,7 @@ impl Counted {
         for id in ids {
             self.add_token(&id.to_le_bytes());
         }
-        let bytes: Vec<u8> = ids
-            .iter()
-            .map(|id| u8::try_from(*id).unwrap_or(b'?'))
-            .collect();
+        let bytes: Vec<u8> = ids.iter().map(|id| u8::try_from(*id).unwrap_or(b'?')).collect();
         self.last = String::from_utf8_lossy(&bytes).into_owned();
     }
 }
@@ -154,10 +151,7 @@ pub(crate) fn chat_prompt(messages: Option<Vec<Message>>) -> Result<Counted, Ref
     let mut counted = Counted::default();
     let messages = messages.unwrap_or_default();
     if messages.is_empty() {
-        return Err(Refusal::bad(
-            "messages must be provided and non-empty.",
-            Some("messages"),
-        ));
+        return Err(Refusal::bad("messages must be provided and non-empty.", Some("messages")));
     }
     for message in messages {
         match message.content {

@@ -53,11 +53,7 @@ pub(super) fn parts<'b>(content_type: &str, body: &'b [u8]) -> Result<Vec<Part<'
         let Some(end) = find(content, delimiter.as_bytes()) else {
             return Err(format!("the part `{name}` has no end: the body is cut off"));
         };
-        parts.push(Part {
-            name,
-            file_name,
-            bytes: &content[..end],
-        });
+        parts.push(Part { name, file_name, bytes: &content[..end] });
         rest = &content[end + delimiter.len()..];
     }
 }
@@ -73,10 +69,7 @@ fn boundary(content_type: &str) -> Result<String, String> {
         key.eq_ignore_ascii_case("boundary").then_some(value)
     });
     let value = values.next().unwrap_or_default();
-    let value = value
-        .strip_prefix('"')
-        .and_then(|value| value.strip_suffix('"'))
-        .unwrap_or(value);
+    let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value);
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
     match value.len() {
         1..=MOST_BOUNDARY if value.bytes().all(is_allowed) => Ok(value.to_owned()),
@@ -105,10 +98,7 @@ fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
         let Some((key, value, after)) = quoted else {
             return Err(format!("expected NAME=\"VALUE\", got `{rest}`"));
         };
-        let value = value
-            .replace("%22", "\"")
-            .replace("%0D", "\r")
-            .replace("%0A", "\n");
+        let value = value.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
         match key {
             "name" => name = Some(value),
             "filename" => file_name = Some(value),
@@ -132,10 +122,7 @@ mod tests {
     /// The content type in the first line, and the body behind it.
     fn captured(capture: &'static [u8]) -> (&'static str, &'static [u8]) {
         let end = find(capture, b"\n").unwrap();
-        (
-            str::from_utf8(&capture[..end]).unwrap(),
-            &capture[end + 1..],
-        )
+        (str::from_utf8(&capture[..end]).unwrap(), &capture[end + 1..])
     }
 
     #[test]
@@ -144,13 +131,8 @@ mod tests {
             let (content_type, body) = captured(capture);
             let mut parts = parts(content_type, body).unwrap();
             parts.sort_by(|one, other| one.name.cmp(&other.name));
-            let told = |part: &Part<'_>| {
-                (
-                    part.name.clone(),
-                    part.file_name.clone(),
-                    part.bytes.to_vec(),
-                )
-            };
+            let told =
+                |part: &Part<'_>| (part.name.clone(), part.file_name.clone(), part.bytes.to_vec());
             let sound = b"RIFF\r\n--\r\n\0\xff\r\n".to_vec();
             assert_eq!(
                 parts.iter().map(told).collect::<Vec<_>>(),
@@ -175,17 +157,9 @@ mod tests {
     fn what_is_no_form_says_why() {
         let form = "multipart/form-data; boundary=b";
         for (content_type, body, wanted) in [
-            (
-                "application/json",
-                "{}",
-                "expected multipart/form-data, got `application/json`",
-            ),
+            ("application/json", "{}", "expected multipart/form-data, got `application/json`"),
             ("multipart/form-data", "--b--", "`` is no boundary"),
-            (
-                "multipart/form-data; boundary=\"a\u{e9}\"",
-                "--b--",
-                "is no boundary",
-            ),
+            ("multipart/form-data; boundary=\"a\u{e9}\"", "--b--", "is no boundary"),
             (form, "--c--", "does not begin with `--b`"),
             (form, "--b\r\n\r\n\r\nx\r\n--b--", "no content-disposition"),
             (
@@ -201,11 +175,7 @@ mod tests {
         }
         let many =
             "--b\r\ncontent-disposition: form-data; name=\"x\"\r\n\r\n\r\n".repeat(101) + "--b--";
-        assert!(
-            parts(form, many.as_bytes())
-                .unwrap_err()
-                .contains("more than 100 parts")
-        );
+        assert!(parts(form, many.as_bytes()).unwrap_err().contains("more than 100 parts"));
         assert_eq!(parts(form, b"--b--"), Ok(Vec::new()));
     }
 }

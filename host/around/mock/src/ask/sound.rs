@@ -38,9 +38,7 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     let parts = parts(content_type, body).map_err(|what| invalid(what, "body"))?;
     let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
     names.sort_unstable();
-    let twice = names
-        .windows(2)
-        .find(|pair| pair[0] == pair[1] && !pair[0].ends_with("[]"));
+    let twice = names.windows(2).find(|pair| pair[0] == pair[1] && !pair[0].ends_with("[]"));
     if let Some([name, _]) = twice {
         return Err(invalid(format!("the field `{name}` is there twice"), name));
     }
@@ -55,16 +53,11 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     let truth = |name: &str| match text(name)? {
         None | Some("false" | "False" | "0") => Ok(false),
         Some("true" | "True" | "1") => Ok(true),
-        Some(other) => Err(invalid(
-            format!("`{name}`: expected a boolean, got `{other}`"),
-            name,
-        )),
+        Some(other) => Err(invalid(format!("`{name}`: expected a boolean, got `{other}`"), name)),
     };
     let file = match part("file") {
         Some(file) if file.file_name.is_some() && !file.bytes.is_empty() => file.bytes,
-        Some(Part {
-            file_name: None, ..
-        }) => {
+        Some(Part { file_name: None, .. }) => {
             let message = "Expected 'file' to be a file-like object, not 'str'.".to_owned();
             return Err(invalid(message, "file"));
         }
@@ -124,18 +117,12 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     let ask = Ask::of(Route::Transcriptions, counted);
     Ok(Ask {
         stream,
-        model: text("model")?
-            .filter(|model| !model.is_empty())
-            .map(str::to_owned),
+        model: text("model")?.filter(|model| !model.is_empty()).map(str::to_owned),
         prompt_tokens: ask.prompt_tokens.saturating_add(tokens),
         max_tokens,
         include_usage,
         continuous_usage,
-        heard: Some(Heard {
-            seconds,
-            tokens,
-            form,
-        }),
+        heard: Some(Heard { seconds, tokens, form }),
         ..ask
     })
 }
@@ -161,11 +148,7 @@ mod tests {
 
     fn form(fields: &[(&str, &str)]) -> Vec<u8> {
         let part = |(name, value): &(&str, &str)| {
-            let file = if *name == "file" {
-                "; filename=\"a.wav\""
-            } else {
-                ""
-            };
+            let file = if *name == "file" { "; filename=\"a.wav\"" } else { "" };
             format!(
                 "--b\r\ncontent-disposition: form-data; name=\"{name}\"{file}\r\n\r\n{value}\r\n"
             )
@@ -189,10 +172,7 @@ mod tests {
         assert_eq!((ask.model.as_deref(), ask.echo.as_str()), (Some("m"), "ab"));
         assert!(ask.stream && ask.include_usage);
         let heard = ask.heard.unwrap();
-        assert_eq!(
-            (heard.seconds, heard.tokens, ask.prompt_tokens),
-            (2.0, 100, 102)
-        );
+        assert_eq!((heard.seconds, heard.tokens, ask.prompt_tokens), (2.0, 100, 102));
         let other = read(TYPE, &form(&[("file", "fLaC")])).unwrap();
         assert_eq!(other.heard.unwrap().seconds, 1.0);
         assert_ne!(other.prompt_hash, ask.prompt_hash);
@@ -204,38 +184,16 @@ mod tests {
         for (fields, wanted) in [
             (&[("model", "m")][..], "Field required: file"),
             (&[("file", "")], "the file is empty"),
+            (&[file, ("stream", "maybe")], "expected a boolean, got `maybe`"),
+            (&[file, ("temperature", "warm")], "expected a number, got `warm`"),
+            (&[file, ("response_format", "srt")], "Currently only support"),
             (
-                &[file, ("stream", "maybe")],
-                "expected a boolean, got `maybe`",
-            ),
-            (
-                &[file, ("temperature", "warm")],
-                "expected a number, got `warm`",
-            ),
-            (
-                &[file, ("response_format", "srt")],
-                "Currently only support",
-            ),
-            (
-                &[
-                    file,
-                    ("response_format", "verbose_json"),
-                    ("stream", "true"),
-                ],
+                &[file, ("response_format", "verbose_json"), ("stream", "true")],
                 "doesn't support streaming",
             ),
-            (
-                &[file, ("stream_include_usage", "true")],
-                "only be defined when `stream=True`",
-            ),
-            (
-                &[file, ("max_completion_tokens", "0")],
-                "from 1 on, got `0`",
-            ),
-            (
-                &[file, ("model", "a"), ("model", "b")],
-                "`model` is there twice",
-            ),
+            (&[file, ("stream_include_usage", "true")], "only be defined when `stream=True`"),
+            (&[file, ("max_completion_tokens", "0")], "from 1 on, got `0`"),
+            (&[file, ("model", "a"), ("model", "b")], "`model` is there twice"),
         ] {
             let refusal = read(TYPE, &form(fields)).unwrap_err();
             assert!(refusal.message.contains(wanted), "{}", refusal.message);

@@ -45,10 +45,7 @@ pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
         text.map_err(|_| Refusal::bad(format!("the input '{name}' is not UTF-8"), Some(name)))
     };
     let Some(prompt) = text("text_input")? else {
-        let message = format!(
-            "expected an input 'text_input' for model '{}'",
-            infer.model_name
-        );
+        let message = format!("expected an input 'text_input' for model '{}'", infer.model_name);
         return Err(Refusal::bad(message, Some("text_input")));
     };
     let sampling: Sampling = match text("sampling_parameters")? {

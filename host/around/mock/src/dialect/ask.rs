@@ -21,9 +21,9 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
         Refusal::bad(format!("`{pointer}` must be {expected}"), Some(pointer))
     };
     let flag = |pointer: &Option<String>| match (pointer, at(pointer)) {
-        (Some(pointer), Some(value)) => value
-            .as_bool()
-            .ok_or_else(|| wrong(pointer, "true or false")),
+        (Some(pointer), Some(value)) => {
+            value.as_bool().ok_or_else(|| wrong(pointer, "true or false"))
+        }
         _ => Ok(false),
     };
     let counted = match body.pointer(&asks.prompt).cloned() {
@@ -62,11 +62,5 @@ pub(crate) fn read(dialect: &Arc<Dialect>, body: &[u8]) -> Result<Ask, Refusal> 
     let ignore_eos = flag(&asks.ignore_eos)?;
     let route = Route::Scripted(Arc::clone(dialect));
     let ask = Ask::of(route, counted);
-    Ok(Ask {
-        stream,
-        model,
-        max_tokens,
-        ignore_eos,
-        ..ask
-    })
+    Ok(Ask { stream, model, max_tokens, ignore_eos, ..ask })
 }

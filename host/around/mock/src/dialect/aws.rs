@@ -18,9 +18,7 @@ pub(super) fn put(event: &[u8], out: &mut Vec<u8>) {
 
 /// True if every line of an event is a message.
 pub(super) fn is_event(event: &[u8]) -> bool {
-    event
-        .split(|byte| *byte == b'\n')
-        .all(|line| line.is_empty() || parts(line).is_some())
+    event.split(|byte| *byte == b'\n').all(|line| line.is_empty() || parts(line).is_some())
 }
 
 /// A line's name and payload.
@@ -69,10 +67,7 @@ mod tests {
     #[test]
     fn each_line_is_a_message_with_its_sums() {
         let mut out = Vec::new();
-        put(
-            b"messageStop {\"a\": 1}\n\nthrottlingException {}",
-            &mut out,
-        );
+        put(b"messageStop {\"a\": 1}\n\nthrottlingException {}", &mut out);
         let mut rest = &out[..];
         for (headers, payload) in [
             (

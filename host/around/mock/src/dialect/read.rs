@@ -52,17 +52,10 @@ fn route(t: &mut Reader<'_, '_>, place: &Place) -> Option<ScriptedRoute> {
     });
     let path = t.parsed("path", "a path such as \"/generate\"", |text| {
         let plain = text.starts_with('/') && !text.contains(['?', '#', ' ']);
-        plain
-            .then(|| text.to_owned())
-            .ok_or_else(|| format!("found {text:?}"))
+        plain.then(|| text.to_owned()).ok_or_else(|| format!("found {text:?}"))
     });
     if !t.has("path") {
-        missing(
-            t,
-            place,
-            "path",
-            "the path of the route, such as \"/generate\"",
-        );
+        missing(t, place, "path", "the path of the route, such as \"/generate\"");
     }
     let asks_for_key = t.boolean("key").is_none_or(|said| said.value);
     let content_type = t.parsed("content-type", "a media type", |text| {
@@ -119,10 +112,8 @@ fn fixed_status(t: &Reader<'_, '_>, status: Option<Located<u64>>) -> Option<u16>
     let status = u16::try_from(said.value).ok();
     let status = status.filter(|status| (200..600).contains(status));
     if status.is_none() {
-        let message = format!(
-            "`route.status`: expected a status from 200 to 599, found {}",
-            said.value
-        );
+        let message =
+            format!("`route.status`: expected a status from 200 to 599, found {}", said.value);
         t.report(Problem::new(message).at(said.place, ""));
     }
     status
@@ -155,15 +146,9 @@ struct Keys {
 
 fn dialect_keys(t: &mut Reader<'_, '_>) -> Keys {
     let pointer = |t: &mut Reader<'_, '_>, key| {
-        t.parsed(
-            key,
-            "a JSON pointer such as \"/parameters/max_new\"",
-            |text| {
-                is_pointer(text)
-                    .then(|| text.to_owned())
-                    .ok_or_else(|| format!("found {text:?}"))
-            },
-        )
+        t.parsed(key, "a JSON pointer such as \"/parameters/max_new\"", |text| {
+            is_pointer(text).then(|| text.to_owned()).ok_or_else(|| format!("found {text:?}"))
+        })
     };
     let template = |t: &mut Reader<'_, '_>, key, known: &[Value]| {
         t.parsed(key, "a template", |text| match text {
@@ -236,10 +221,7 @@ fn finish(t: &mut Reader<'_, '_>) -> Option<Located<FinishWords>> {
         place = (stop.as_ref().map(|said| &said.place))
             .or(length.as_ref().map(|said| &said.place))
             .cloned();
-        FinishWords {
-            stop: stop.map(|said| said.value),
-            length: length.map(|said| said.value),
-        }
+        FinishWords { stop: stop.map(|said| said.value), length: length.map(|said| said.value) }
     });
     Some(Located::new(words, place?))
 }
@@ -255,10 +237,7 @@ fn checked(
     if possible(said.value) {
         return usize::try_from(said.value).ok();
     }
-    let message = format!(
-        "`route.prefix.{key}`: expected {expected}, found {}",
-        said.value
-    );
+    let message = format!("`route.prefix.{key}`: expected {expected}, found {}", said.value);
     t.report(Problem::new(message).at(said.place, format!("expected {expected}")));
     None
 }
@@ -345,10 +324,8 @@ impl Keys {
         }
         if cut == Cut::AwsEventStream {
             let error = self.error_event.as_ref().or(self.error.as_ref());
-            let events = self
-                .streamed()
-                .into_iter()
-                .filter_map(|(key, said)| Some((key, said.as_ref()?)));
+            let events =
+                self.streamed().into_iter().filter_map(|(key, said)| Some((key, said.as_ref()?)));
             let events = events.chain(error.map(|said| ("error-event", said)));
             for (key, said) in events.filter(|_| may_stream) {
                 if !aws::is_event(&said.value.form()) {
@@ -384,11 +361,9 @@ impl Keys {
             (Cut::AwsEventStream, _) => Framing::AwsEventStream,
             (Cut::Raw | Cut::Whole, _) => Framing::Raw,
             (Cut::LengthPrefixed, Some(said)) => said.value,
-            (Cut::LengthPrefixed, None) => Framing::LengthPrefixed {
-                skip: 0,
-                width: 4,
-                little_endian: false,
-            },
+            (Cut::LengthPrefixed, None) => {
+                Framing::LengthPrefixed { skip: 0, width: 4, little_endian: false }
+            }
         };
         let usual = match cut {
             Cut::Lines => "application/x-ndjson",
@@ -398,9 +373,7 @@ impl Keys {
             Cut::Whole => JSON,
         };
         let json = HeaderValue::from_static(JSON);
-        let streamed = content_type
-            .clone()
-            .unwrap_or(HeaderValue::from_static(usual));
+        let streamed = content_type.clone().unwrap_or(HeaderValue::from_static(usual));
         let value = |said: Option<Located<Template>>| said.map(|said| said.value);
         let error = value(self.error).or_else(|| Template::read(ERROR, OF_ERRORS).ok())?;
         let prompt = self.prompt?.value;

@@ -188,10 +188,7 @@ impl Template {
                 }
                 Some(_) => return Err(format!("`{{{name}}}` is not valid here; {}", names(known))),
                 None => {
-                    return Err(format!(
-                        "`{{{name}}}` is not a placeholder; {}",
-                        names(known)
-                    ));
+                    return Err(format!("`{{{name}}}` is not a placeholder; {}", names(known)));
                 }
             }
             rest = &at[name.len() + 2..];
@@ -238,11 +235,7 @@ fn nanoseconds(span: Duration, out: &mut Vec<u8>) {
 
 impl Value {
     fn write(self, values: &Values<'_>, out: &mut Vec<u8>) {
-        let Timings {
-            queue,
-            prefill,
-            decode,
-        } = values.timings;
+        let Timings { queue, prefill, decode } = values.timings;
         let mut number = |number: u32| put(out, format_args!("{number}"));
         match self {
             NewTokens => number(u32::try_from(values.ids.len()).unwrap_or(u32::MAX)),

@@ -85,10 +85,7 @@ impl Scripted {
     /// last token that was sent.
     fn after<'a>(&'a self, answer: &'a Answer) -> Values<'a> {
         let sent = self.tokens.get();
-        Values {
-            output_tokens: sent,
-            ..self.values(answer, sent, sent)
-        }
+        Values { output_tokens: sent, ..self.values(answer, sent, sent) }
     }
 }
 

@@ -61,11 +61,7 @@ impl TryFrom<Written> for Fault {
 
     fn try_from(mut written: Written) -> Result<Self, String> {
         let kind = std::mem::take(&mut written.kind);
-        let on = match (
-            written.every.take(),
-            written.requests.take(),
-            written.share.take(),
-        ) {
+        let on = match (written.every.take(), written.requests.take(), written.share.take()) {
             (None, None, None) => On::All,
             (Some(n), None, None) => On::Every(n),
             (None, Some(numbers), None) => On::Requests(numbers),
@@ -74,37 +70,27 @@ impl TryFrom<Written> for Fault {
                 return Err(format!("`share` is {share}, but must be between 0 and 1"));
             }
             _ => {
-                return Err(
-                    "only one of `every`, `requests` and `share` can select the requests"
-                        .to_owned(),
-                );
+                return Err("only one of `every`, `requests` and `share` can select the requests"
+                    .to_owned());
             }
         };
         let needs = |key: &str| format!("a fault of kind `{kind}` needs `{key}`");
         let after_tokens = written.after_tokens.take();
         let after = after_tokens.ok_or_else(|| needs("after-tokens"));
-        let breaks = |how| {
-            after
-                .clone()
-                .map(|after_tokens| What::Break { after_tokens, how })
-        };
+        let breaks = |how| after.clone().map(|after_tokens| What::Break { after_tokens, how });
         let mut uses_after = true;
         let what = match kind.as_str() {
             "in-band-error" => breaks(Breakdown::InBandError)?,
-            "cut" => breaks(Breakdown::Cut {
-                reset: written.reset.take().unwrap_or(false),
-            })?,
+            "cut" => breaks(Breakdown::Cut { reset: written.reset.take().unwrap_or(false) })?,
             "no-done" => breaks(Breakdown::NoDone)?,
-            "close" => breaks(Breakdown::Close {
-                code: close_code(written.code.take().unwrap_or(1011))?,
-            })?,
+            "close" => {
+                breaks(Breakdown::Close { code: close_code(written.code.take().unwrap_or(1011))? })?
+            }
             "stall" => What::Stall {
                 after_tokens: after.clone()?,
                 lasting: written.lasting.take().map(|span| span.0),
             },
-            "stop-early" => What::StopEarly {
-                after_tokens: after.clone()?,
-            },
+            "stop-early" => What::StopEarly { after_tokens: after.clone()? },
             other => {
                 uses_after = false;
                 match other {
@@ -118,17 +104,15 @@ impl TryFrom<Written> for Fault {
                             status => error_status(status)?,
                         },
                     },
-                    "hang-up" => What::HangUp {
-                        reset: written.reset.take().unwrap_or(false),
-                    },
+                    "hang-up" => What::HangUp { reset: written.reset.take().unwrap_or(false) },
                     "goodbye" => What::Goodbye,
                     "slow-headers" => {
                         let by = written.lasting.take().ok_or_else(|| needs("for"))?;
                         What::SlowHeaders { by: by.0 }
                     }
-                    "split" => What::Split {
-                        bytes: written.bytes.take().ok_or_else(|| needs("bytes"))?,
-                    },
+                    "split" => {
+                        What::Split { bytes: written.bytes.take().ok_or_else(|| needs("bytes"))? }
+                    }
                     "merge" => What::Merge {
                         events: written.events.take().ok_or_else(|| needs("events"))?,
                     },
@@ -136,9 +120,7 @@ impl TryFrom<Written> for Fault {
                     "ping" => What::Ping,
                     "" => return Err(format!("a fault needs a `kind`: {KINDS}")),
                     _ => {
-                        return Err(format!(
-                            "`{other}` is not a kind of fault; expected {KINDS}"
-                        ));
+                        return Err(format!("`{other}` is not a kind of fault; expected {KINDS}"));
                     }
                 }
             }
@@ -173,9 +155,7 @@ fn close_code(code: u16) -> Result<u16, String> {
 fn error_status(status: u16) -> Result<u16, String> {
     match status {
         400..=599 => Ok(status),
-        _ => Err(format!(
-            "`status` is {status}, but error statuses are between 400 and 599"
-        )),
+        _ => Err(format!("`status` is {status}, but error statuses are between 400 and 599")),
     }
 }
 
@@ -189,10 +169,7 @@ impl From<Fault> for Written {
             On::Share(share) => written.share = Some(share),
         }
         let kind = match fault.what {
-            What::HttpError {
-                status,
-                retry_after,
-            } => {
+            What::HttpError { status, retry_after } => {
                 written.status = Some(status);
                 written.retry_after = retry_after.map(Span);
                 "http-error"
@@ -225,10 +202,7 @@ impl From<Fault> for Written {
                     }
                 }
             }
-            What::Stall {
-                after_tokens,
-                lasting,
-            } => {
+            What::Stall { after_tokens, lasting } => {
                 written.after_tokens = Some(after_tokens);
                 written.lasting = lasting.map(Span);
                 "stall"
@@ -248,10 +222,7 @@ impl From<Fault> for Written {
             What::Crlf => "crlf",
             What::Ping => "ping",
         };
-        Written {
-            kind: kind.to_owned(),
-            ..written
-        }
+        Written { kind: kind.to_owned(), ..written }
     }
 }
 
@@ -263,36 +234,18 @@ mod tests {
     fn mistakes_are_named() {
         for (text, message) in [
             ("every = 2", "a fault needs a `kind`: http-error"),
-            (
-                "kind = 'cutt'",
-                "`cutt` is not a kind of fault; expected http-error",
-            ),
+            ("kind = 'cutt'", "`cutt` is not a kind of fault; expected http-error"),
             ("kind = 'cut'", "a fault of kind `cut` needs `after-tokens`"),
             ("kind = 'split'", "needs `bytes`"),
-            (
-                "kind = 'crlf', bytes = 3",
-                "`bytes` has no effect on a fault of kind `crlf`",
-            ),
-            (
-                "kind = 'crlf', after-tokens = 3",
-                "`after-tokens` has no effect",
-            ),
-            (
-                "kind = 'http-error', status = 200",
-                "error statuses are between 400 and 599",
-            ),
-            (
-                "kind = 'html', status = 302",
-                "error statuses are between 400 and 599",
-            ),
+            ("kind = 'crlf', bytes = 3", "`bytes` has no effect on a fault of kind `crlf`"),
+            ("kind = 'crlf', after-tokens = 3", "`after-tokens` has no effect"),
+            ("kind = 'http-error', status = 200", "error statuses are between 400 and 599"),
+            ("kind = 'html', status = 302", "error statuses are between 400 and 599"),
             (
                 "kind = 'html', retry-after = '1s'",
                 "`retry-after` has no effect on a fault of kind `html`",
             ),
-            (
-                "kind = 'close', after-tokens = 3, code = 1005",
-                "`code` is 1005, but a WebSocket",
-            ),
+            ("kind = 'close', after-tokens = 3, code = 1005", "`code` is 1005, but a WebSocket"),
             ("kind = 'crlf', share = 2.0", "must be between 0 and 1"),
             (
                 "kind = 'crlf', share = 0.5, every = 2",

@@ -87,9 +87,7 @@ impl Asked {
                 self.samples += bytes.len() as u64 / 2;
             }
             "input_audio_buffer.commit" if self.dialect == Dialect::OpenAi => {
-                return Ok(vec![
-                    json!({ "type": "input_audio_buffer.committed" }).to_string(),
-                ]);
+                return Ok(vec![json!({ "type": "input_audio_buffer.committed" }).to_string()]);
             }
             "input_audio_buffer.commit" if self.model.is_none() => {
                 return Err(
@@ -219,10 +217,7 @@ impl Events {
                 let silence = vec![0; 2 * SAMPLES_A_TOKEN * tokens as usize];
                 vec![
                     delta("response.output_audio_transcript.delta", text),
-                    delta(
-                        "response.output_audio.delta",
-                        &BASE64_STANDARD.encode(silence),
-                    ),
+                    delta("response.output_audio.delta", &BASE64_STANDARD.encode(silence)),
                 ]
             }
         }
@@ -243,10 +238,9 @@ impl Events {
         }
         let (status, details) = match answer.finish {
             Finish::Stop => ("completed", Value::Null),
-            Finish::Length => (
-                "incomplete",
-                json!({ "type": "incomplete", "reason": "max_output_tokens" }),
-            ),
+            Finish::Length => {
+                ("incomplete", json!({ "type": "incomplete", "reason": "max_output_tokens" }))
+            }
         };
         let of_output = if self.has_sound { tokens } else { 0 };
         let usage = json!({

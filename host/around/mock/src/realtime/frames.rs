@@ -94,9 +94,7 @@ impl<Io: AsyncRead + Unpin> Reader<Io> {
             127 => self.0.read_u64().await?,
             short => u64::from(short),
         };
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|length| *length <= most);
+        let length = usize::try_from(length).ok().filter(|length| *length <= most);
         let (Some(length), true) = (length, second & 0x80 > 0) else {
             // Too long, or without the mask that a client's frames have.
             return Err(ErrorKind::InvalidData.into());
@@ -114,12 +112,7 @@ impl<Io: AsyncRead + Unpin> Reader<Io> {
 
 impl<Io: AsyncWrite + Unpin> Writer<Io> {
     pub fn new(io: Io, split: usize, pings: bool) -> Self {
-        Writer {
-            io,
-            split,
-            pings,
-            is_closed: false,
-        }
+        Writer { io, split, pings, is_closed: false }
     }
 
     /// Writes a text message.

@@ -69,9 +69,7 @@ fn flag(t: &mut Reader<'_, '_>, key: &'static str) -> bool {
 
 fn span(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Span> {
     let said = t.parsed(key, "a time such as \"120ms\"", |text| {
-        let span: Span = text
-            .parse()
-            .map_err(|error: duration::ParseError| error.to_string())?;
+        let span: Span = text.parse().map_err(|error: duration::ParseError| error.to_string())?;
         possible_span(span).map(|()| span)
     })?;
     without_batching(t, key, &said.place);

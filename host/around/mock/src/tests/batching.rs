@@ -29,11 +29,7 @@ fn ask(work: Work, stream: bool) -> String {
 }
 
 fn work(prompt_tokens: u32, output_tokens: u32) -> Work {
-    Work {
-        prompt_tokens,
-        output_tokens,
-        ..Work::default()
-    }
+    Work { prompt_tokens, output_tokens, ..Work::default() }
 }
 
 /// Returns the simulator's results for requests that were complete when the mock engine says they
@@ -46,11 +42,7 @@ fn simulated(engine: &Engine) -> Vec<Served> {
         .collect();
     let script = engine.script();
     let parameters = script.batching.clone().unwrap();
-    open(
-        &mut simulator::Engine::new(parameters, script.seed),
-        &due,
-        &work,
-    )
+    open(&mut simulator::Engine::new(parameters, script.seed), &due, &work)
 }
 
 fn generated(truth: &Truth) -> &[Nanos] {
@@ -77,13 +69,8 @@ async fn an_open_loop_sees_what_the_simulator_says() {
         .map(|_| {
             at += 60.0 * random.exponential();
             let due = engine.origin() + millis(at as u64);
-            let asked = ask(
-                work(
-                    lengths(120.0).draw(&mut random),
-                    lengths(40.0).draw(&mut random),
-                ),
-                true,
-            );
+            let asked =
+                ask(work(lengths(120.0).draw(&mut random), lengths(40.0).draw(&mut random)), true);
             let engine = Arc::clone(&engine);
             tokio::spawn(async move {
                 sleep_until(due).await;
@@ -108,10 +95,8 @@ async fn an_open_loop_sees_what_the_simulator_says() {
         waited += u32::from(truth.started.unwrap().since(truth.received) > Nanos(20_000_000));
     }
     assert!(waited > 5, "{waited}");
-    let preempted: u32 = truths
-        .iter()
-        .map(|truth| truth.batched.as_ref().unwrap().preemptions)
-        .sum();
+    let preempted: u32 =
+        truths.iter().map(|truth| truth.batched.as_ref().unwrap().preemptions).sum();
     let page = get(&engine, "/metrics").await.body();
     let line =
         format!("vllm:num_preemptions_total{{engine=\"0\",model_name=\"mock\"}} {preempted}.0");
@@ -130,14 +115,9 @@ async fn a_closed_loop_sees_what_the_simulator_says() {
 
 async fn compare_closed_loop(users: usize) {
     let parameters = "slots=3,step=10ms,request=1ms,prompt-token=1ms,chunk=4,jitter=0";
-    let script = Script {
-        batching: Some(parameters.parse().unwrap()),
-        ..Script::default()
-    };
+    let script = Script { batching: Some(parameters.parse().unwrap()), ..Script::default() };
     let engine = Engine::with_truth(script).unwrap();
-    let work: Vec<Work> = (0..40)
-        .map(|i| work(1 + i * 7 % 11, 1 + i * 5 % 17))
-        .collect();
+    let work: Vec<Work> = (0..40).map(|i| work(1 + i * 7 % 11, 1 + i * 5 % 17)).collect();
     let queue = Arc::new(std::sync::Mutex::new(work.clone().into_iter()));
     let at_work: Vec<_> = (0..users)
         .map(|_| {
@@ -186,16 +166,8 @@ whole = '{"text":{text},"took":{seconds}}'
             "",
             r#""messages":[{"role":"user","content":"hello"}],"max_tokens":3"#,
         ),
-        (
-            "/generate",
-            "",
-            r#""text":"hello","sampling_params":{"max_new_tokens":3}"#,
-        ),
-        (
-            "/generate",
-            "generate = 'lmdeploy'\n",
-            r#""prompt":"hello","max_tokens":3"#,
-        ),
+        ("/generate", "", r#""text":"hello","sampling_params":{"max_new_tokens":3}"#),
+        ("/generate", "generate = 'lmdeploy'\n", r#""prompt":"hello","max_tokens":3"#),
         ("/infer", "", r#""input":"hello","new":3"#),
     ];
     for (path, generate, asked) in asks {
@@ -218,11 +190,7 @@ whole = '{"text":{text},"took":{seconds}}'
                 "/infer" => Some(r#""took":0.032"#),
                 _ => None,
             };
-            assert!(
-                latency.is_none_or(|latency| got.body().contains(latency)),
-                "{}",
-                got.body()
-            );
+            assert!(latency.is_none_or(|latency| got.body().contains(latency)), "{}", got.body());
         }
     }
 }
@@ -337,13 +305,9 @@ async fn a_cached_prefix_takes_no_time() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_beyond_the_queue_are_refused() {
-    let parameters: Parameters = "slots=1,step=10ms,request=0,prompt-token=0,jitter=0"
-        .parse()
-        .unwrap();
-    let script = Script {
-        batching: Some(parameters.clone()),
-        ..Script::default()
-    };
+    let parameters: Parameters =
+        "slots=1,step=10ms,request=0,prompt-token=0,jitter=0".parse().unwrap();
+    let script = Script { batching: Some(parameters.clone()), ..Script::default() };
     let mut engine = Engine::with_truth(script).unwrap();
     let one_waits = Batch::with_queue(parameters, 0, true, 1);
     Arc::get_mut(&mut engine).unwrap().batch = Some(one_waits);
@@ -370,9 +334,7 @@ async fn the_seed_decides_the_steps() {
     let ended = async |seed: u32| {
         let engine = batching(&format!("seed = {seed}\n[batching]\nrun = 0.1"));
         complete(&engine, 20).await;
-        let [truth] = &engine.truths()[..] else {
-            panic!()
-        };
+        let [truth] = &engine.truths()[..] else { panic!() };
         truth.batched.clone().unwrap()
     };
     let (one, again, other): (Batched, Batched, Batched) =
@@ -411,20 +373,9 @@ slot = 3
     ];
     assert_eq!(mistakes, wanted);
     let text = "batching = 'slots=4'".parse::<Script>().unwrap_err();
-    assert!(
-        text.to_string()
-            .contains("expected a table, under [batching]"),
-        "{text}"
-    );
-    let error = Script {
-        batching: Some(Parameters::default()),
-        spread: 0.1,
-        ..Script::default()
-    }
-    .check()
-    .unwrap_err();
-    assert!(
-        error.to_string().contains("the script's `spread` is wrong"),
-        "{error}"
-    );
+    assert!(text.to_string().contains("expected a table, under [batching]"), "{text}");
+    let error = Script { batching: Some(Parameters::default()), spread: 0.1, ..Script::default() }
+        .check()
+        .unwrap_err();
+    assert!(error.to_string().contains("the script's `spread` is wrong"), "{error}");
 }

@@ -13,8 +13,7 @@ async fn completion(engine: &Arc<Engine>, more: &str) -> Got {
 
 /// A page's value of a series, by its name and labels.
 fn value(page: &str, series: &str) -> Option<f64> {
-    page.lines()
-        .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 #[tokio::test(start_paused = true)]
@@ -22,18 +21,10 @@ async fn counts_are_published_as_vllm_does() {
     let engine = engine("models = ['tiny', 'other']\nstop-after = 6");
     completion(&engine, r#","stream":true"#).await;
     completion(&engine, "").await;
-    post(
-        &engine,
-        "/v1/completions",
-        r#"{"prompt":"hello","max_tokens":8}"#,
-    )
-    .await;
+    post(&engine, "/v1/completions", r#"{"prompt":"hello","max_tokens":8}"#).await;
     post(&engine, "/v1/completions", "{").await;
     let got = get(&engine, "/metrics").await;
-    assert_eq!(
-        got.content_type(),
-        "text/plain; version=1.0.0; charset=utf-8"
-    );
+    assert_eq!(got.content_type(), "text/plain; version=1.0.0; charset=utf-8");
     let page = got.body();
     for line in [
         r#"vllm:prompt_tokens_total{engine="0",model_name="tiny"} 15.0"#,
@@ -45,10 +36,7 @@ async fn counts_are_published_as_vllm_does() {
         r#"http_requests_total{handler="/v1/completions",method="POST",status="2xx"} 3.0"#,
         r#"http_requests_total{handler="/v1/completions",method="POST",status="4xx"} 1.0"#,
     ] {
-        assert!(
-            page.lines().any(|ours| ours == line),
-            "{line} is not in\n{page}"
-        );
+        assert!(page.lines().any(|ours| ours == line), "{line} is not in\n{page}");
     }
 }
 
@@ -56,16 +44,10 @@ async fn counts_are_published_as_vllm_does() {
 async fn other_routes_answer_as_engines_do() {
     let engine = engine("models = ['tiny', 'other']");
     let models: Value = serde_json::from_str(&get(&engine, "/v1/models").await.body()).unwrap();
-    assert_eq!(
-        (&models["object"], &models["data"][1]["id"]),
-        (&"list".into(), &"other".into())
-    );
+    assert_eq!((&models["object"], &models["data"][1]["id"]), (&"list".into(), &"other".into()));
     let health = get(&engine, "/health").await;
     assert_eq!((health.status.as_u16(), health.body().as_str()), (200, ""));
-    assert_eq!(
-        get(&engine, "/nowhere").await.body(),
-        r#"{"detail":"Not Found"}"#
-    );
+    assert_eq!(get(&engine, "/nowhere").await.body(), r#"{"detail":"Not Found"}"#);
     assert_eq!(get(&engine, "/v1/completions").await.status, 405);
     assert_eq!(post(&engine, "/health", "").await.status, 405);
 }
@@ -81,9 +63,7 @@ async fn prefixes_are_remembered_until_they_are_flushed() {
     let engine = engine("prefix-cache = true");
     let cached = |got: &Got| {
         let value: Value = serde_json::from_str(&got.body()).unwrap();
-        value["usage"]["prompt_tokens_details"]["cached_tokens"]
-            .as_u64()
-            .unwrap()
+        value["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap()
     };
     assert_eq!(cached(&ask(&engine, 40).await), 0);
     // Whole blocks of 16, and never the last token.
@@ -95,10 +75,8 @@ async fn prefixes_are_remembered_until_they_are_flushed() {
     let queries = value(&page, &format!("vllm:prefix_cache_queries_total{vllm}"));
     let hits = value(&page, &format!("vllm:prefix_cache_hits_total{vllm}"));
     assert_eq!((queries, hits), (Some(212.0), Some(80.0)));
-    let hits = value(
-        &page,
-        r#"sglang:cached_tokens_total{cache_source="device",model_name="mock"}"#,
-    );
+    let hits =
+        value(&page, r#"sglang:cached_tokens_total{cache_source="device",model_name="mock"}"#);
     assert_eq!(hits, Some(80.0));
 
     let reset = post(&engine, "/reset_prefix_cache", "").await;

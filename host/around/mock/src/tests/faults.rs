@@ -12,10 +12,7 @@ async fn an_http_error_comes_instead_of_a_reply() {
     let engine = faulty("kind = 'http-error', requests = [1]");
     assert_eq!(complete(&engine, 2).await.status, 200);
     let got = complete(&engine, 2).await;
-    assert_eq!(
-        (got.status.as_u16(), got.content_type()),
-        (500, "application/json")
-    );
+    assert_eq!((got.status.as_u16(), got.content_type()), (500, "application/json"));
     let error: serde_json::Value = serde_json::from_str(&got.body()).unwrap();
     assert_eq!(
         (&error["error"]["code"], &error["error"]["type"]),
@@ -25,28 +22,16 @@ async fn an_http_error_comes_instead_of_a_reply() {
     assert_eq!(engine.truths()[1].end, End::Refused);
     let engine = faulty("kind = 'http-error', status = 429, retry-after = '3s'");
     let got = complete(&engine, 2).await;
-    assert_eq!(
-        (
-            got.status.as_u16(),
-            got.headers["retry-after"].to_str().unwrap()
-        ),
-        (429, "3")
-    );
+    assert_eq!((got.status.as_u16(), got.headers["retry-after"].to_str().unwrap()), (429, "3"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_web_page_comes_instead_of_a_reply() {
     let engine = faulty("kind = 'html', requests = [0]");
     let got = complete(&engine, 2).await;
-    assert_eq!(
-        (got.status.as_u16(), got.content_type()),
-        (200, "text/html; charset=utf-8")
-    );
+    assert_eq!((got.status.as_u16(), got.content_type()), (200, "text/html; charset=utf-8"));
     assert!(got.body().starts_with("<!DOCTYPE html>"));
-    assert_eq!(
-        get(&engine, "/v1/models").await.content_type(),
-        "application/json"
-    );
+    assert_eq!(get(&engine, "/v1/models").await.content_type(), "application/json");
     let engine = faulty("kind = 'html', status = 502");
     let got = complete(&engine, 2).await;
     assert_eq!(
@@ -54,20 +39,14 @@ async fn a_web_page_comes_instead_of_a_reply() {
         (StatusCode::BAD_GATEWAY, "text/html; charset=utf-8")
     );
     let everywhere = faulty("kind = 'html'");
-    assert_eq!(
-        get(&everywhere, "/v1/models").await.content_type(),
-        "text/html; charset=utf-8"
-    );
+    assert_eq!(get(&everywhere, "/v1/models").await.content_type(), "text/html; charset=utf-8");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_engine_says_goodbye() {
     let goodbye = faulty("kind = 'goodbye', requests = [1]");
-    let says = |got: Got| {
-        got.headers
-            .get("connection")
-            .map(|value| value.to_str().unwrap().to_owned())
-    };
+    let says =
+        |got: Got| got.headers.get("connection").map(|value| value.to_str().unwrap().to_owned());
     assert_eq!(says(complete(&goodbye, 2).await), None);
     let got = complete(&goodbye, 2).await;
     assert!(got.ended.is_ok() && got.body().ends_with("[DONE]\n\n"));
@@ -125,12 +104,7 @@ async fn the_connection_is_cut() {
     assert_eq!(got.at_ms(), [120.0, 140.0]);
     assert_eq!(got.ended, Err(Nanos(160_000_000)));
     assert_eq!(engine.truths()[0].end, End::Broken);
-    let whole = post(
-        &engine,
-        "/v1/completions",
-        r#"{"prompt":"x","max_tokens":5}"#,
-    )
-    .await;
+    let whole = post(&engine, "/v1/completions", r#"{"prompt":"x","max_tokens":5}"#).await;
     assert_eq!(whole.ended, Err(Nanos(360_000_000)));
     assert!(!whole.body().is_empty());
 }
@@ -160,12 +134,7 @@ async fn a_stall_puts_off_the_rest() {
     let engine = faulty("kind = 'stall', after-tokens = 2, for = '1s'");
     let got = complete(&engine, 4).await;
     assert_eq!(got.at_ms(), [120.0, 140.0, 1160.0, 1180.0, 1180.0]);
-    let whole = post(
-        &engine,
-        "/v1/completions",
-        r#"{"prompt":"x","max_tokens":4}"#,
-    )
-    .await;
+    let whole = post(&engine, "/v1/completions", r#"{"prompt":"x","max_tokens":4}"#).await;
     assert_eq!(whole.at_ms(), [2360.0]);
 }
 
@@ -173,21 +142,14 @@ async fn a_stall_puts_off_the_rest() {
 async fn a_stall_can_last_for_ever() {
     let engine = faulty("kind = 'stall', after-tokens = 1");
     let patience = std::time::Duration::from_secs(3600);
-    assert!(
-        tokio::time::timeout(patience, complete(&engine, 4))
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(patience, complete(&engine, 4)).await.is_err());
     tokio::task::yield_now().await;
     let truth = &engine.truths()[0];
     assert_eq!((truth.end, truth.tokens_sent()), (End::Abandoned, 1));
     let whole = post(&engine, "/v1/completions", r#"{"prompt":"x"}"#);
     assert!(tokio::time::timeout(patience, whole).await.is_err());
     tokio::task::yield_now().await;
-    assert_eq!(
-        (engine.truths()[1].end, engine.truths()[1].status),
-        (End::Abandoned, None)
-    );
+    assert_eq!((engine.truths()[1].end, engine.truths()[1].status), (End::Abandoned, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,10 +160,7 @@ async fn an_answer_is_short_though_it_may_not_be() {
     assert_eq!(got.text().len(), 3);
     assert!(got.body().contains(r#""finish_reason":"stop""#) && got.body().contains("[DONE]"));
     let empty = complete(&faulty("kind = 'stop-early', after-tokens = 0"), 9).await;
-    assert_eq!(
-        (empty.text().as_str(), empty.at_ms()),
-        ("", vec![120.0, 120.0])
-    );
+    assert_eq!((empty.text().as_str(), empty.at_ms()), ("", vec![120.0, 120.0]));
     assert!(empty.body().contains(r#""finish_reason":"stop""#));
 }
 
@@ -218,10 +177,7 @@ async fn writes_are_cut_anywhere() {
         assert_eq!(got.body().len(), expected.body().len());
         assert_eq!(got.text(), "naïve ✓");
         let sizes: Vec<usize> = got.pieces.iter().map(|(_, piece)| piece.len()).collect();
-        assert!(
-            sizes.iter().all(|size| (1..=bytes).contains(size)),
-            "{sizes:?}"
-        );
+        assert!(sizes.iter().all(|size| (1..=bytes).contains(size)), "{sizes:?}");
         assert_eq!(got.ended, expected.ended);
         assert_eq!(engine.truths()[0].chunks, plain.truths()[0].chunks);
         let broken = |(_, piece): &(_, Bytes)| std::str::from_utf8(piece).is_err();
@@ -235,21 +191,11 @@ async fn events_are_written_together() {
     let got = complete(&engine, 5).await;
     assert_eq!(got.at_ms(), [160.0, 200.0]);
     assert_eq!(got.text().len(), 5);
-    let tokens: Vec<u32> = engine.truths()[0]
-        .chunks
-        .iter()
-        .map(|chunk| chunk.tokens)
-        .collect();
+    let tokens: Vec<u32> = engine.truths()[0].chunks.iter().map(|chunk| chunk.tokens).collect();
     assert_eq!(tokens, [3, 2]);
-    let cut = engine_with_two(
-        "kind = 'merge'\nevents = 3",
-        "kind = 'cut'\nafter-tokens = 4",
-    );
+    let cut = engine_with_two("kind = 'merge'\nevents = 3", "kind = 'cut'\nafter-tokens = 4");
     let got = complete(&cut, 9).await;
-    assert_eq!(
-        (got.at_ms(), got.ended),
-        (vec![160.0, 180.0], Err(Nanos(200_000_000)))
-    );
+    assert_eq!((got.at_ms(), got.ended), (vec![160.0, 180.0], Err(Nanos(200_000_000))));
 }
 
 fn engine_with_two(one: &str, two: &str) -> Arc<Engine> {
@@ -281,8 +227,5 @@ async fn faults_add_up() {
         "kind = 'cut'\nafter-tokens = 1",
     );
     let got = complete(&engine, 3).await;
-    assert_eq!(
-        (got.at_ms(), got.ended),
-        (vec![120.0], Err(Nanos(1_140_000_000)))
-    );
+    assert_eq!((got.at_ms(), got.ended), (vec![120.0], Err(Nanos(1_140_000_000))));
 }

@@ -49,11 +49,7 @@ fn payloads(body: &str) -> Vec<String> {
         let Ok(value) = serde_json::from_str::<Value>(line) else {
             return line.to_owned();
         };
-        assert_eq!(
-            value.to_string(),
-            line,
-            "written in another way than it is read"
-        );
+        assert_eq!(value.to_string(), line, "written in another way than it is read");
         leveled(value)
     };
     events.map(payload).collect()
@@ -81,12 +77,7 @@ const CONTINUOUS: &str =
     r#","stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}"#;
 
 async fn completion(engine: &Arc<Engine>, more: &str) -> Got {
-    post(
-        engine,
-        "/v1/completions",
-        &format!("{{{COMPLETION}{more}}}"),
-    )
-    .await
+    post(engine, "/v1/completions", &format!("{{{COMPLETION}{more}}}")).await
 }
 
 async fn chat(engine: &Arc<Engine>, more: &str) -> Got {
@@ -97,18 +88,9 @@ async fn chat(engine: &Arc<Engine>, more: &str) -> Got {
 #[tokio::test(start_paused = true)]
 async fn completions_are_vllms() {
     let engine = engine("models = ['tiny']");
-    assert_like(
-        &completion(&engine, "").await,
-        capture!("completions-nostream"),
-    );
-    assert_like(
-        &completion(&engine, r#","stream":true"#).await,
-        capture!("completions-stream"),
-    );
-    assert_like(
-        &completion(&engine, USAGE).await,
-        capture!("completions-stream-usage"),
-    );
+    assert_like(&completion(&engine, "").await, capture!("completions-nostream"));
+    assert_like(&completion(&engine, r#","stream":true"#).await, capture!("completions-stream"));
+    assert_like(&completion(&engine, USAGE).await, capture!("completions-stream-usage"));
     assert_like(
         &completion(&engine, CONTINUOUS).await,
         capture!("completions-stream-usage-continuous"),
@@ -119,45 +101,23 @@ async fn completions_are_vllms() {
 async fn chats_are_vllms() {
     let engine = engine("models = ['tiny']");
     assert_like(&chat(&engine, "").await, capture!("chat-nostream"));
-    assert_like(
-        &chat(&engine, r#","stream":true"#).await,
-        capture!("chat-stream"),
-    );
+    assert_like(&chat(&engine, r#","stream":true"#).await, capture!("chat-stream"));
     assert_like(&chat(&engine, USAGE).await, capture!("chat-stream-usage"));
-    assert_like(
-        &chat(&engine, CONTINUOUS).await,
-        capture!("chat-stream-usage-continuous"),
-    );
+    assert_like(&chat(&engine, CONTINUOUS).await, capture!("chat-stream-usage-continuous"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn refusals_are_vllms() {
     let engine = engine("models = ['tiny']\ncontext-limit = 2048");
-    let unknown = post(
-        &engine,
-        "/v1/completions",
-        r#"{"model":"nope","prompt":"hi","stream":true}"#,
-    )
-    .await;
+    let unknown =
+        post(&engine, "/v1/completions", r#"{"model":"nope","prompt":"hi","stream":true}"#).await;
     assert_like(&unknown, capture!("error-unknown-model"));
-    let empty = post(
-        &engine,
-        "/v1/completions",
-        r#"{"model":"tiny","prompt":"","stream":true}"#,
-    )
-    .await;
+    let empty =
+        post(&engine, "/v1/completions", r#"{"model":"tiny","prompt":"","stream":true}"#).await;
     assert_like(&empty, capture!("error-empty-prompt"));
     let long = format!(r#"{{"model":"tiny","prompt":"{}"}}"#, "x".repeat(2049));
-    assert_like(
-        &post(&engine, "/v1/completions", &long).await,
-        capture!("error-too-long-stream"),
-    );
-    let much = post(
-        &engine,
-        "/v1/completions",
-        r#"{"prompt":"hi","max_tokens":100000}"#,
-    )
-    .await;
+    assert_like(&post(&engine, "/v1/completions", &long).await, capture!("error-too-long-stream"));
+    let much = post(&engine, "/v1/completions", r#"{"prompt":"hi","max_tokens":100000}"#).await;
     assert_like(&much, capture!("error-max-tokens-too-big"));
 }
 
@@ -174,28 +134,19 @@ async fn an_error_in_the_stream_is_vllms_to_the_byte() {
 async fn a_key_is_asked_for() {
     let engine = engine("api-key = 'k'");
     let got = completion(&engine, "").await;
-    assert_eq!(
-        (got.status.as_u16(), got.body().as_str()),
-        (401, r#"{"error":"Unauthorized"}"#)
-    );
+    assert_eq!((got.status.as_u16(), got.body().as_str()), (401, r#"{"error":"Unauthorized"}"#));
     assert_eq!(get(&engine, "/v1/models").await.status, 401);
     assert_eq!(get(&engine, "/health").await.status, 200);
     let body = Full::new(Bytes::from(r#"{"prompt":"x"}"#));
-    let request = Request::post("/v1/completions")
-        .header("authorization", "Bearer k")
-        .body(body);
+    let request = Request::post("/v1/completions").header("authorization", "Bearer k").body(body);
     assert_eq!(send(&engine, request.unwrap()).await.unwrap().status, 200);
 }
 
 /// Usage of every event, in order; events without are left out.
 fn usages(got: &Got) -> Vec<Value> {
-    let values = got
-        .data()
-        .into_iter()
-        .filter_map(|data| serde_json::from_str::<Value>(&data).ok());
-    values
-        .filter_map(|value| value.get("usage").cloned())
-        .collect()
+    let values =
+        got.data().into_iter().filter_map(|data| serde_json::from_str::<Value>(&data).ok());
+    values.filter_map(|value| value.get("usage").cloned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,10 +171,7 @@ async fn usage_stands_where_the_script_says() {
             assert_eq!(last["completion_tokens"], 8, "{mode}");
             assert_eq!(last["prompt_tokens"], 5, "{mode}");
         }
-        assert_eq!(
-            completion(&engine, "").await.body().contains("usage"),
-            mode != "none"
-        );
+        assert_eq!(completion(&engine, "").await.body().contains("usage"), mode != "none");
     }
 }
 
@@ -238,11 +186,7 @@ async fn reasoning_has_its_own_field() {
             .data()
             .iter()
             .filter_map(|data| serde_json::from_str::<Value>(data).ok())
-            .filter_map(|value| {
-                value["choices"]
-                    .get(0)
-                    .map(|choice| choice["delta"].clone())
-            })
+            .filter_map(|value| value["choices"].get(0).map(|choice| choice["delta"].clone()))
             .map(|delta| {
                 let (key, text) = delta.as_object().unwrap().iter().next_back().unwrap();
                 format!("{key} {}", text.as_str().unwrap().len())
@@ -250,10 +194,7 @@ async fn reasoning_has_its_own_field() {
             .collect();
         let (one, two) = (format!("{field} 1"), format!("{field} 2"));
         assert_eq!(deltas, ["content 0", &one, &two, "content 5"]);
-        assert_eq!(
-            usages(&got)[0]["completion_tokens_details"]["reasoning_tokens"],
-            3
-        );
+        assert_eq!(usages(&got)[0]["completion_tokens_details"]["reasoning_tokens"], 3);
         let whole: Value = serde_json::from_str(&chat(&engine, "").await.body()).unwrap();
         let message = &whole["choices"][0]["message"];
         assert_eq!(message[field].as_str().unwrap().len(), 3);
@@ -288,11 +229,8 @@ async fn further_counts_are_those_of_the_whole_answer() {
         assert_eq!(usage["completion_tokens_details"], of_answer, "{mode}");
     }
     let got = post(&engine(COUNTS), "/generate", SGLANG).await;
-    let events: Vec<Value> = got
-        .data()
-        .iter()
-        .filter_map(|data| serde_json::from_str(data).ok())
-        .collect();
+    let events: Vec<Value> =
+        got.data().iter().filter_map(|data| serde_json::from_str(data).ok()).collect();
     let counts = |event: &Value| {
         let meta = &event["meta_info"];
         [
@@ -331,10 +269,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
     let end = r#","e2e_latency":0.16"#;
     let data = |got: Got, number| {
         let id = format!("{:016x}", model::random::mix(number));
-        got.data()
-            .into_iter()
-            .map(move |data| data.replace(&id, "ID"))
-            .collect::<Vec<_>>()
+        got.data().into_iter().map(move |data| data.replace(&id, "ID")).collect::<Vec<_>>()
     };
     let cumulative = engine("answer = { text = 'abcd' }");
     let got = post(&cumulative, "/generate", SGLANG).await;
@@ -346,9 +281,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
         "[DONE]".to_owned(),
     ];
     assert_eq!(data(got, 0), expected);
-    let whole = post(&cumulative, "/generate", &SGLANG.replace("true", "false"))
-        .await
-        .body();
+    let whole = post(&cumulative, "/generate", &SGLANG.replace("true", "false")).await.body();
     let id = format!("{:016x}", model::random::mix(1));
     assert_eq!(whole.replace(&id, "ID"), expected[2]);
 
@@ -363,10 +296,7 @@ async fn sglang_repeats_all_text_unless_it_is_incremental() {
     assert_eq!(data(got, 0), expected);
     let stopped = SGLANG.replace('3', "9");
     let stopped = post(&incremental, "/generate", &stopped).await.body();
-    assert!(
-        stopped.contains(r#""finish_reason":{"type":"stop","matched":2}"#),
-        "{stopped}"
-    );
+    assert!(stopped.contains(r#""finish_reason":{"type":"stop","matched":2}"#), "{stopped}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -377,25 +307,13 @@ async fn lmdeploy_has_a_schema_of_its_own() {
             r#"{{"text":"{text}","output_ids":[{id}],"meta_info":{{"finish_reason":{finish},"prompt_tokens":3,"completion_tokens":{completion},"output_token_logprobs":null}}}}"#
         )
     };
-    let got = post(
-        &engine,
-        "/generate",
-        r#"{"prompt":"hey","max_tokens":2,"stream":true}"#,
-    )
-    .await;
-    let expected = [
-        event("a", 97, 1, "null"),
-        event("b", 98, 2, r#"{"type":"length"}"#),
-        "[DONE]".to_owned(),
-    ];
+    let got = post(&engine, "/generate", r#"{"prompt":"hey","max_tokens":2,"stream":true}"#).await;
+    let expected =
+        [event("a", 97, 1, "null"), event("b", 98, 2, r#"{"type":"length"}"#), "[DONE]".to_owned()];
     assert_eq!(got.data(), expected);
     let refused = post(&engine, "/generate", r#"{"text":"hey"}"#).await;
     assert_eq!(refused.status, 400);
-    assert!(
-        refused.body().ends_with(r#""object":"error"}"#),
-        "{}",
-        refused.body()
-    );
+    assert!(refused.body().ends_with(r#""object":"error"}"#), "{}", refused.body());
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,10 +27,7 @@ fn mounted(names: &[&str]) -> (std::net::SocketAddr, Arc<Mounts>) {
             Some((name, _)) if page == "expected" => name,
             _ => return None,
         };
-        Some(Page {
-            content_type: "text/plain",
-            text: format!("page of {name}"),
-        })
+        Some(Page { content_type: "text/plain", text: format!("page of {name}") })
     });
     let mounts = Mounts::new(scripts, pages).unwrap();
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -50,33 +47,15 @@ async fn each_engine_has_a_base_path_and_a_log() {
     assert!(reply.contains("[DONE]"), "{reply}");
     assert_eq!(mounts.engine("a").unwrap().truths().len(), 1);
     let log = asked(address, "GET", "/a/truth", "").await;
-    assert!(
-        log.contains(r#""asked":"{\"model\":\"a\""#) && log.contains("[DONE]"),
-        "{log}"
-    );
-    assert!(
-        asked(address, "GET", "/b/truth", "")
-            .await
-            .ends_with("\r\n\r\n")
-    );
+    assert!(log.contains(r#""asked":"{\"model\":\"a\""#) && log.contains("[DONE]"), "{log}");
+    assert!(asked(address, "GET", "/b/truth", "").await.ends_with("\r\n\r\n"));
     let page = asked(address, "GET", "/a/expected", "").await;
     assert!(page.ends_with("page of a"), "{page}");
-    assert!(
-        asked(address, "GET", "/", "")
-            .await
-            .ends_with("page of all")
-    );
+    assert!(asked(address, "GET", "/", "").await.ends_with("page of all"));
     asked(address, "POST", "/a/reset", "").await;
-    assert!(
-        asked(address, "GET", "/a/truth", "")
-            .await
-            .ends_with("\r\n\r\n")
-    );
+    assert!(asked(address, "GET", "/a/truth", "").await.ends_with("\r\n\r\n"));
     let none = asked(address, "GET", "/v1/models", "").await;
-    assert!(
-        none.starts_with("HTTP/1.1 404") && none.contains("there are a, b"),
-        "{none}"
-    );
+    assert!(none.starts_with("HTTP/1.1 404") && none.contains("there are a, b"), "{none}");
 }
 
 #[tokio::test]

@@ -41,17 +41,10 @@ async fn the_output_streams_at_times_that_count_from_the_creation() {
          event: output\nid: 3:0\ndata: b\n\nevent: done\nid: 3:0\ndata: {}\n\n"
     );
     let truths = engine.truths();
-    let told: Vec<_> = truths
-        .iter()
-        .map(|truth| (truth.status, truth.end))
-        .collect();
+    let told: Vec<_> = truths.iter().map(|truth| (truth.status, truth.end)).collect();
     assert_eq!(told, [(Some(201), End::Whole), (Some(200), End::Whole)]);
     assert_eq!(truths[0].path, "/v1/predictions");
-    assert!(
-        truths[1].path.starts_with("/v1/streams/"),
-        "{}",
-        truths[1].path
-    );
+    assert!(truths[1].path.starts_with("/v1/streams/"), "{}", truths[1].path);
     assert_eq!((truths[0].tokens_sent(), truths[1].tokens_sent()), (0, 3));
     assert_eq!(truths[1].prompt_tokens, Some(5));
 }
@@ -76,21 +69,9 @@ async fn a_prediction_is_looked_at_until_it_has_ended() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(
-        seen,
-        [
-            "starting",
-            "starting",
-            "starting",
-            "processing",
-            "succeeded"
-        ]
-    );
+    assert_eq!(seen, ["starting", "starting", "starting", "processing", "succeeded"]);
     let missing = get(&engine, "/v1/predictions/none").await;
-    assert_eq!(
-        (missing.status, &value(&missing)["status"]),
-        (StatusCode::NOT_FOUND, &json!(404))
-    );
+    assert_eq!((missing.status, &value(&missing)["status"]), (StatusCode::NOT_FOUND, &json!(404)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,16 +83,10 @@ async fn faults_hit_each_of_the_requests() {
         kind = 'http-error', status = 404, requests = [7]
         kind = 'in-band-error', after-tokens = 0, requests = [9]
         kind = 'cut', after-tokens = 0, requests = [11]";
-    let faults: Vec<String> = faults
-        .lines()
-        .map(|fault| format!("{{ {fault} }}"))
-        .collect();
+    let faults: Vec<String> = faults.lines().map(|fault| format!("{{ {fault} }}")).collect();
     let engine = engine(&format!("fault = [{}]", faults.join(",")));
     let refused = create(&engine, true).await;
-    assert_eq!(
-        (refused.status.as_u16(), &value(&refused)["status"]),
-        (429, &json!(429))
-    );
+    assert_eq!((refused.status.as_u16(), &value(&refused)["status"]), (429, &json!(429)));
     assert_eq!(value(&create(&engine, true).await)["status"], "failed");
     let streamed = async || {
         let prediction = value(&create(&engine, true).await);

@@ -51,9 +51,7 @@ async fn a_stream_of_lines_is_as_its_templates_say() {
     assert_eq!(got.body(), expected);
     // The first line comes with the first token, the last two with the last.
     assert_eq!(got.at_ms(), [120.0, 120.0, 140.0, 160.0, 160.0, 160.0]);
-    let [truth] = &engine.truths()[..] else {
-        panic!()
-    };
+    let [truth] = &engine.truths()[..] else { panic!() };
     assert_eq!((truth.path.as_ref(), truth.status), ("/infer", Some(200)));
     assert_eq!((truth.prompt_tokens, truth.tokens_sent()), (Some(5), 3));
     assert_eq!(truth.end, End::Whole);
@@ -61,9 +59,7 @@ async fn a_stream_of_lines_is_as_its_templates_say() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_of_the_script_hold_for_its_routes() {
-    let chunked = engine(&format!(
-        "tokens-per-chunk = 2\nrole-chunk = 'at-once'\n{LINES}"
-    ));
+    let chunked = engine(&format!("tokens-per-chunk = 2\nrole-chunk = 'at-once'\n{LINES}"));
     let got = post(&chunked, "/infer", ASK).await;
     assert_eq!(got.at_ms(), [0.0, 120.0, 160.0, 160.0, 160.0]);
     let key = engine(&format!("api-key = 'k'\n{LINES}"));
@@ -102,31 +98,18 @@ async fn what_is_asked_wrongly_is_refused_in_the_routes_own_words() {
             400,
             "`/limits/new` must be a number of at least 1",
         ),
-        (
-            r#"{"input":"a","stream":"yes"}"#,
-            400,
-            "`/stream` must be true or false",
-        ),
-        (
-            r#"{"input":"a","model":"other"}"#,
-            404,
-            "The model `other` does not exist",
-        ),
+        (r#"{"input":"a","stream":"yes"}"#, 400, "`/stream` must be true or false"),
+        (r#"{"input":"a","model":"other"}"#, 404, "The model `other` does not exist"),
     ] {
         let got = post(&engine, "/infer", body).await;
         assert_eq!(got.status, status, "{body}");
         let start = format!(r#"{{"problem":"{message}"#);
         assert!(got.body().starts_with(&start), "{body}: {}", got.body());
-        assert!(
-            got.body().ends_with(&format!(r#","code":{status}}}"#)),
-            "{}",
-            got.body()
-        );
+        assert!(got.body().ends_with(&format!(r#","code":{status}}}"#)), "{}", got.body());
     }
-    for (prompt, tokens) in [
-        (r#"[104,105]"#, 2),
-        (r#"[{"content":"ab"},{"content":[{"text":"cde"}]}]"#, 5),
-    ] {
+    for (prompt, tokens) in
+        [(r#"[104,105]"#, 2), (r#"[{"content":"ab"},{"content":[{"text":"cde"}]}]"#, 5)]
+    {
         let body = ASK.replace("\"hello\"", prompt);
         let got = post(&engine, "/infer", &body).await.body();
         assert!(got.starts_with(&format!(r#"{{"begin":{tokens},"#)), "{got}");
@@ -136,19 +119,10 @@ async fn what_is_asked_wrongly_is_refused_in_the_routes_own_words() {
 #[tokio::test(start_paused = true)]
 async fn faults_befall_scripted_routes_too() {
     let fault = |fault: &str| engine(&format!("{LINES}\n[[fault]]\n{fault}"));
-    let got = post(
-        &fault("kind = 'in-band-error'\nafter-tokens = 1"),
-        "/infer",
-        ASK,
-    )
-    .await
-    .body();
+    let got = post(&fault("kind = 'in-band-error'\nafter-tokens = 1"), "/infer", ASK).await.body();
     let lines: Vec<&str> = got.lines().collect();
     assert_eq!(lines.len(), 4, "{got}");
-    assert!(
-        lines[2].starts_with(r#"{"problem":"EngineCore encountered an issue."#),
-        "{got}"
-    );
+    assert!(lines[2].starts_with(r#"{"problem":"EngineCore encountered an issue."#), "{got}");
     assert_eq!(lines[3], r#"{"done":true}"#);
 
     let got = post(&fault("kind = 'no-done'\nafter-tokens = 2"), "/infer", ASK).await;
@@ -161,20 +135,13 @@ async fn faults_befall_scripted_routes_too() {
     assert!(got.starts_with("\n\n{\"begin\""), "{got:?}");
     let got = post(&fault("kind = 'http-error'\nstatus = 503"), "/infer", ASK).await;
     assert!(got.body().ends_with(r#""code":503}"#), "{}", got.body());
-    let got = post(
-        &fault("kind = 'stop-early'\nafter-tokens = 1"),
-        "/infer",
-        ASK,
-    )
-    .await;
+    let got = post(&fault("kind = 'stop-early'\nafter-tokens = 1"), "/infer", ASK).await;
     assert!(got.body().contains(r#""stop":"stop""#), "{}", got.body());
 }
 
 /// A route that always streams two tokens `a` and `b`.
 fn streamed(keys: &str) -> Arc<Engine> {
-    engine(&format!(
-        "answer = {{ text = 'ab' }}\n[[route]]\npath = '/x'\nprompt = '/p'\n{keys}"
-    ))
+    engine(&format!("answer = {{ text = 'ab' }}\n[[route]]\npath = '/x'\nprompt = '/p'\n{keys}"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,10 +150,7 @@ async fn every_framing_is_written() {
     let events = streamed("framing = 'event-stream'\nevent = \"{text}\\n{tokens}\"\nend = 'bye'");
     let got = post(&events, "/x", ASK).await;
     assert_eq!(got.content_type(), "text/event-stream; charset=utf-8");
-    assert_eq!(
-        got.body(),
-        "data: \"a\"\ndata: 1\n\ndata: \"b\"\ndata: 2\n\ndata: bye\n\n"
-    );
+    assert_eq!(got.body(), "data: \"a\"\ndata: 1\n\ndata: \"b\"\ndata: 2\n\ndata: bye\n\n");
 
     let raw = streamed(
         r#"
@@ -197,10 +161,7 @@ async fn every_framing_is_written() {
     );
     let got = post(&raw, "/x", ASK).await;
     assert_eq!(got.content_type(), "text/x");
-    assert_eq!(
-        got.body(),
-        "event: t\ndata: \"a\"\n\nevent: t\ndata: \"b\"\n\n"
-    );
+    assert_eq!(got.body(), "event: t\ndata: \"a\"\n\nevent: t\ndata: \"b\"\n\n");
 
     let prefixed = streamed("framing = 'length-prefixed'\nevent = '{text}'");
     let got = post(&prefixed, "/x", ASK).await;
@@ -212,10 +173,7 @@ async fn every_framing_is_written() {
 
     let whole = streamed("framing = 'whole'\ncontent-type = 'text/plain'\nwhole = '{text}'");
     let got = post(&whole, "/x", ASK).await;
-    assert_eq!(
-        (got.content_type(), got.body().as_str()),
-        ("text/plain", "\"ab\"")
-    );
+    assert_eq!((got.content_type(), got.body().as_str()), ("text/plain", "\"ab\""));
 }
 
 #[test]
@@ -235,28 +193,12 @@ fn the_scripts_of_other_engines_are_read() {
 #[tokio::test(start_paused = true)]
 async fn finish_reasons_are_in_the_engines_own_words() {
     let words = "finish = { stop = 'end_turn', length = 'max_tokens' }";
-    let script = LINES.replace(
-        "model = \"/model\"",
-        &format!("model = \"/model\"\n{words}"),
-    );
+    let script = LINES.replace("model = \"/model\"", &format!("model = \"/model\"\n{words}"));
     let got = post(&engine(&script), "/infer", ASK).await;
-    assert!(
-        got.body().contains(r#""stop":"max_tokens""#),
-        "{}",
-        got.body()
-    );
+    assert!(got.body().contains(r#""stop":"max_tokens""#), "{}", got.body());
     let long = ASK.replace("3}", "9}");
-    let got = post(
-        &engine(&format!("stop-after = 2\n{script}")),
-        "/infer",
-        &long,
-    )
-    .await;
-    assert!(
-        got.body().contains(r#""stop":"end_turn""#),
-        "{}",
-        got.body()
-    );
+    let got = post(&engine(&format!("stop-after = 2\n{script}")), "/infer", &long).await;
+    assert!(got.body().contains(r#""stop":"end_turn""#), "{}", got.body());
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,13 +228,8 @@ async fn events_of_aws_are_messages_with_their_names() {
         }
         said
     };
-    let expected = [
-        "messageStart {}",
-        "delta \"a\"",
-        "delta \"b\"",
-        "stop \"length\"",
-        "metadata 2",
-    ];
+    let expected =
+        ["messageStart {}", "delta \"a\"", "delta \"b\"", "stop \"length\"", "metadata 2"];
     assert_eq!(said(&got.bytes()), expected);
     let failed = said(&post(&engine, "/x", &ask).await.bytes());
     assert_eq!(failed[..2], expected[..2]);
@@ -308,14 +245,8 @@ fn events_of_aws_need_names() {
     };
     assert!(route("event = 'a {text}'\nerror-event = 'bException {message}'").is_ok());
     let error = route("event = '{text}'").unwrap_err();
-    assert!(
-        error.contains("script:5:9: `route.event`: with `framing"),
-        "{error}"
-    );
-    assert!(
-        error.contains("script:1:1: `route.error-event` is missing"),
-        "{error}"
-    );
+    assert!(error.contains("script:5:9: `route.event`: with `framing"), "{error}");
+    assert!(error.contains("script:1:1: `route.error-event` is missing"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -408,15 +339,9 @@ body = ""
         "44:16: `route.content-type`: expected a media type, but found \"a\\nb\"",
         "49:1: `route`: GET /f is defined twice",
     ];
-    let told: Vec<&str> = error
-        .lines()
-        .filter(|line| line.starts_with("script:"))
-        .collect();
+    let told: Vec<&str> = error.lines().filter(|line| line.starts_with("script:")).collect();
     for (line, expected) in told.iter().zip(expected) {
-        assert!(
-            line.starts_with(&format!("script:{expected}")),
-            "{line}\n{expected}"
-        );
+        assert!(line.starts_with(&format!("script:{expected}")), "{line}\n{expected}");
     }
     assert_eq!(told.len(), expected.len(), "{error}");
 }

@@ -10,9 +10,7 @@ use super::*;
 use crate::{listen, serve};
 
 async fn exchange(script: &str, requests: usize) -> Vec<(String, std::io::Result<()>)> {
-    let script = format!("ttft = '1ms'\nitl = '1ms'\n{script}")
-        .parse()
-        .unwrap();
+    let script = format!("ttft = '1ms'\nitl = '1ms'\n{script}").parse().unwrap();
     let engine = Engine::new(script).unwrap();
     let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
@@ -40,10 +38,7 @@ async fn exchange(script: &str, requests: usize) -> Vec<(String, std::io::Result
     }
     stop.send(()).unwrap();
     server.await.unwrap();
-    assert!(
-        TcpStream::connect(address).await.is_err(),
-        "still listening"
-    );
+    assert!(TcpStream::connect(address).await.is_err(), "still listening");
     replies
 }
 

@@ -27,9 +27,7 @@ async fn every_token_comes_when_it_is_due() {
     assert_eq!(got.text().len(), 5);
 
     let truths = engine.truths();
-    let [truth] = truths.as_slice() else {
-        panic!("{truths:?}")
-    };
+    let [truth] = truths.as_slice() else { panic!("{truths:?}") };
     let sent: Vec<Sent> = got
         .pieces
         .iter()
@@ -64,10 +62,7 @@ async fn every_token_comes_when_it_is_due() {
 
 #[tokio::test(start_paused = true)]
 async fn delays_do_not_add_up() {
-    let script = Script {
-        itl: "1ms".parse().unwrap(),
-        ..script("")
-    };
+    let script = Script { itl: "1ms".parse().unwrap(), ..script("") };
     let engine = Engine::with_truth(script).unwrap();
     let got = complete(&engine, 3000).await;
     assert_eq!(got.pieces.len(), 3001);
@@ -79,27 +74,17 @@ async fn larger_chunks_come_when_their_last_token_is_due() {
     let engine = engine("tokens-per-chunk = 4");
     let got = complete(&engine, 10).await;
     assert_eq!(got.at_ms(), ms(&[120, 200, 280, 300, 300]));
-    let tokens: Vec<u32> = engine.truths()[0]
-        .chunks
-        .iter()
-        .map(|chunk| chunk.tokens)
-        .collect();
+    let tokens: Vec<u32> = engine.truths()[0].chunks.iter().map(|chunk| chunk.tokens).collect();
     assert_eq!(tokens, [1, 4, 4, 1, 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_that_are_due_together_are_written_apart() {
-    let instant = Script {
-        itl: "0".parse().unwrap(),
-        ..script("")
-    };
+    let instant = Script { itl: "0".parse().unwrap(), ..script("") };
     let engine = Engine::with_truth(instant).unwrap();
     let (mut client, server) = tokio::io::duplex(64 << 10);
     let writes = Arc::default();
-    let server = Tap {
-        io: server,
-        writes: Arc::clone(&writes),
-    };
+    let server = Tap { io: server, writes: Arc::clone(&writes) };
     tokio::spawn(serve_connection(server, engine));
     let body = r#"{"prompt":"hello","max_tokens":50,"stream":true}"#;
     let head = "POST /v1/completions HTTP/1.1\r\nhost: mock\r\nconnection: close";
@@ -109,25 +94,13 @@ async fn events_that_are_due_together_are_written_apart() {
     client.read_to_end(&mut reply).await.unwrap();
 
     let writes = writes.lock().unwrap();
-    let writes: Vec<&str> = writes
-        .iter()
-        .map(|bytes| std::str::from_utf8(bytes).unwrap())
-        .collect();
+    let writes: Vec<&str> =
+        writes.iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
     assert_eq!(writes.concat().as_bytes(), reply);
-    let [head, events @ .., end] = writes.as_slice() else {
-        panic!("{writes:?}")
-    };
-    assert!(
-        head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"),
-        "{head}"
-    );
+    let [head, events @ .., end] = writes.as_slice() else { panic!("{writes:?}") };
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
     assert_eq!(events.len(), 51);
-    assert!(
-        events
-            .iter()
-            .all(|event| event.matches("data: ").count() == 1),
-        "{events:?}"
-    );
+    assert!(events.iter().all(|event| event.matches("data: ").count() == 1), "{events:?}");
     assert_eq!(*end, "0\r\n\r\n");
 }
 
@@ -172,16 +145,8 @@ impl AsyncWrite for Tap {
 #[tokio::test(start_paused = true)]
 async fn whole_replies_come_with_their_last_token() {
     let engine = engine("");
-    let got = post(
-        &engine,
-        "/v1/completions",
-        r#"{"prompt":"hello","max_tokens":5}"#,
-    )
-    .await;
-    assert_eq!(
-        (got.headers_at, got.at_ms()),
-        (Nanos(200_000_000), vec![200.0])
-    );
+    let got = post(&engine, "/v1/completions", r#"{"prompt":"hello","max_tokens":5}"#).await;
+    assert_eq!((got.headers_at, got.at_ms()), (Nanos(200_000_000), vec![200.0]));
     assert_eq!(got.headers["content-length"], got.body().len().to_string());
     let truth = &engine.truths()[0];
     assert_eq!((truth.tokens_sent(), truth.end), (5, End::Whole));
@@ -203,11 +168,7 @@ async fn requests_beyond_the_limit_wait_in_order() {
         first_tokens.push(got.at_ms()[0]);
     }
     assert_eq!(first_tokens, [120.0, 120.0, 280.0, 280.0, 440.0]);
-    let started: Vec<_> = engine
-        .truths()
-        .iter()
-        .map(|truth| truth.started.unwrap())
-        .collect();
+    let started: Vec<_> = engine.truths().iter().map(|truth| truth.started.unwrap()).collect();
     let expected = [0, 0, 160, 160, 320].map(|ms: u64| Nanos(ms * 1_000_000));
     assert_eq!(started, expected);
 }
@@ -226,12 +187,7 @@ async fn whole_replies_wait_for_a_slot_too() {
 #[tokio::test(start_paused = true)]
 async fn role_and_headers_come_when_the_script_says() {
     let chat = r#"{"messages":[{"role":"user","content":"hi"}],"max_tokens":1,"stream":true}"#;
-    let early = post(
-        &engine("role-chunk = 'at-once'"),
-        "/v1/chat/completions",
-        chat,
-    )
-    .await;
+    let early = post(&engine("role-chunk = 'at-once'"), "/v1/chat/completions", chat).await;
     assert_eq!(early.at_ms(), ms(&[0, 120, 120]));
     assert!(early.data()[0].contains(r#""delta":{"role":"assistant","content":""}"#));
     let usual = post(&engine(""), "/v1/chat/completions", chat).await;
@@ -239,16 +195,8 @@ async fn role_and_headers_come_when_the_script_says() {
     let none = post(&engine("role-chunk = 'none'"), "/v1/chat/completions", chat).await;
     assert_eq!(none.at_ms(), ms(&[120, 120]));
     assert!(!none.body().contains("role"));
-    let late = post(
-        &engine("headers = 'first-token'"),
-        "/v1/chat/completions",
-        chat,
-    )
-    .await;
-    assert_eq!(
-        (late.headers_at, late.at_ms()),
-        (Nanos(120_000_000), ms(&[120, 120, 120]))
-    );
+    let late = post(&engine("headers = 'first-token'"), "/v1/chat/completions", chat).await;
+    assert_eq!((late.headers_at, late.at_ms()), (Nanos(120_000_000), ms(&[120, 120, 120])));
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,9 +206,7 @@ async fn one_connection_serves_request_after_request() {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
     tokio::spawn(connection);
     for round in 1..=3 {
-        let body = Full::new(Bytes::from(
-            r#"{"prompt":"x","max_tokens":2,"stream":true}"#,
-        ));
+        let body = Full::new(Bytes::from(r#"{"prompt":"x","max_tokens":2,"stream":true}"#));
         let request = Request::post("/v1/completions").body(body).unwrap();
         let reply = sender.send_request(request).await.unwrap();
         reply.into_body().collect().await.unwrap();
@@ -281,15 +227,9 @@ async fn a_client_that_leaves_frees_its_slot() {
     assert_eq!(got.at_ms()[0], 270.0);
     let truths = engine.truths();
     assert_eq!(truths[0].end, End::Abandoned);
-    assert_eq!(
-        (truths[0].tokens_sent(), truths[0].output_tokens),
-        (2, Some(1000))
-    );
+    assert_eq!((truths[0].tokens_sent(), truths[0].output_tokens), (2, Some(1000)));
     let metrics = get(&engine, "/metrics").await.body();
-    assert!(
-        metrics.contains(r#"finished_reason="abort",model_name="mock"} 1.0"#),
-        "{metrics}"
-    );
+    assert!(metrics.contains(r#"finished_reason="abort",model_name="mock"} 1.0"#), "{metrics}");
     assert!(metrics.contains(r#"vllm:num_requests_running{engine="0",model_name="mock"} 0.0"#));
 }
 
@@ -310,8 +250,5 @@ async fn many_streams_keep_their_time() {
     for stream in streams {
         stream.await.unwrap();
     }
-    assert_eq!(
-        engine.truths().iter().map(Truth::tokens_sent).sum::<u32>(),
-        500 * 20
-    );
+    assert_eq!(engine.truths().iter().map(Truth::tokens_sent).sum::<u32>(), 500 * 20);
 }

@@ -27,27 +27,19 @@ async fn transcribe(engine: &Arc<Engine>, fields: &[(&str, &str)]) -> Got {
 
 fn values(got: &Got) -> Vec<Value> {
     let data = got.data().into_iter().filter(|data| data != "[DONE]");
-    data.map(|data| serde_json::from_str(&data).unwrap())
-        .collect()
+    data.map(|data| serde_json::from_str(&data).unwrap()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn chunks_are_those_of_vllm() {
     let engine = engine("answer = { text = 'Hi é' }\ntokens-per-chunk = 2");
-    let fields = [
-        ("model", "m"),
-        ("stream", "true"),
-        ("stream_include_usage", "true"),
-    ];
+    let fields = [("model", "m"), ("stream", "true"), ("stream_include_usage", "true")];
     let got = transcribe(&engine, &fields).await;
     assert_eq!(got.content_type(), "text/event-stream; charset=utf-8");
     assert!(got.body().ends_with("data: [DONE]\n\n"));
     assert_eq!(got.text(), "Hi é");
     let values = values(&got);
-    let choices: Vec<_> = values
-        .iter()
-        .map(|value| value["choices"].clone())
-        .collect();
+    let choices: Vec<_> = values.iter().map(|value| value["choices"].clone()).collect();
     assert_eq!(
         choices,
         [
@@ -63,10 +55,7 @@ async fn chunks_are_those_of_vllm() {
         json!({"prompt_tokens": 25, "total_tokens": 30, "completion_tokens": 5})
     );
     let whole = transcribe(&engine, &[("response_format", "text")]).await;
-    assert_eq!(
-        whole.body(),
-        r#"{"text":"Hi é","usage":{"type":"duration","seconds":1}}"#
-    );
+    assert_eq!(whole.body(), r#"{"text":"Hi é","usage":{"type":"duration","seconds":1}}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,25 +79,16 @@ async fn events_are_those_of_openai() {
     );
     assert!(!got.body().contains("[DONE]"));
     let whole = transcribe(&engine, &[("prompt", "Hello")]).await;
-    assert_eq!(
-        whole.body(),
-        json!({"text": "Hello", "usage": usage}).to_string()
-    );
+    assert_eq!(whole.body(), json!({"text": "Hello", "usage": usage}).to_string());
     let text = transcribe(&engine, &[("prompt", "Hello"), ("response_format", "text")]).await;
     assert_eq!(
         (text.body().as_str(), text.content_type()),
         ("Hello\n", "text/plain; charset=utf-8")
     );
-    let verbose = transcribe(
-        &engine,
-        &[("prompt", "Hello"), ("response_format", "verbose_json")],
-    )
-    .await;
+    let verbose =
+        transcribe(&engine, &[("prompt", "Hello"), ("response_format", "verbose_json")]).await;
     let verbose: Value = serde_json::from_str(&verbose.body()).unwrap();
-    assert_eq!(
-        (&verbose["text"], &verbose["duration"]),
-        (&json!("Hello"), &json!(0.5))
-    );
+    assert_eq!((&verbose["text"], &verbose["duration"]), (&json!("Hello"), &json!(0.5)));
     assert_eq!(verbose["segments"][0]["text"], "Hello");
 }
 
@@ -116,18 +96,10 @@ async fn events_are_those_of_openai() {
 async fn mistakes_are_refused_and_faults_happen() {
     let got = transcribe(&engine(""), &[("stream", "perhaps")]).await;
     assert_eq!(got.status, 400);
-    assert!(
-        got.body().contains("expected a boolean, got `perhaps`"),
-        "{}",
-        got.body()
-    );
+    assert!(got.body().contains("expected a boolean, got `perhaps`"), "{}", got.body());
     let json = post(&engine(""), "/v1/audio/transcriptions", "{}").await;
     assert!(json.status == 400 && json.body().contains("expected multipart/form-data"));
     let broken = engine("[[fault]]\nkind = 'in-band-error'\nafter-tokens = 2");
     let got = transcribe(&broken, &[("stream", "true")]).await;
-    assert!(
-        got.body().contains(r#"data: {"error": {"message": "#),
-        "{}",
-        got.body()
-    );
+    assert!(got.body().contains(r#"data: {"error": {"message": "#), "{}", got.body());
 }

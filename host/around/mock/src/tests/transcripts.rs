@@ -53,16 +53,8 @@ async fn faults_change_how_a_transcript_is_written() {
     let body = r#"{"messages":[{"content":"x"}],"stream":true}"#;
     let got = post(&engine, "/v1/chat/completions", body).await;
     let body = got.body();
-    assert_eq!(
-        body.matches("\r\n\r\n").count(),
-        body.matches("\n").count() / 2,
-        "{body}"
-    );
-    assert_eq!(
-        body.matches("\r\n: ").count() + 1,
-        3,
-        "a comment before each event: {body}"
-    );
+    assert_eq!(body.matches("\r\n\r\n").count(), body.matches("\n").count() / 2, "{body}");
+    assert_eq!(body.matches("\r\n: ").count() + 1, 3, "a comment before each event: {body}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,10 +73,6 @@ async fn a_pause_holds_everything_up() {
     // Due after 120, 140, 160, 180 and 200 ms.
     let at = first.at_ms();
     assert_eq!(at[..5], [120.0, 140.0, 1150.0, 1150.0, 1150.0]);
-    assert_eq!(
-        second.at_ms()[..2],
-        [1270.0, 1290.0],
-        "begun after the pause"
-    );
+    assert_eq!(second.at_ms()[..2], [1270.0, 1290.0], "begun after the pause");
     assert_eq!(third.at_ms()[..2], [1320.0, 1340.0], "after the pause");
 }

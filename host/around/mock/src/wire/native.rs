@@ -38,32 +38,19 @@ impl Sglang {
 
     fn object(&self, answer: &Answer, from: u32, piece: Piece, out: &mut Vec<u8>) {
         put_text_and_ids(answer, from, piece.to, out);
-        put(
-            out,
-            format_args!(r#","meta_info":{{"id":"{}","finish_reason":"#, self.id),
-        );
+        put(out, format_args!(r#","meta_info":{{"id":"{}","finish_reason":"#, self.id));
         match (piece.last, answer.finish) {
             (false, _) => out.extend_from_slice(b"null"),
-            (true, Finish::Stop) => put(
-                out,
-                format_args!(r#"{{"type":"stop","matched":{END_OF_TEXT}}}"#),
-            ),
+            (true, Finish::Stop) => {
+                put(out, format_args!(r#"{{"type":"stop","matched":{END_OF_TEXT}}}"#))
+            }
             (true, Finish::Length) => {
-                put(
-                    out,
-                    format_args!(r#"{{"type":"length","length":{}}}"#, answer.tokens),
-                );
+                put(out, format_args!(r#"{{"type":"length","length":{}}}"#, answer.tokens));
             }
         }
         let (prompt, completion) = (self.prompt_tokens, piece.to);
-        put(
-            out,
-            format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#),
-        );
-        put(
-            out,
-            format_args!(r#","cached_tokens":{}"#, self.cached_tokens),
-        );
+        put(out, format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#));
+        put(out, format_args!(r#","cached_tokens":{}"#, self.cached_tokens));
         out.extend_from_slice(br#","reasoning_tokens":0,"num_retractions":0"#);
         out.extend_from_slice(br#","weight_version":"default""#);
         if piece.last {
@@ -83,10 +70,7 @@ impl Sglang {
             if let Some(steps) = counts.steps() {
                 let (steps, list) = (steps.steps, &counts.steps_by_accepted);
                 put(out, format_args!(r#","spec_verify_ct":{steps}"#));
-                put(
-                    out,
-                    format_args!(r#","spec_correct_drafts_histogram":{list:?}"#),
-                );
+                put(out, format_args!(r#","spec_correct_drafts_histogram":{list:?}"#));
             }
         }
         out.extend_from_slice(b"}}");
@@ -121,12 +105,7 @@ impl Wire for Sglang {
 
     fn piece(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
         out.extend_from_slice(b"data: ");
-        self.object(
-            answer,
-            if self.incremental { piece.from } else { 0 },
-            piece,
-            out,
-        );
+        self.object(answer, if self.incremental { piece.from } else { 0 }, piece, out);
         out.extend_from_slice(b"\n\n");
     }
 
@@ -144,27 +123,19 @@ pub(super) struct Lmdeploy {
 
 impl Lmdeploy {
     pub fn new(ask: &Ask) -> Self {
-        Lmdeploy {
-            prompt_tokens: ask.prompt_tokens,
-        }
+        Lmdeploy { prompt_tokens: ask.prompt_tokens }
     }
 
     fn object(&self, answer: &Answer, piece: Piece, out: &mut Vec<u8>) {
         put_text_and_ids(answer, piece.from, piece.to, out);
         out.extend_from_slice(br#","meta_info":{"finish_reason":"#);
         if piece.last {
-            put(
-                out,
-                format_args!(r#"{{"type":"{}"}}"#, answer.finish.name()),
-            );
+            put(out, format_args!(r#"{{"type":"{}"}}"#, answer.finish.name()));
         } else {
             out.extend_from_slice(b"null");
         }
         let (prompt, completion) = (self.prompt_tokens, piece.to);
-        put(
-            out,
-            format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#),
-        );
+        put(out, format_args!(r#","prompt_tokens":{prompt},"completion_tokens":{completion}"#));
         out.extend_from_slice(br#","output_token_logprobs":null}}"#);
     }
 }

@@ -64,10 +64,7 @@ impl OpenAi {
             chat,
             prompt_tokens: ask.prompt_tokens,
             of_prompt: known([
-                (
-                    "cached_tokens",
-                    script.prefix_cache.then_some(head.cached_tokens),
-                ),
+                ("cached_tokens", script.prefix_cache.then_some(head.cached_tokens)),
                 ("image_tokens", counts.input_image_tokens),
                 ("video_tokens", counts.input_video_tokens),
                 ("audio_tokens", counts.input_audio_tokens),
@@ -142,12 +139,7 @@ impl OpenAi {
             return;
         }
         let mut metrics = serde_json::Map::new();
-        if let Some(Timings {
-            queue,
-            prefill,
-            decode,
-        }) = timings
-        {
+        if let Some(Timings { queue, prefill, decode }) = timings {
             let milliseconds = |span: std::time::Duration| span.as_secs_f64() * 1e3;
             let further = answer.tokens.saturating_sub(1);
             let inference = (prefill + decode).as_secs_f64();
@@ -155,10 +147,7 @@ impl OpenAi {
                 ("time_to_first_token_ms", Some(milliseconds(prefill))),
                 ("generation_time_ms", Some(milliseconds(decode))),
                 ("queue_time_ms", Some(milliseconds(queue))),
-                (
-                    "mean_itl_ms",
-                    (further > 0).then(|| milliseconds(decode) / f64::from(further)),
-                ),
+                ("mean_itl_ms", (further > 0).then(|| milliseconds(decode) / f64::from(further))),
                 (
                     "tokens_per_second",
                     (inference > 0.0).then(|| f64::from(answer.tokens) / inference),
@@ -202,9 +191,7 @@ impl OpenAi {
 /// The counts that are known.
 fn known<const N: usize>(counts: [(&'static str, Option<u32>); N]) -> Vec<(&'static str, u32)> {
     let known = counts.into_iter();
-    known
-        .filter_map(|(name, count)| Some((name, count?)))
-        .collect()
+    known.filter_map(|(name, count)| Some((name, count?))).collect()
 }
 
 /// Counts as an object, null where there are none.
@@ -268,10 +255,7 @@ impl Wire for OpenAi {
             self.running_usage(answer, piece.to, piece.last, out);
         }
         if piece.last && !self.own_event {
-            put(
-                out,
-                format_args!(r#","system_fingerprint":"{FINGERPRINT}""#),
-            );
+            put(out, format_args!(r#","system_fingerprint":"{FINGERPRINT}""#));
         }
         out.extend_from_slice(b"}\n\n");
     }
@@ -290,10 +274,7 @@ impl Wire for OpenAi {
             out.extend_from_slice(br#","completion_tokens_details":"#);
             self.answer_details(answer, answer.tokens, true, out);
         }
-        put(
-            out,
-            format_args!("}},\"system_fingerprint\":\"{FINGERPRINT}\""),
-        );
+        put(out, format_args!("}},\"system_fingerprint\":\"{FINGERPRINT}\""));
         // Null is left out of events.
         if self.timings.get().is_some() || self.counts.steps().is_some() {
             out.extend_from_slice(br#","metrics":"#);
@@ -328,10 +309,7 @@ impl Wire for OpenAi {
             out.extend_from_slice(br#","prompt_logprobs":null,"prompt_token_ids":null"#);
         }
         out.extend_from_slice(br#","routed_experts":null}],"service_tier":null"#);
-        put(
-            out,
-            format_args!(r#","system_fingerprint":"{FINGERPRINT}""#),
-        );
+        put(out, format_args!(r#","system_fingerprint":"{FINGERPRINT}""#));
         if self.in_whole {
             out.push(b',');
             self.counts(answer.tokens, out);

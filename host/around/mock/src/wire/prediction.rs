@@ -23,11 +23,7 @@ impl Prediction {
             id: job.id.clone(),
             origin: job.origin.clone(),
             streams: job.ask.stream,
-            model: job
-                .ask
-                .model
-                .clone()
-                .unwrap_or_else(|| head.model.to_owned()),
+            model: job.ask.model.clone().unwrap_or_else(|| head.model.to_owned()),
             prompt_tokens: job.ask.prompt_tokens,
         }
     }
@@ -94,9 +90,7 @@ impl Wire for Prediction {
 
 /// An error as the body of a reply.
 pub(super) fn error(refusal: &Refusal) -> Vec<u8> {
-    let Refusal {
-        status, message, ..
-    } = refusal;
+    let Refusal { status, message, .. } = refusal;
     let body = json!({ "detail": message, "status": status, "title": refusal.kind });
     body.to_string().into_bytes()
 }

@@ -25,11 +25,7 @@ pub(super) struct Speech {
 
 impl Speech {
     pub fn new(script: &Script, ask: &Ask, form: SpeechForm) -> Self {
-        Speech {
-            form,
-            prompt_tokens: ask.prompt_tokens,
-            usage: script.usage != UsageIn::None,
-        }
+        Speech { form, prompt_tokens: ask.prompt_tokens, usage: script.usage != UsageIn::None }
     }
 
     /// The sound of tokens `from..to`.

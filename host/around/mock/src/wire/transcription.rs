@@ -58,10 +58,7 @@ impl Wire for Vllm {
         out.push(b'}');
         if piece.last {
             let finish = answer.finish.name();
-            put(
-                out,
-                format_args!(r#","finish_reason":"{finish}","stop_reason":null"#),
-            );
+            put(out, format_args!(r#","finish_reason":"{finish}","stop_reason":null"#));
         }
         out.extend_from_slice(b"}]");
         if self.in_every {
@@ -87,10 +84,7 @@ impl Wire for Vllm {
         out.extend_from_slice(br#"{"text":"#);
         put_string(out, answer.content());
         let seconds = seconds.ceil();
-        put(
-            out,
-            format_args!(r#","usage":{{"type":"duration","seconds":{seconds}}}}}"#),
-        );
+        put(out, format_args!(r#","usage":{{"type":"duration","seconds":{seconds}}}}}"#));
     }
 }
 
@@ -116,20 +110,14 @@ impl OpenAi {
         }
         let (input, audio, output) = (self.prompt_tokens, self.heard.tokens, answer.tokens);
         let (text, total) = (input - audio, u64::from(input) + u64::from(output));
-        put(
-            out,
-            format_args!(r#","usage":{{"type":"tokens","input_tokens":{input}"#),
-        );
+        put(out, format_args!(r#","usage":{{"type":"tokens","input_tokens":{input}"#));
         put(
             out,
             format_args!(
                 r#","input_token_details":{{"text_tokens":{text},"audio_tokens":{audio}}}"#
             ),
         );
-        put(
-            out,
-            format_args!(r#","output_tokens":{output},"total_tokens":{total}}}"#),
-        );
+        put(out, format_args!(r#","output_tokens":{output},"total_tokens":{total}}}"#));
     }
 }
 

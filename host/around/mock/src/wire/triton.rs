@@ -22,11 +22,7 @@ impl Triton {
         Triton {
             form: form.clone(),
             model: model.to_owned(),
-            prompt: if form.has_input {
-                ask.echo.clone()
-            } else {
-                String::new()
-            },
+            prompt: if form.has_input { ask.echo.clone() } else { String::new() },
             prompt_tokens: ask.prompt_tokens,
         }
     }
@@ -46,34 +42,19 @@ impl Wire for Triton {
         inferred.add_text("text_output", text.as_bytes());
         if self.form.has_finish {
             // As Python writes that there is no reason yet.
-            let reason = if piece.last {
-                answer.finish.name()
-            } else {
-                "None"
-            };
+            let reason = if piece.last { answer.finish.name() } else { "None" };
             inferred.add_text("finish_reason", reason.as_bytes());
         }
         let counts = [
-            (
-                "num_input_tokens",
-                self.form.has_input_tokens,
-                self.prompt_tokens,
-            ),
-            (
-                "num_output_tokens",
-                self.form.has_output_tokens,
-                piece.to - piece.from,
-            ),
+            ("num_input_tokens", self.form.has_input_tokens, self.prompt_tokens),
+            ("num_output_tokens", self.form.has_output_tokens, piece.to - piece.from),
         ];
         for (name, is_wanted, count) in counts {
             if is_wanted {
                 inferred.add(name, "UINT32", count.to_le_bytes().to_vec());
             }
         }
-        let message = Streamed {
-            infer_response: Some(inferred),
-            ..Streamed::default()
-        };
+        let message = Streamed { infer_response: Some(inferred), ..Streamed::default() };
         grpc::put(&message, out);
     }
 
@@ -88,9 +69,6 @@ impl Wire for Triton {
 
 /// Appends a message that says what went wrong.
 pub(super) fn error(refusal: &Refusal, out: &mut Vec<u8>) {
-    let message = Streamed {
-        error_message: refusal.message.clone(),
-        ..Streamed::default()
-    };
+    let message = Streamed { error_message: refusal.message.clone(), ..Streamed::default() };
     grpc::put(&message, out);
 }

@@ -48,24 +48,12 @@ fn files<'a>(product: &'a Product, version: &str) -> Result<Tree<'a>> {
     let mut tree = Tree::new();
     tree.program(format!("usr/bin/{COMMAND}"), &product.program);
     for (page, text) in &product.texts.man {
-        tree.file(
-            format!("usr/share/man/man1/{page}.gz"),
-            gzip(text, HARDEST)?,
-        );
+        tree.file(format!("usr/share/man/man1/{page}.gz"), gzip(text, HARDEST)?);
     }
     let places = [
-        (
-            "bash",
-            format!("usr/share/bash-completion/completions/{COMMAND}"),
-        ),
-        (
-            "fish",
-            format!("usr/share/fish/vendor_completions.d/{COMMAND}.fish"),
-        ),
-        (
-            "zsh",
-            format!("usr/share/zsh/vendor-completions/_{COMMAND}"),
-        ),
+        ("bash", format!("usr/share/bash-completion/completions/{COMMAND}")),
+        ("fish", format!("usr/share/fish/vendor_completions.d/{COMMAND}.fish")),
+        ("zsh", format!("usr/share/zsh/vendor-completions/_{COMMAND}")),
     ];
     for (shell, place) in places {
         if let Some(script) = product.texts.completions.get(shell) {
@@ -84,10 +72,7 @@ fn files<'a>(product: &'a Product, version: &str) -> Result<Tree<'a>> {
     if product.target.is_static {
         // On purpose: one program for every version of Debian.
         let exception = format!("{PACKAGE_NAME}: statically-linked-binary [usr/bin/{COMMAND}]\n");
-        tree.file(
-            format!("usr/share/lintian/overrides/{PACKAGE_NAME}"),
-            exception.into_bytes(),
-        );
+        tree.file(format!("usr/share/lintian/overrides/{PACKAGE_NAME}"), exception.into_bytes());
     }
     Ok(tree)
 }

@@ -37,19 +37,11 @@ pub fn make(project: &Project, folder: &Path) -> Result<Vec<PathBuf>> {
     )?;
     let archives = archives(project, repository, folder)?;
     let files = vec![
-        (
-            format!("{PACKAGE_NAME}.rb"),
-            homebrew(project, repository, &archives),
-        ),
-        (
-            "package.nix".to_owned(),
-            nix(project, repository, &archives),
-        ),
+        (format!("{PACKAGE_NAME}.rb"), homebrew(project, repository, &archives)),
+        ("package.nix".to_owned(), nix(project, repository, &archives)),
         ("flake.nix".to_owned(), flake(&archives)),
     ];
-    let files = files
-        .into_iter()
-        .map(|(name, text)| (name, text.into_bytes()));
+    let files = files.into_iter().map(|(name, text)| (name, text.into_bytes()));
     write(files.collect(), folder)
 }
 
@@ -58,10 +50,7 @@ fn archives(project: &Project, repository: &str, folder: &Path) -> Result<Vec<Ar
     let version = &project.version;
     let mut archives = Vec::new();
     for machine in [Machine::X86_64, Machine::Aarch64] {
-        let target = Target {
-            machine,
-            is_static: true,
-        };
+        let target = Target { machine, is_static: true };
         let name = format!("runner-{version}-{target}");
         let path = folder.join(format!("{name}.tar.gz"));
         if path.exists() {
@@ -187,10 +176,8 @@ stdenvNoCC.mkDerivation {{
 }
 
 fn flake(archives: &[Archive]) -> String {
-    let systems: Vec<String> = archives
-        .iter()
-        .map(|archive| format!("\"{}-linux\"", archive.machine.name()))
-        .collect();
+    let systems: Vec<String> =
+        archives.iter().map(|archive| format!("\"{}-linux\"", archive.machine.name())).collect();
     format!(
         r#"{{
   description = "{SUMMARY}";

@@ -27,9 +27,7 @@ const WORK: &str = "work";
 /// # Errors
 /// If there are no certificates, or the libraries of the program are not on this machine.
 pub fn make(product: &Product) -> Result<Vec<Package>> {
-    let layer = files(product)?
-        .with_folders()
-        .tar(product.date, Vec::new())?;
+    let layer = files(product)?.with_folders().tar(product.date, Vec::new())?;
     let mut layout = Layout::default();
     let packed = gzip(&layer, product.level)?;
     let packed = layout.blob("application/vnd.oci.image.layer.v1.tar+gzip", packed);
@@ -95,8 +93,7 @@ impl Layout {
             "RepoTags": [name],
             "Layers": [path(layer)],
         }]);
-        self.tree
-            .file("manifest.json", serde_json::to_vec(&manifest)?);
+        self.tree.file("manifest.json", serde_json::to_vec(&manifest)?);
         Ok(())
     }
 
@@ -119,10 +116,7 @@ fn files(product: &Product) -> Result<Tree<'_>> {
     let mut tree = Tree::new();
     tree.program(format!("usr/bin/{COMMAND}"), &product.program);
     let documents = format!("usr/share/doc/{PACKAGE_NAME}");
-    tree.file(
-        format!("{documents}/LICENSE"),
-        &product.project.license_text,
-    );
+    tree.file(format!("{documents}/LICENSE"), &product.project.license_text);
     for (file, bytes) in product.contents() {
         tree.file(format!("{documents}/{file}"), bytes);
     }
@@ -195,10 +189,7 @@ mod tests {
         let text = "\tlinux-vdso.so.1 (0x00007f29aa90d000)\n\
                     \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f29aa7fb000)\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x00007f29aa90f000)\n";
-        let expected = [
-            "/lib/x86_64-linux-gnu/libm.so.6",
-            "/lib64/ld-linux-x86-64.so.2",
-        ];
+        let expected = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(listed(text), expected);
         assert!(listed("\tstatically linked\n").is_empty());
     }

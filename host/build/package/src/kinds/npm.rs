@@ -25,14 +25,8 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
     let version = &product.project.version;
     let own = name_for(product.target.machine);
     Ok(vec![
-        (
-            format!("{PACKAGE_NAME}-{version}.tgz"),
-            packed(&launching(&product.project)?, product)?,
-        ),
-        (
-            format!("{own}-{version}.tgz"),
-            packed(&with_program(product, &own)?, product)?,
-        ),
+        (format!("{PACKAGE_NAME}-{version}.tgz"), packed(&launching(&product.project)?, product)?),
+        (format!("{own}-{version}.tgz"), packed(&with_program(product, &own)?, product)?),
     ])
 }
 
@@ -48,10 +42,8 @@ fn name_for(machine: Machine) -> String {
 fn launching(project: &Project) -> Result<Tree<'_>> {
     let mut manifest = manifest(project, PACKAGE_NAME, SUMMARY);
     manifest["bin"] = json!({ COMMAND: format!("bin/{COMMAND}.js") });
-    let programs: Map<String, Value> = MACHINES
-        .map(|machine| (name_for(machine), json!(project.version)))
-        .into_iter()
-        .collect();
+    let programs: Map<String, Value> =
+        MACHINES.map(|machine| (name_for(machine), json!(project.version))).into_iter().collect();
     manifest["optionalDependencies"] = Value::Object(programs);
     manifest["engines"] = json!({ "node": ">=18" });
     let mut tree = tree(project, &manifest)?;
@@ -61,10 +53,7 @@ fn launching(project: &Project) -> Result<Tree<'_>> {
 
 /// The package with the program.
 fn with_program<'a>(product: &'a Product, name: &str) -> Result<Tree<'a>> {
-    let summary = format!(
-        "{SUMMARY}: the program for linux-{}",
-        product.target.machine.node()
-    );
+    let summary = format!("{SUMMARY}: the program for linux-{}", product.target.machine.node());
     let mut manifest = manifest(&product.project, name, &summary);
     manifest["os"] = json!(["linux"]);
     manifest["cpu"] = json!([product.target.machine.node()]);

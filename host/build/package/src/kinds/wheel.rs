@@ -73,11 +73,7 @@ pub fn make(product: &Product) -> Result<Vec<Package>> {
 /// The platforms whose machines can run it.
 fn platforms(target: Target, elf: &Elf) -> Vec<String> {
     let systems = match (target.is_static, elf.glibc) {
-        (true, _) => vec![
-            OLDEST.to_owned(),
-            OLDEST_BY_YEAR.to_owned(),
-            "musllinux_1_2".to_owned(),
-        ],
+        (true, _) => vec![OLDEST.to_owned(), OLDEST_BY_YEAR.to_owned(), "musllinux_1_2".to_owned()],
         (false, Some((2, minor))) if elf.needed.iter().all(|name| is_everywhere(name)) => {
             match minor {
                 0..=17 => vec![OLDEST.to_owned(), OLDEST_BY_YEAR.to_owned()],
@@ -87,25 +83,13 @@ fn platforms(target: Target, elf: &Elf) -> Vec<String> {
         (false, _) => vec!["linux".to_owned()],
     };
     let machine = target.machine.name();
-    systems
-        .iter()
-        .map(|system| format!("{system}_{machine}"))
-        .collect()
+    systems.iter().map(|system| format!("{system}_{machine}")).collect()
 }
 
 /// True if every Linux with glibc has the library: it is a part of glibc, or the unwinder.
 fn is_everywhere(library: &str) -> bool {
     let (name, _) = library.split_once(".so").unwrap_or((library, ""));
-    [
-        "libc",
-        "libdl",
-        "libgcc_s",
-        "libm",
-        "libpthread",
-        "librt",
-        "libutil",
-    ]
-    .contains(&name)
+    ["libc", "libdl", "libgcc_s", "libm", "libpthread", "librt", "libutil"].contains(&name)
         || name.starts_with("ld-linux-")
 }
 
@@ -167,10 +151,7 @@ impl Metadata<'_> {
     fn write(&self, project: &Table) -> Result<Vec<u8>> {
         let mut lines = String::from("Metadata-Version: 2.4\n");
         let mut line = |key: &str, value: &str| -> Result<()> {
-            ensure!(
-                !value.contains(['\n', '\r']),
-                "{key}: expected one line, found {value:?}"
-            );
+            ensure!(!value.contains(['\n', '\r']), "{key}: expected one line, found {value:?}");
             let _ = writeln!(lines, "{key}: {value}");
             Ok(())
         };
@@ -194,9 +175,7 @@ impl Metadata<'_> {
                     said()
                 ),
                 "version" => ensure!(
-                    [self.version, self.semantic]
-                        .map(Some)
-                        .contains(&value.as_str()),
+                    [self.version, self.semantic].map(Some).contains(&value.as_str()),
                     "{}: expected {} as in Cargo.toml, found {value}",
                     said(),
                     self.version
@@ -245,10 +224,9 @@ impl Metadata<'_> {
                         }
                     }
                 }
-                _ => bail!(
-                    "{} is not carried into the wheel: add it to the crate `package`",
-                    said()
-                ),
+                _ => {
+                    bail!("{} is not carried into the wheel: add it to the crate `package`", said())
+                }
             }
         }
         line("Summary", summary)?;
@@ -289,11 +267,7 @@ fn person_line(person: &Value) -> Option<(Field, String)> {
 fn with_extra(dependency: &str, extra: &str) -> String {
     match dependency.split_once(';') {
         Some((what, marker)) => {
-            format!(
-                "{} ; ({}) and extra == '{extra}'",
-                what.trim(),
-                marker.trim()
-            )
+            format!("{} ; ({}) and extra == '{extra}'", what.trim(), marker.trim())
         }
         None => format!("{} ; extra == '{extra}'", dependency.trim()),
     }
@@ -392,10 +366,7 @@ Description-Content-Type: text/markdown; charset=UTF-8
         let of = |glibc: Option<(u32, u32)>, needed: &[&str]| {
             let interpreter =
                 (!needed.is_empty()).then(|| "/lib64/ld-linux-x86-64.so.2".to_owned());
-            let target = Target {
-                machine: Machine::X86_64,
-                is_static: interpreter.is_none(),
-            };
+            let target = Target { machine: Machine::X86_64, is_static: interpreter.is_none() };
             let elf = Elf {
                 machine: target.machine,
                 interpreter,

@@ -85,8 +85,7 @@ impl<'t> Changelog<'t> {
 
     /// True if a version's section has a date.
     pub fn is_released(&self, version: &str) -> bool {
-        self.of(version)
-            .is_some_and(|section| section.date().is_some())
+        self.of(version).is_some_and(|section| section.date().is_some())
     }
 
     /// Reasons that keep the first section from being released.
@@ -121,9 +120,7 @@ impl<'t> Changelog<'t> {
         let open = self.open()?;
         let old = format!("## {}\n", open.heading);
         let (before, after) = text.split_once(&old)?;
-        Some(format!(
-            "{before}## {UNRELEASED}\n\n## [{version}] - {date}\n{after}"
-        ))
+        Some(format!("{before}## {UNRELEASED}\n\n## [{version}] - {date}\n{after}"))
     }
 }
 

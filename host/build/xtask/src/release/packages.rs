@@ -24,12 +24,7 @@ struct Machine {
 }
 
 const MACHINES: [Machine; 2] = [
-    Machine {
-        target: "x86_64-unknown-linux-musl",
-        python: "x86_64",
-        debian: "amd64",
-        npm: "x64",
-    },
+    Machine { target: "x86_64-unknown-linux-musl", python: "x86_64", debian: "amd64", npm: "x64" },
     Machine {
         target: "aarch64-unknown-linux-musl",
         python: "aarch64",
@@ -40,12 +35,7 @@ const MACHINES: [Machine; 2] = [
 
 /// Names of the files that each machine makes of its own; a star stands for any text.
 fn of_machine(machine: &Machine, version: &Version) -> Vec<String> {
-    let Machine {
-        target,
-        python,
-        debian,
-        npm,
-    } = machine;
+    let Machine { target, python, debian, npm } = machine;
     vec![
         format!("runner-{version}-{target}.tar.gz"),
         format!("runner-{version}-{target}.oci.tar"),
@@ -63,9 +53,7 @@ fn common(version: &Version) -> Vec<String> {
 
 /// Names of the files that name the archives of all machines, so that they are made last.
 fn made_last() -> Vec<String> {
-    ["runner-llm.rb", "flake.nix", "package.nix"]
-        .map(str::to_owned)
-        .to_vec()
+    ["runner-llm.rb", "flake.nix", "package.nix"].map(str::to_owned).to_vec()
 }
 
 /// Copies the packages of all machines into one folder, if each folder is as its list of digests
@@ -158,12 +146,8 @@ pub fn complete(version: &Version, folder: &Path) -> Result<Outcome> {
 
 /// Mistakes for the names that no file has.
 fn missing(folder: &Path, names: &[String], wanted: &[String]) -> Vec<String> {
-    let absent = wanted
-        .iter()
-        .filter(|pattern| !names.iter().any(|name| is_like(name, pattern)));
-    absent
-        .map(|pattern| format!("{} is missing", folder.join(pattern).display()))
-        .collect()
+    let absent = wanted.iter().filter(|pattern| !names.iter().any(|name| is_like(name, pattern)));
+    absent.map(|pattern| format!("{} is missing", folder.join(pattern).display())).collect()
 }
 
 /// Compares a folder with its list of digests, in both directions.
@@ -189,18 +173,12 @@ fn unlike_sums(folder: &Path) -> Result<Vec<String>> {
         if !file.is_file() {
             mistakes.push(format!("{} is listed and missing", file.display()));
         } else if sha256(&read(&file)?) != digest {
-            mistakes.push(format!(
-                "{} is not the file whose digest {SUMS} has",
-                file.display()
-            ));
+            mistakes.push(format!("{} is not the file whose digest {SUMS} has", file.display()));
         }
     }
     for name in names(folder)? {
         if name != SUMS && !listed.contains(&name.as_str()) {
-            mistakes.push(format!(
-                "{SUMS} does not list {}",
-                folder.join(name).display()
-            ));
+            mistakes.push(format!("{SUMS} does not list {}", folder.join(name).display()));
         }
     }
     Ok(mistakes)

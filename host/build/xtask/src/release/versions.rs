@@ -13,11 +13,7 @@ use toml::de::{DeTable, DeValue};
 /// The manifest whose version all packages of the workspace have.
 const MANIFEST: &str = "Cargo.toml";
 /// The lock files: of the workspace, of the fuzzer, and of the fixture with a library of WASI of its own.
-const LOCKS: [&str; 3] = [
-    "Cargo.lock",
-    "tests/fuzz/Cargo.lock",
-    "tests/wasi3/Cargo.lock",
-];
+const LOCKS: [&str; 3] = ["Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock"];
 /// The metadata of the Python package, which may take its version from elsewhere.
 const PYTHON: &str = "host/python/pyproject.toml";
 
@@ -55,11 +51,7 @@ impl Versions {
     /// If a file cannot be read, or has another form than cargo's.
     pub fn read(root: &Path) -> Result<Self> {
         let (current, file) = manifest(root)?;
-        let mut versions = Self {
-            current,
-            files: vec![file],
-            mistakes: Vec::new(),
-        };
+        let mut versions = Self { current, files: vec![file], mistakes: Vec::new() };
         let mut ours = Vec::new();
         for path in LOCKS {
             versions.lock(root, path, &mut ours)?;
@@ -100,8 +92,7 @@ impl Versions {
             places.push(place);
         }
         if places.is_empty() {
-            self.mistakes
-                .push(format!("{path} names no package of the workspace"));
+            self.mistakes.push(format!("{path} names no package of the workspace"));
         }
         drop(table);
         self.files.push(File { path, text, places });
@@ -124,11 +115,7 @@ impl Versions {
             ));
         }
         drop(table);
-        self.files.push(File {
-            path: PYTHON,
-            text,
-            places: vec![place],
-        });
+        self.files.push(File { path: PYTHON, text, places: vec![place] });
         Ok(())
     }
 
@@ -140,10 +127,7 @@ impl Versions {
     /// The files with another version, as they are to be written.
     pub fn raised(&self, version: &Version) -> Vec<(PathBuf, String)> {
         let version = version.to_string();
-        let new = self
-            .files
-            .iter()
-            .map(|file| (PathBuf::from(file.path), file.with(&version)));
+        let new = self.files.iter().map(|file| (PathBuf::from(file.path), file.with(&version)));
         let changed = new.zip(&self.files).filter(|(new, old)| new.1 != old.text);
         changed.map(|(new, _)| new).collect()
     }
@@ -170,18 +154,12 @@ fn manifest(root: &Path) -> Result<(Version, File)> {
             next.map(Some)
         })
         .flatten();
-    let (version, place) = found
-        .and_then(string)
-        .context("Cargo.toml has no `workspace.package.version`")?;
-    let current: Version = version
-        .parse()
-        .with_context(|| format!("Cargo.toml: version `{version}`"))?;
+    let (version, place) =
+        found.and_then(string).context("Cargo.toml has no `workspace.package.version`")?;
+    let current: Version =
+        version.parse().with_context(|| format!("Cargo.toml: version `{version}`"))?;
     drop(table);
-    let file = File {
-        path: MANIFEST,
-        text,
-        places: vec![place],
-    };
+    let file = File { path: MANIFEST, text, places: vec![place] };
     Ok((current, file))
 }
 

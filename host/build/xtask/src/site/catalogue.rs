@@ -23,10 +23,7 @@ pub struct Catalogue {
 impl Catalogue {
     /// Reads the guide's page of metrics.
     pub fn read(page: &str) -> Result<Catalogue> {
-        let mut catalogue = Catalogue {
-            order: Vec::new(),
-            metrics: BTreeMap::new(),
-        };
+        let mut catalogue = Catalogue { order: Vec::new(), metrics: BTreeMap::new() };
         for section in page.split("\n## `").skip(1) {
             let (name, text) = section.split_once('`').context("a metric without a name")?;
             let line = |key: &str| -> Result<String> {
@@ -35,10 +32,7 @@ impl Catalogue {
                 let line = line.with_context(|| format!("{PAGE}: `{name}` has no line `{key}`"))?;
                 Ok(line.to_owned())
             };
-            let metric = Metric {
-                definition: line("Definition")?,
-                equals: line("Equals")?,
-            };
+            let metric = Metric { definition: line("Definition")?, equals: line("Equals")? };
             catalogue.order.push(name.to_owned());
             catalogue.metrics.insert(name.to_owned(), metric);
         }

@@ -19,10 +19,7 @@ pub fn drawn(runner: &Path) -> Result<String> {
         .output()
         .with_context(|| format!("{} does not start", runner.display()))?;
     if !output.status.success() {
-        bail!(
-            "`runner published` fails: {}",
-            String::from_utf8_lossy(&output.stderr).trim_end()
-        );
+        bail!("`runner published` fails: {}", String::from_utf8_lossy(&output.stderr).trim_end());
     }
     text(&serde_json::from_slice(&output.stdout)?)
 }
@@ -130,9 +127,7 @@ fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> 
         counts[place.with_context(|| format!("no verdict `{verdict}`"))?] += 1;
     }
     let [invalid, suspect, valid] = counts;
-    Ok(format!(
-        "{valid} valid, {suspect} suspect, {invalid} invalid"
-    ))
+    Ok(format!("{valid} valid, {suspect} suspect, {invalid} invalid"))
 }
 
 /// A result's name in `runner published`.

@@ -22,17 +22,10 @@ fn changed(old: &str, new: &str) -> BTreeSet<(String, String)> {
 fn a_version_is_raised_everywhere() {
     let scratch = Scratch::new(CHANGELOG);
     let old: Vec<String> = FILES.iter().map(|file| scratch.read(file)).collect();
-    let told = scratch
-        .xtask(&["release", "0.2.0", "--date", "2026-03-04"])
-        .well();
-    assert!(
-        told.contains("git tag --annotate v0.2.0 --message 'runner 0.2.0'\n"),
-        "{told}"
-    );
-    let raised = BTreeSet::from([(
-        "version = \"0.1.0\"".to_owned(),
-        "version = \"0.2.0\"".to_owned(),
-    )]);
+    let told = scratch.xtask(&["release", "0.2.0", "--date", "2026-03-04"]).well();
+    assert!(told.contains("git tag --annotate v0.2.0 --message 'runner 0.2.0'\n"), "{told}");
+    let raised =
+        BTreeSet::from([("version = \"0.1.0\"".to_owned(), "version = \"0.2.0\"".to_owned())]);
     for (file, old) in FILES.iter().zip(&old).take(4) {
         assert!(told.contains(&format!("wrote {file}\n")), "{told}");
         assert_eq!(changed(old, &scratch.read(file)), raised, "{file}");
@@ -54,10 +47,7 @@ fn a_version_is_raised_everywhere() {
         scratch.xtask(&["release", "--check", "v0.2.0"]).well(),
         "v0.2.0 is the version of this tree\n"
     );
-    assert_eq!(
-        scratch.xtask(&["release-notes"]).well(),
-        "### Reports\n\n- A page.\n"
-    );
+    assert_eq!(scratch.xtask(&["release-notes"]).well(), "### Reports\n\n- A page.\n");
 }
 
 /// A package of ours that did not have the old version would stay behind, and one of somebody else
@@ -66,13 +56,7 @@ fn a_version_is_raised_everywhere() {
 fn lock_files_name_what_the_workspace_has() {
     let members = Command::new("cargo")
         .current_dir(root())
-        .args([
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .output()
         .unwrap();
     let members: serde_json::Value = serde_json::from_slice(&members.stdout).unwrap();
@@ -106,9 +90,7 @@ fn the_first_release_keeps_its_number() {
             "CHANGELOG.md:3: the section of 0.1.0 has no date; `cargo xtask release 0.1.0` gives it one"
         ]
     );
-    scratch
-        .xtask(&["release", "0.1.0", "--date", "2026-03-04"])
-        .well();
+    scratch.xtask(&["release", "0.1.0", "--date", "2026-03-04"]).well();
     assert_eq!(scratch.git(&["status", "--porcelain"]), " M CHANGELOG.md\n");
     assert_eq!(
         scratch.read("CHANGELOG.md"),
@@ -124,9 +106,7 @@ fn mistakes_are_told_at_once_and_nothing_is_written() {
     scratch.write("notes.txt", "");
     let before: Vec<String> = FILES.iter().map(|file| scratch.read(file)).collect();
     assert_eq!(
-        scratch
-            .xtask(&["release", "0.0.9", "--date", "today"])
-            .badly(),
+        scratch.xtask(&["release", "0.0.9", "--date", "today"]).badly(),
         [
             "the tree has 1 files that are not committed: notes.txt; commit or stash them",
             "--date today: expected YYYY-MM-DD",
@@ -155,14 +135,8 @@ fn files_of_another_version_are_named() {
     let lock = scratch.read("Cargo.lock");
     let old = "name = \"xtask\"\nversion = \"0.1.0\"";
     assert!(lock.contains(old));
-    scratch.write(
-        "Cargo.lock",
-        &lock.replace(old, "name = \"xtask\"\nversion = \"0.0.1\""),
-    );
-    scratch.write(
-        PYTHON,
-        "[project]\nname = \"runner-llm\"\nversion = \"0.0.2\"\n",
-    );
+    scratch.write("Cargo.lock", &lock.replace(old, "name = \"xtask\"\nversion = \"0.0.1\""));
+    scratch.write(PYTHON, "[project]\nname = \"runner-llm\"\nversion = \"0.0.2\"\n");
     scratch.commit();
     let behind = [
         "Cargo.lock: xtask 0.0.1: expected 0.1.0, the version in Cargo.toml; write \
@@ -170,16 +144,10 @@ fn files_of_another_version_are_named() {
         "host/python/pyproject.toml: version 0.0.2: expected 0.1.0, the version in Cargo.toml",
     ];
     assert_eq!(scratch.xtask(&["release", "0.2.0"]).badly(), behind);
-    assert_eq!(
-        scratch.xtask(&["release", "--check", "v0.1.0"]).badly(),
-        behind
-    );
+    assert_eq!(scratch.xtask(&["release", "--check", "v0.1.0"]).badly(), behind);
     // One that takes its version from elsewhere has none to raise.
     scratch.write("Cargo.lock", &lock);
-    scratch.write(
-        PYTHON,
-        "[project]\nname = \"runner-llm\"\ndynamic = [\"version\"]\n",
-    );
+    scratch.write(PYTHON, "[project]\nname = \"runner-llm\"\ndynamic = [\"version\"]\n");
     scratch.commit();
     scratch.xtask(&["release", "0.2.0"]).well();
     assert!(scratch.read(PYTHON).contains("dynamic"));
@@ -191,10 +159,7 @@ fn a_python_package_with_a_version_is_raised_too() {
     scratch.write(PYTHON, "[project]\nversion = '0.1.0' # ours\n");
     scratch.commit();
     scratch.xtask(&["release", "1.0.0"]).well();
-    assert_eq!(
-        scratch.read(PYTHON),
-        "[project]\nversion = '1.0.0' # ours\n"
-    );
+    assert_eq!(scratch.read(PYTHON), "[project]\nversion = '1.0.0' # ours\n");
 }
 
 #[test]
@@ -204,9 +169,7 @@ fn a_tag_that_is_not_the_version_is_refused() {
     for tag in ["v0.2.0", "0.1.0", "refs/heads/v0.1.0", "v0.1.0-rc.1", ""] {
         assert_eq!(
             scratch.xtask(&["release", "--check", tag]).badly(),
-            [format!(
-                "tag `{tag}`: expected `v0.1.0`, from the version in Cargo.toml"
-            )]
+            [format!("tag `{tag}`: expected `v0.1.0`, from the version in Cargo.toml")]
         );
     }
 }
@@ -243,11 +206,7 @@ fn documents_name_no_version() {
     let guide = root().join("host/guide/src");
     let mut pages = vec![root().join("README.md")];
     let entries = std::fs::read_dir(&guide).unwrap();
-    pages.extend(
-        entries
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_file()),
-    );
+    pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     for page in pages {
         let text = read(&page);
         for word in [
@@ -274,18 +233,11 @@ fn names(text: &str, word: &str) -> bool {
 /// Paths of the real tree, so that the list above does not fall behind it.
 #[test]
 fn every_lock_file_is_raised() {
-    let output = Command::new("git")
-        .current_dir(root())
-        .args(["ls-files", "*Cargo.lock"])
-        .output()
-        .unwrap();
+    let output =
+        Command::new("git").current_dir(root()).args(["ls-files", "*Cargo.lock"]).output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
     for lock in listed.lines() {
         assert!(FILES.contains(&lock), "{lock} is not raised");
     }
-    assert!(
-        FILES
-            .iter()
-            .all(|file| Path::new(&root()).join(file).exists())
-    );
+    assert!(FILES.iter().all(|file| Path::new(&root()).join(file).exists()));
 }

@@ -66,9 +66,7 @@ impl Run {
     /// The calls of a job.
     pub fn of(&self, job: &str) -> Vec<&str> {
         let start = format!("{job}: ");
-        (self.log.iter())
-            .filter_map(|line| line.strip_prefix(&start))
-            .collect()
+        (self.log.iter()).filter_map(|line| line.strip_prefix(&start)).collect()
     }
 }
 
@@ -115,11 +113,7 @@ pub fn run(workflow: &Workflow, tree: &Scratch, event: &Event) -> Run {
         machines.ends.insert((*name).clone(), end);
     }
     let log = read(machines.folder.path().join("log"));
-    Run {
-        log: log.lines().map(str::to_owned).collect(),
-        ends: machines.ends,
-        said: machines.said,
-    }
+    Run { log: log.lines().map(str::to_owned).collect(), ends: machines.ends, said: machines.said }
 }
 
 impl Machines<'_> {
@@ -164,9 +158,7 @@ impl Machines<'_> {
 /// Rights of a job as `NAME=write`.
 fn rights(job: &Value) -> BTreeSet<String> {
     let rights = job["permissions"].as_object().unwrap().iter();
-    rights
-        .map(|(name, right)| format!("{name}={}", right.as_str().unwrap()))
-        .collect()
+    rights.map(|(name, right)| format!("{name}={}", right.as_str().unwrap())).collect()
 }
 
 /// One machine with its job.
@@ -249,9 +241,8 @@ impl Machine<'_, '_> {
             (Value::Null, Value::String(uses)) => {
                 let none = serde_json::Map::new();
                 let with = step["with"].as_object().unwrap_or(&none);
-                let with = (with.iter())
-                    .map(|(key, value)| (key.clone(), self.filled(value)))
-                    .collect();
+                let with =
+                    (with.iter()).map(|(key, value)| (key.clone(), self.filled(value))).collect();
                 let action = uses.split('@').next().unwrap();
                 let done = self.action(action, &With(with));
                 done.map_err(|why| self.all.said += &format!("{}: {action}: {why}\n", self.name))
@@ -281,10 +272,7 @@ impl Machine<'_, '_> {
             .arg(&file)
             .current_dir(workspace.join(folder))
             .env_clear()
-            .env(
-                "PATH",
-                format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display()),
-            )
+            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", tools.display()))
             .env("HOME", temporary.path())
             .env("RUNNER_TEMP", temporary.path())
             .env("GITHUB_ACTIONS", "true")
@@ -317,8 +305,7 @@ impl Machine<'_, '_> {
         for line in read(&output).lines() {
             let (key, value) = line.split_once('=').unwrap();
             assert!(!value.is_empty(), "{} gives no {key}", self.name);
-            self.outputs
-                .insert(format!("{id}.outputs.{key}"), value.to_owned());
+            self.outputs.insert(format!("{id}.outputs.{key}"), value.to_owned());
         }
         true
     }
@@ -343,10 +330,7 @@ impl Machine<'_, '_> {
                 copy(&path, &to);
             }
             "actions/upload-pages-artifact" => {
-                copy(
-                    &workspace.join(with.get("path")),
-                    &artifacts.join("github-pages"),
-                );
+                copy(&workspace.join(with.get("path")), &artifacts.join("github-pages"));
             }
             "actions/download-artifact" => {
                 let to = workspace.join(with.get("path"));
@@ -413,11 +397,7 @@ impl Machine<'_, '_> {
         } else {
             assert_eq!(with.get("push-to-registry"), "true");
             self.right("packages=write")?;
-            subjects.push(format!(
-                "{}@{}",
-                with.get("subject-name"),
-                with.get("subject-digest")
-            ));
+            subjects.push(format!("{}@{}", with.get("subject-name"), with.get("subject-digest")));
         }
         subjects.sort();
         self.note(&format!("attest {of}: {}", subjects.join(" ")))
@@ -475,9 +455,8 @@ fn file_name(path: &str) -> &str {
 fn names(folder: &Path) -> Vec<String> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

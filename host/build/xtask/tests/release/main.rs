@@ -29,13 +29,8 @@ fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// The files that a release reads and writes.
-const FILES: [&str; 5] = [
-    "Cargo.toml",
-    "Cargo.lock",
-    "tests/fuzz/Cargo.lock",
-    "tests/wasi3/Cargo.lock",
-    "CHANGELOG.md",
-];
+const FILES: [&str; 5] =
+    ["Cargo.toml", "Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock", "CHANGELOG.md"];
 
 /// The file of the Python package, where there is one.
 const PYTHON: &str = "host/python/pyproject.toml";
@@ -86,12 +81,7 @@ impl Scratch {
     fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
             .current_dir(self.path())
-            .args([
-                "-c",
-                "user.name=Tester",
-                "-c",
-                "user.email=tester@example.org",
-            ])
+            .args(["-c", "user.name=Tester", "-c", "user.email=tester@example.org"])
             .args(arguments)
             .output()
             .unwrap();
@@ -130,9 +120,7 @@ impl Ended {
     fn badly(self) -> Vec<String> {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""));
         let lines = self.stderr.lines();
-        lines
-            .map(|line| line.strip_prefix("xtask: ").unwrap_or(line).to_owned())
-            .collect()
+        lines.map(|line| line.strip_prefix("xtask: ").unwrap_or(line).to_owned()).collect()
     }
 }
 

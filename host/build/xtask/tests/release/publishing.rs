@@ -10,9 +10,7 @@ const CHANGELOG: &str = "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-
 const TAG: &str = "refs/tags/v0.1.0";
 
 /// Jobs that change something that others see.
-const PUBLIC: [&str; 7] = [
-    "attest", "draft", "image", "npm", "pages", "publish", "pypi",
-];
+const PUBLIC: [&str; 7] = ["attest", "draft", "image", "npm", "pages", "publish", "pypi"];
 
 fn run(event: &Event) -> Run {
     let tree = Scratch::without_git(CHANGELOG);
@@ -20,10 +18,7 @@ fn run(event: &Event) -> Run {
 }
 
 fn of_tag() -> Event<'static> {
-    Event {
-        git_ref: TAG,
-        ..Event::default()
-    }
+    Event { git_ref: TAG, ..Event::default() }
 }
 
 /// Place of a call in the order.
@@ -37,20 +32,13 @@ const ARCH: [&str; 2] = ["x86_64", "aarch64"];
 
 /// All packages, sorted.
 fn packages() -> Vec<String> {
-    let mut all = [
-        "runner-llm-0.1.0.tgz",
-        "runner-llm.rb",
-        "flake.nix",
-        "package.nix",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let mut all = ["runner-llm-0.1.0.tgz", "runner-llm.rb", "flake.nix", "package.nix"]
+        .map(str::to_owned)
+        .to_vec();
     for (arch, deb, npm) in [("x86_64", "amd64", "x64"), ("aarch64", "arm64", "arm64")] {
         let archive = format!("runner-0.1.0-{arch}-unknown-linux-musl");
         all.extend(["tar.gz", "oci.tar", "cdx.json"].map(|end| format!("{archive}.{end}")));
-        all.push(format!(
-            "runner_llm-0.1.0-py3-none-manylinux_2_17_{arch}.whl"
-        ));
+        all.push(format!("runner_llm-0.1.0-py3-none-manylinux_2_17_{arch}.whl"));
         all.push(format!("runner-llm_0.1.0_{deb}.deb"));
         all.push(format!("runner-llm-linux-{npm}-0.1.0.tgz"));
     }
@@ -80,10 +68,7 @@ fn a_tag_publishes_everything_in_order() {
         ]
     );
     let attested = run.of("attest");
-    assert_eq!(
-        attested[0],
-        format!("attest origin: {}", packages().join(" "))
-    );
+    assert_eq!(attested[0], format!("attest origin: {}", packages().join(" ")));
     for (arch, attested) in ARCH.iter().zip(&attested[1..]) {
         let parts = format!("attest parts runner-0.1.0-{arch}-unknown-linux-musl.cdx.json: ");
         assert!(attested.starts_with(&parts), "{attested}");
@@ -106,10 +91,8 @@ fn a_tag_publishes_everything_in_order() {
     assert_eq!(files, expected);
     assert_eq!(
         run.of("pypi"),
-        [
-            "pypi-publish runner_llm-0.1.0-py3-none-manylinux_2_17_aarch64.whl \
-          runner_llm-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
-        ]
+        ["pypi-publish runner_llm-0.1.0-py3-none-manylinux_2_17_aarch64.whl \
+          runner_llm-0.1.0-py3-none-manylinux_2_17_x86_64.whl"]
     );
     assert_eq!(
         run.of("npm"),
@@ -139,10 +122,7 @@ fn a_tag_publishes_everything_in_order() {
         ]
     );
     assert_eq!(run.of("pages"), ["deploy-pages index.html"]);
-    assert_eq!(
-        run.of("publish"),
-        ["gh release edit v0.1.0 --draft=false --latest"]
-    );
+    assert_eq!(run.of("publish"), ["gh release edit v0.1.0 --draft=false --latest"]);
     // Built, tested and attested before anything is public; shown when everything is up.
     for arch in ARCH {
         let built = format!("cargo xtask package all --target {arch}-unknown-linux-musl");
@@ -166,11 +146,8 @@ fn publishes_nothing(run: &Run, failed: &[&str]) {
 
 #[test]
 fn a_dry_run_does_everything_but_publish() {
-    let run = run(&Event {
-        git_ref: "refs/heads/a-branch",
-        dry_run: Some(true),
-        ..Event::default()
-    });
+    let run =
+        run(&Event { git_ref: "refs/heads/a-branch", dry_run: Some(true), ..Event::default() });
     publishes_nothing(&run, &[]);
     let done = ["check", "gather", "package", "site", "test"];
     assert_eq!(run.with(End::Done), done, "{}", run.said);
@@ -181,11 +158,7 @@ fn a_dry_run_does_everything_but_publish() {
 #[test]
 fn a_branch_publishes_nothing() {
     for git_ref in ["refs/heads/main", "refs/heads/v0.1.0"] {
-        let run = run(&Event {
-            git_ref,
-            dry_run: Some(false),
-            ..Event::default()
-        });
+        let run = run(&Event { git_ref, dry_run: Some(false), ..Event::default() });
         publishes_nothing(&run, &["check"]);
         assert!(run.said.contains("expected `v0.1.0`"), "{}", run.said);
     }
@@ -193,10 +166,7 @@ fn a_branch_publishes_nothing() {
 
 #[test]
 fn a_tag_of_another_version_publishes_nothing() {
-    let run = run(&Event {
-        git_ref: "refs/tags/v0.2.0",
-        ..Event::default()
-    });
+    let run = run(&Event { git_ref: "refs/tags/v0.2.0", ..Event::default() });
     publishes_nothing(&run, &["check"]);
     assert_eq!(run.log.len(), 1, "nothing is built");
 }
@@ -205,10 +175,7 @@ fn a_tag_of_another_version_publishes_nothing() {
 fn a_failed_test_or_package_publishes_nothing() {
     for (breaks, failed) in [
         ("test: cargo xtask test", "test"),
-        (
-            "package: cargo xtask package all --target aarch64*",
-            "package",
-        ),
+        ("package: cargo xtask package all --target aarch64*", "package"),
         ("site: cargo xtask guide", "site"),
         ("gather: cargo xtask package formula *", "gather"),
     ] {
@@ -219,10 +186,7 @@ fn a_failed_test_or_package_publishes_nothing() {
 #[test]
 fn a_package_that_is_missing_or_changed_publishes_nothing() {
     let forgets = "runner-llm_0.1.0_arm64.deb";
-    let ended = run(&Event {
-        forgets,
-        ..of_tag()
-    });
+    let ended = run(&Event { forgets, ..of_tag() });
     publishes_nothing(&ended, &["gather"]);
     let wanted = "aarch64-unknown-linux-musl/runner-llm_0.1.0_arm64.deb is missing";
     assert!(ended.said.contains(wanted), "{}", ended.said);
@@ -247,10 +211,7 @@ fn what_is_not_attested_is_not_published() {
 #[test]
 fn a_release_stays_a_draft_until_everything_is_up() {
     let workflow = Workflow::of("release.yml");
-    let (_, publish) = workflow
-        .jobs()
-        .find(|(name, _)| *name == "publish")
-        .unwrap();
+    let (_, publish) = workflow.jobs().find(|(name, _)| *name == "publish").unwrap();
     assert_eq!(list(&publish["needs"]), ["pypi", "npm", "image", "pages"]);
     for (breaks, failed) in [
         ("npm: npm publish ./target/gathered/runner-llm-0*", "npm"),
@@ -269,17 +230,10 @@ fn a_release_stays_a_draft_until_everything_is_up() {
 #[test]
 fn a_second_try_publishes_the_rest() {
     let published = "runner-llm-linux-x64@0.1.0 runner-llm-linux-arm64@0.1.0";
-    let run = run(&Event {
-        dry_run: Some(false),
-        published,
-        ..of_tag()
-    });
+    let run = run(&Event { dry_run: Some(false), published, ..of_tag() });
     assert_eq!(run.with(End::Done).len(), run.ends.len(), "{}", run.said);
     let calls = run.of("npm");
-    let put: Vec<&&str> = calls
-        .iter()
-        .filter(|call| call.starts_with("npm publish"))
-        .collect();
+    let put: Vec<&&str> = calls.iter().filter(|call| call.starts_with("npm publish")).collect();
     assert_eq!(
         put,
         [&"npm publish ./target/gathered/runner-llm-0.1.0.tgz --provenance --access public"]

@@ -16,11 +16,7 @@ impl Workflow {
         let text = read(root().join(".github/workflows").join(name));
         let contents =
             serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        Self {
-            name: name.to_owned(),
-            text,
-            contents,
-        }
+        Self { name: name.to_owned(), text, contents }
     }
 
     /// All workflows of the repository.
@@ -52,9 +48,9 @@ pub fn list(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
         Value::String(word) => vec![word.clone()],
-        Value::Array(words) => (words.iter())
-            .map(|word| word.as_str().unwrap().to_owned())
-            .collect(),
+        Value::Array(words) => {
+            (words.iter()).map(|word| word.as_str().unwrap().to_owned()).collect()
+        }
         other => panic!("expected a word or a list of words, found {other}"),
     }
 }
@@ -62,7 +58,5 @@ pub fn list(value: &Value) -> Vec<String> {
 /// Expressions in a text, without their braces.
 pub fn expressions(text: &str) -> Vec<&str> {
     let parts = text.split("${{").skip(1);
-    parts
-        .map(|part| part.split("}}").next().unwrap().trim())
-        .collect()
+    parts.map(|part| part.split("}}").next().unwrap().trim()).collect()
 }

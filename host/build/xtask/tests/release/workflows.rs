@@ -45,19 +45,12 @@ fn each_job_has_the_least_rights() {
 fn jobs_with_rights_run_no_code_of_the_repository() {
     let release = Workflow::of("release.yml");
     for (name, job) in release.jobs() {
-        let may_write = job["permissions"]
-            .as_object()
-            .unwrap()
-            .values()
-            .any(|right| right == "write");
+        let may_write =
+            job["permissions"].as_object().unwrap().values().any(|right| right == "write");
         let steps = job["steps"].as_array().unwrap();
         let is_of_tree = |step: &Value| {
-            step["uses"]
-                .as_str()
-                .is_some_and(|uses| uses.starts_with("actions/checkout@"))
-                || step["run"]
-                    .as_str()
-                    .is_some_and(|run| run.contains("cargo"))
+            step["uses"].as_str().is_some_and(|uses| uses.starts_with("actions/checkout@"))
+                || step["run"].as_str().is_some_and(|run| run.contains("cargo"))
         };
         assert!(!(may_write && steps.iter().any(is_of_tree)), "{name}");
         let publishes = may_write && name != "attest";
@@ -85,9 +78,7 @@ fn actions_are_pinned_to_commits() {
             let numbers = version.strip_prefix('v').unwrap_or("");
             assert!(
                 numbers.split('.').count() == 3
-                    && numbers
-                        .split('.')
-                        .all(|number| number.parse::<u32>().is_ok()),
+                    && numbers.split('.').all(|number| number.parse::<u32>().is_ok()),
                 "{}: `{uses}` does not say which version that is",
                 workflow.name
             );
@@ -106,9 +97,7 @@ fn actions_are_pinned_to_commits() {
 fn an_action_has_one_version() {
     let workflows = Workflow::all();
     let steps = workflows.iter().flat_map(Workflow::steps);
-    let uses: BTreeSet<&str> = steps
-        .filter_map(|(_, step)| step["uses"].as_str())
-        .collect();
+    let uses: BTreeSet<&str> = steps.filter_map(|(_, step)| step["uses"].as_str()).collect();
     let actions: BTreeSet<&str> = (uses.iter().filter_map(|uses| uses.split('@').next())).collect();
     assert_eq!(uses.len(), actions.len(), "{uses:?}");
 }
@@ -140,11 +129,7 @@ fn scripts_take_nothing_from_outside() {
             }
         }
         for expression in expressions(&workflow.text) {
-            assert!(
-                known.contains(&expression),
-                "{}: {expression}",
-                workflow.name
-            );
+            assert!(known.contains(&expression), "{}: {expression}", workflow.name);
         }
         assert_eq!(workflow.contents["defaults"]["run"]["shell"], "bash");
     }
@@ -180,9 +165,7 @@ fn commands_of_xtask_exist() {
 fn pull_requests_run_the_readmes_test() {
     let test = Workflow::of("test.yml");
     let steps = test.steps();
-    let scripts: Vec<&str> = (steps.iter())
-        .filter_map(|(_, step)| step["run"].as_str())
-        .collect();
+    let scripts: Vec<&str> = (steps.iter()).filter_map(|(_, step)| step["run"].as_str()).collect();
     assert_eq!(scripts, ["cargo xtask test"]);
     assert!(read(root().join("README.md")).contains("\ncargo xtask test\n"));
     let events = test.contents["on"].as_object().unwrap();
@@ -196,9 +179,8 @@ fn dependabot_knows_the_workflows() {
     let text = read(root().join(".github/dependabot.yml"));
     let contents: Value = serde_saphyr::from_str(&text).unwrap();
     let updates = contents["updates"].as_array().unwrap();
-    let kinds: Vec<&str> = (updates.iter())
-        .map(|update| update["package-ecosystem"].as_str().unwrap())
-        .collect();
+    let kinds: Vec<&str> =
+        (updates.iter()).map(|update| update["package-ecosystem"].as_str().unwrap()).collect();
     assert!(kinds.contains(&"github-actions") && kinds.contains(&"cargo"));
 }
 
@@ -207,16 +189,10 @@ fn dependabot_knows_the_workflows() {
 fn a_release_starts_with_a_tag_or_a_dry_run() {
     let release = Workflow::of("release.yml");
     let events = release.contents["on"].as_object().unwrap();
-    assert_eq!(
-        events.keys().collect::<Vec<_>>(),
-        ["push", "workflow_dispatch"]
-    );
+    assert_eq!(events.keys().collect::<Vec<_>>(), ["push", "workflow_dispatch"]);
     assert_eq!(events["push"], json!({"tags": ["v*"]}));
     let dry_run = &events["workflow_dispatch"]["inputs"]["dry-run"];
-    assert_eq!(
-        (&dry_run["type"], &dry_run["default"]),
-        (&json!("boolean"), &json!(true))
-    );
+    assert_eq!((&dry_run["type"], &dry_run["default"]), (&json!("boolean"), &json!(true)));
     assert_eq!(
         release.contents["concurrency"],
         json!({"group": "release", "cancel-in-progress": false})

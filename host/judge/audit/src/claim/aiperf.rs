@@ -19,21 +19,9 @@ const WHOLE: [(&str, &str, bool); 10] = [
     ("request_count", "requests.successful", true),
     ("error_request_count", "requests.failed", true),
     ("request_throughput", "throughput.requests-per-s", false),
-    (
-        "output_token_throughput",
-        "throughput.output-tokens-per-s",
-        false,
-    ),
-    (
-        "total_token_throughput",
-        "throughput.total-tokens-per-s",
-        false,
-    ),
-    (
-        "input_token_throughput",
-        "throughput.input-tokens-per-s",
-        false,
-    ),
+    ("output_token_throughput", "throughput.output-tokens-per-s", false),
+    ("total_token_throughput", "throughput.total-tokens-per-s", false),
+    ("input_token_throughput", "throughput.input-tokens-per-s", false),
     ("goodput", "goodput.requests-per-s", false),
     ("request_goodput", "goodput.requests-per-s", false),
     ("total_isl", "tokens.input", true),
@@ -54,19 +42,13 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
         .or_else(|| unit("request_count"))
         .or_else(|| unit("request_throughput"))?;
     let aiperf = object.contains_key("aiperf_version") || object.contains_key("schema_version");
-    Some(if aiperf || object.contains_key("records") {
-        Tool::Aiperf
-    } else {
-        Tool::GenaiPerf
-    })
+    Some(if aiperf || object.contains_key("records") { Tool::Aiperf } else { Tool::GenaiPerf })
 }
 
 /// The metrics, which some versions put under a separate key.
 fn metrics(object: &Object) -> &Object {
     let records = object.get("records").and_then(Value::as_object);
-    records
-        .filter(|records| records.contains_key("request_latency"))
-        .unwrap_or(object)
+    records.filter(|records| records.contains_key("request_latency")).unwrap_or(object)
 }
 
 /// Reads one such object.
@@ -80,22 +62,14 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
             continue;
         };
         if let Some(stated) = lookup.number(metric, "avg") {
-            claim.state(
-                name,
-                stated.value,
-                if count { 0.0 } else { stated.rounding },
-            );
+            claim.state(name, stated.value, if count { 0.0 } else { stated.rounding });
         }
     }
     if let Some(duration) = lookup.object(metrics, "benchmark_duration")
         && let Some(stated) = lookup.number(duration, "avg")
     {
         let factor = seconds(duration.get("unit"));
-        claim.state(
-            "throughput.duration-s",
-            stated.value * factor,
-            stated.rounding * factor,
-        );
+        claim.state("throughput.duration-s", stated.value * factor, stated.rounding * factor);
     }
     for (key, name) in LATENCIES {
         if let Some(metric) = lookup.object(metrics, key) {
@@ -104,11 +78,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     }
     lengths(&mut claim, metrics, &mut lookup);
     asked(&mut claim, object);
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 /// Finds the factor that converts numbers of a unit to seconds.
@@ -132,11 +102,7 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
             continue;
         };
         let stated = number::in_full(value);
-        claim.state(
-            format!("{name}.{statistic}"),
-            stated.value * factor,
-            stated.rounding * factor,
-        );
+        claim.state(format!("{name}.{statistic}"), stated.value * factor, stated.rounding * factor);
     }
 }
 
@@ -153,10 +119,9 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     {
         claim.output_lengths = Some(Lengths { least, most });
     }
-    for (key, name) in [
-        ("input_sequence_length", "tokens.input"),
-        ("output_sequence_length", "tokens.output"),
-    ] {
+    for (key, name) in
+        [("input_sequence_length", "tokens.input"), ("output_sequence_length", "tokens.output")]
+    {
         if claim.value(name).is_some() {
             continue;
         }
@@ -174,9 +139,9 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
 fn paces(config: &Value) -> bool {
     let names = |text: &str| PACES.iter().any(|pace| text.contains(pace));
     match config {
-        Value::Object(settings) => settings
-            .iter()
-            .any(|(key, value)| (names(key) && is_set(value)) || paces(value)),
+        Value::Object(settings) => {
+            settings.iter().any(|(key, value)| (names(key) && is_set(value)) || paces(value))
+        }
         Value::Array(items) => items.iter().any(paces),
         Value::String(kind) => KINDS.contains(&kind.as_str()),
         _ => false,
@@ -192,9 +157,9 @@ fn is_set(value: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => items.iter().any(is_set),
         // A factor on delays is 1 where there are none.
-        Value::Object(settings) => settings
-            .iter()
-            .any(|(key, value)| key != "ratio" && is_set(value)),
+        Value::Object(settings) => {
+            settings.iter().any(|(key, value)| key != "ratio" && is_set(value))
+        }
     }
 }
 
@@ -203,11 +168,7 @@ fn asked(claim: &mut Claim, object: &Object) {
         return;
     };
     let find = |paths: &[&str]| paths.iter().find_map(|path| config.pointer(path));
-    let model = find(&[
-        "/models/items/0/name",
-        "/endpoint/model_names/0",
-        "/model_names/0",
-    ]);
+    let model = find(&["/models/items/0/name", "/endpoint/model_names/0", "/model_names/0"]);
     claim.model = model.and_then(Value::as_str).map(str::to_owned);
     let streaming = find(&["/endpoint/streaming"]);
     claim.asked.stream = streaming.and_then(Value::as_bool);
@@ -223,26 +184,14 @@ fn asked(claim: &mut Claim, object: &Object) {
         phase.or_else(|| find(paths)).and_then(Value::as_f64)
     };
     let asked = &mut claim.asked;
-    asked.max_concurrency = number(
-        "concurrency",
-        &[
-            "/loadgen/concurrency",
-            "/perf_analyzer/stimulus/concurrency",
-        ],
-    )
-    .map(|cap| cap as u64);
-    asked.request_rate = number(
-        "rate",
-        &[
-            "/loadgen/request_rate",
-            "/perf_analyzer/stimulus/request_rate",
-        ],
-    );
+    asked.max_concurrency =
+        number("concurrency", &["/loadgen/concurrency", "/perf_analyzer/stimulus/concurrency"])
+            .map(|cap| cap as u64);
+    asked.request_rate =
+        number("rate", &["/loadgen/request_rate", "/perf_analyzer/stimulus/request_rate"]);
     asked.requests =
         number("requests", &["/loadgen/request_count"]).map(|requests| requests as u64);
-    if config
-        .pointer("/perf_analyzer/measurement/mode")
-        .and_then(Value::as_str)
+    if config.pointer("/perf_analyzer/measurement/mode").and_then(Value::as_str)
         == Some("request_count")
     {
         asked.requests =

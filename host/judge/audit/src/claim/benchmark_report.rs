@@ -84,11 +84,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             "that is where a report has the figures of requests",
         ),
     }
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
@@ -108,10 +104,9 @@ fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
                 return;
             };
             claim.state("requests.successful", answered as f64, 0.0);
-            for (key, name) in [
-                ("input_length", "tokens.input"),
-                ("output_length", "tokens.output"),
-            ] {
+            for (key, name) in
+                [("input_length", "tokens.input"), ("output_length", "tokens.output")]
+            {
                 if let Some(length) = lookup.object(requests, key)
                     && let Some(mean) = lookup.within(key, |lookup| lookup.number(length, "mean"))
                 {

@@ -50,34 +50,16 @@ const LINES: [(&str, Line); 25] = [
     ("arrival", Line::Passed),
     ("successful requests", Line::Count("requests.successful")),
     ("failed requests", Line::Count("requests.failed")),
-    (
-        "benchmark duration (s)",
-        Line::Figure("throughput.duration-s", 1.0),
-    ),
+    ("benchmark duration (s)", Line::Figure("throughput.duration-s", 1.0)),
     ("total input tokens", Line::Count("tokens.input")),
     ("total input text tokens", Line::Passed),
     ("total input vision tokens", Line::Passed),
     ("total generated tokens", Line::Count("tokens.output")),
-    (
-        "total generated tokens (retokenized)",
-        Line::Count("tokens.output-retokenized"),
-    ),
-    (
-        "request throughput (req/s)",
-        Line::Figure("throughput.requests-per-s", 1.0),
-    ),
-    (
-        "input token throughput (tok/s)",
-        Line::Figure("throughput.input-tokens-per-s", 1.0),
-    ),
-    (
-        "output token throughput (tok/s)",
-        Line::Figure("throughput.output-tokens-per-s", 1.0),
-    ),
-    (
-        "total token throughput (tok/s)",
-        Line::Figure("throughput.total-tokens-per-s", 1.0),
-    ),
+    ("total generated tokens (retokenized)", Line::Count("tokens.output-retokenized")),
+    ("request throughput (req/s)", Line::Figure("throughput.requests-per-s", 1.0)),
+    ("input token throughput (tok/s)", Line::Figure("throughput.input-tokens-per-s", 1.0)),
+    ("output token throughput (tok/s)", Line::Figure("throughput.output-tokens-per-s", 1.0)),
+    ("total token throughput (tok/s)", Line::Figure("throughput.total-tokens-per-s", 1.0)),
     (
         "peak output token throughput (tok/s)",
         Line::Figure("throughput.peak-output-tokens-per-s", 1.0),
@@ -86,14 +68,8 @@ const LINES: [(&str, Line); 25] = [
     ("concurrency", Line::Figure("concurrency.mean", 1.0)),
     ("accept length", Line::Passed),
     ("slos (ms)", Line::Passed),
-    (
-        "request goodput (req/s)",
-        Line::Figure("goodput.requests-per-s", 1.0),
-    ),
-    (
-        "slo attainment (%)",
-        Line::Figure("goodput.slo-attainment", 0.01),
-    ),
+    ("request goodput (req/s)", Line::Figure("goodput.requests-per-s", 1.0)),
+    ("slo attainment (%)", Line::Figure("goodput.slo-attainment", 0.01)),
 ];
 
 /// The latencies, by the end of their labels, with the factor to milliseconds.
@@ -146,11 +122,8 @@ pub(super) fn spans(text: &str) -> Vec<Span> {
 
 /// Reads a block; `source` is its place.
 pub(super) fn read(text: &str, span: Span, source: Source) -> Result<Claim, Vec<ReadError>> {
-    let mut block = Block {
-        claim: Claim::of(Tool::Unknown, source),
-        labels: Vec::new(),
-        errors: Vec::new(),
-    };
+    let mut block =
+        Block { claim: Claim::of(Tool::Unknown, source), labels: Vec::new(), errors: Vec::new() };
     for pair in pairs(&text[span.body..span.end]) {
         block.take(&pair);
     }
@@ -191,10 +164,7 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
             pair.value = words[..cut].to_vec();
         }
         let label = joined(&words[cut..]);
-        pairs.push(Pair {
-            label,
-            value: Vec::new(),
-        });
+        pairs.push(Pair { label, value: Vec::new() });
         words.clear();
     }
     if let Some(pair) = pairs.last_mut() {
@@ -229,12 +199,7 @@ fn joined(words: &[&str]) -> String {
 
 /// Labels whose value may be of several words: `not set`, `ttft:60 tpot:9`.
 fn is_wordy(label: &str) -> bool {
-    matches!(
-        known(label),
-        Some(Known::Line(
-            Line::Backend | Line::Rate | Line::Cap | Line::Passed
-        ))
-    )
+    matches!(known(label), Some(Known::Line(Line::Backend | Line::Rate | Line::Cap | Line::Passed)))
 }
 
 /// A label that is known.
@@ -281,10 +246,7 @@ impl Block {
                 Line::Count(name) => self.figure(name, pair, 1.0, true),
                 Line::Backend => {
                     let engine = (!value.is_empty()).then_some(value);
-                    self.claim
-                        .about
-                        .notes
-                        .extend(engine.map(|it| ("backend".into(), it)));
+                    self.claim.about.notes.extend(engine.map(|it| ("backend".into(), it)));
                 }
                 Line::Rate => self.claim.asked.request_rate = value.parse().ok(),
                 Line::Cap => self.claim.asked.max_concurrency = value.parse().ok(),
@@ -404,11 +366,8 @@ mod tests {
             assert_eq!(claim.tool, Tool::Sglang);
             assert_eq!(claim.asked.request_rate, Some(20.0));
             assert_eq!(claim.asked.max_concurrency, None);
-            let figures: Vec<(&str, f64)> = claim
-                .figures
-                .iter()
-                .map(|(name, stated)| (name.as_str(), stated.value))
-                .collect();
+            let figures: Vec<(&str, f64)> =
+                claim.figures.iter().map(|(name, stated)| (name.as_str(), stated.value)).collect();
             assert_eq!(
                 figures,
                 [
@@ -438,11 +397,7 @@ mod tests {
         let text = "\n=== Serving Benchmark Result ===\nSuccessful requests: many\nMean TTFT (ms): soon\n===";
         let errors = claims(text).remove(0).unwrap_err();
         assert_eq!(errors.len(), 2);
-        assert!(
-            errors[0]
-                .to_string()
-                .contains("`successful requests`: `many` is not a number")
-        );
+        assert!(errors[0].to_string().contains("`successful requests`: `many` is not a number"));
     }
 
     #[test]
@@ -469,9 +424,6 @@ mod tests {
     #[test]
     fn a_line_that_nobody_knows_is_not_taken_for_one_that_ends_like_it() {
         let text = "=== Serving Benchmark Result ===\nSuccessful requests: 3\nMeasured Concurrency: 9\n===";
-        assert_eq!(
-            claims(text).remove(0).unwrap().value("concurrency.mean"),
-            None
-        );
+        assert_eq!(claims(text).remove(0).unwrap().value("concurrency.mean"), None);
     }
 }

@@ -23,17 +23,9 @@ pub struct Definition {
 pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
     let rows: [(&str, Option<&str>, &str); 4] = match tool {
         Tool::Runner => [
-            (
-                "ttft",
-                Some("ttft"),
-                "first output event that carries bytes - sent",
-            ),
+            ("ttft", Some("ttft"), "first output event that carries bytes - sent"),
             ("tpot", Some("tpot"), "(e2e - ttft) / (n - 1), n > 1"),
-            (
-                "itl",
-                Some("itl"),
-                "gaps between output events, pooled over requests",
-            ),
+            ("itl", Some("itl"), "gaps between output events, pooled over requests"),
             ("e2e", Some("e2e"), "end marker - sent"),
         ],
         Tool::Lmdeploy | Tool::Sglang => [
@@ -47,11 +39,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 Some("tpot"),
                 "(e2e - ttft) / (n - 1), n > 1; n is the requested length if the server states none",
             ),
-            (
-                "itl",
-                Some("itl"),
-                "gaps between chunks, pooled over requests",
-            ),
+            ("itl", Some("itl"), "gaps between chunks, pooled over requests"),
             ("e2e", Some("e2e"), "end marker - sent"),
         ],
         Tool::Vllm => [
@@ -60,16 +48,8 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 Some("ttft-any"),
                 "first chunk of any kind, including a role-only chunk, - sent",
             ),
-            (
-                "tpot",
-                Some("tpot-last-token"),
-                "(e2e - ttft) / (n - 1), n > 1",
-            ),
-            (
-                "itl",
-                Some("itl"),
-                "gaps between chunks, pooled over requests",
-            ),
+            ("tpot", Some("tpot-last-token"), "(e2e - ttft) / (n - 1), n > 1"),
+            ("itl", Some("itl"), "gaps between chunks, pooled over requests"),
             ("e2e", Some("e2e-last-token"), "last chunk - sent"),
         ],
         Tool::Gpustack => [
@@ -83,52 +63,28 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 Some("tpot-with-first"),
                 "(last token - start) / n, including the first token",
             ),
-            (
-                "itl",
-                None,
-                "(last token - first) / (n - 1), weighted by n - 1",
-            ),
+            ("itl", None, "(last token - first) / (n - 1), weighted by n - 1"),
             ("e2e", Some("e2e-end"), "end - start"),
         ],
         Tool::Guidellm => [
-            (
-                "ttft",
-                Some("ttft"),
-                "first content, reasoning or tool delta - start",
-            ),
+            ("ttft", Some("ttft"), "first content, reasoning or tool delta - start"),
             (
                 "tpot",
                 Some("tpot-with-first"),
                 "(last token - start) / n, including the first token",
             ),
-            (
-                "itl",
-                None,
-                "(last token - first) / (n - 1), weighted by n - 1",
-            ),
+            ("itl", None, "(last token - first) / (n - 1), weighted by n - 1"),
             ("e2e", Some("e2e-end"), "end - start"),
         ],
         Tool::Aiperf | Tool::GenaiPerf => [
-            (
-                "ttft",
-                Some("ttft"),
-                "first response with content or reasoning - sent",
-            ),
+            ("ttft", Some("ttft"), "first response with content or reasoning - sent"),
             (
                 "tpot",
                 Some("tpot-last-token"),
                 "(e2e - ttft) / (n - 1), which the tool calls inter token latency",
             ),
-            (
-                "itl",
-                Some("itl"),
-                "gaps between chunks, which the tool calls inter chunk latency",
-            ),
-            (
-                "e2e",
-                Some("e2e-last-token"),
-                "last response with content - sent",
-            ),
+            ("itl", Some("itl"), "gaps between chunks, which the tool calls inter chunk latency"),
+            ("e2e", Some("e2e-last-token"), "last response with content - sent"),
         ],
         Tool::InferencePerf => {
             let mut definitions = of([
@@ -161,22 +117,10 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
             return definitions;
         }
         Tool::Evalscope => [
-            (
-                "ttft",
-                Some("ttft"),
-                "first chunk with text, reasoning or a tool call - sent",
-            ),
+            ("ttft", Some("ttft"), "first chunk with text, reasoning or a tool call - sent"),
             ("tpot", Some("tpot-usage"), "(e2e - ttft) / (n - 1), n > 1"),
-            (
-                "itl",
-                Some("itl"),
-                "gaps between chunks with output, pooled over requests",
-            ),
-            (
-                "e2e",
-                Some("e2e-usage"),
-                "last chunk of JSON, which has the usage, - sent",
-            ),
+            ("itl", Some("itl"), "gaps between chunks with output, pooled over requests"),
+            ("e2e", Some("e2e-usage"), "last chunk of JSON, which has the usage, - sent"),
         ],
         Tool::GenaiBench => [
             (
@@ -198,11 +142,7 @@ pub fn definitions(tool: Tool) -> BTreeMap<String, Definition> {
                 Some("ttft"),
                 "first chunk with output - issued, including the time to reach the process that sends",
             ),
-            (
-                "tpot",
-                None,
-                "(complete - first chunk) / tokens of the text after the first chunk",
-            ),
+            ("tpot", None, "(complete - first chunk) / tokens of the text after the first chunk"),
             ("itl", None, "not stated"),
             (
                 "e2e",
@@ -226,11 +166,7 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     let mut definitions = definitions(Tool::Guidellm);
     definitions.extend(of([
         ("tpot", None, "(last token - first) / n"),
-        (
-            "itl",
-            Some("tpot-last-token"),
-            "(last token - first) / (n - 1)",
-        ),
+        ("itl", Some("tpot-last-token"), "(last token - first) / (n - 1)"),
     ]));
     definitions
 }
@@ -241,21 +177,15 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
 pub(super) fn vllm_of_output() -> BTreeMap<String, Definition> {
     of([
         ("ttft", Some("ttft"), "first chunk with output - sent"),
-        (
-            "e2e",
-            Some("e2e-last-token"),
-            "last chunk with output - sent",
-        ),
+        ("e2e", Some("e2e-last-token"), "last chunk with output - sent"),
     ])
 }
 
 fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {
     rows.into_iter()
         .map(|(theirs, metric, formula)| {
-            let definition = Definition {
-                metric: metric.map(str::to_owned),
-                formula: formula.to_owned(),
-            };
+            let definition =
+                Definition { metric: metric.map(str::to_owned), formula: formula.to_owned() };
             (theirs.to_owned(), definition)
         })
         .collect()

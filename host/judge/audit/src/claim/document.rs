@@ -29,11 +29,7 @@ const KNOWN: &str = "expected a text block of LMDeploy, SGLang, vLLM or GPUStack
 /// True if a text is llm-d's Benchmark Report as YAML: its keys stand at the beginning of lines.
 fn is_yaml_report(text: &str) -> bool {
     let after = |key: &'static str| text.lines().filter_map(move |line| line.strip_prefix(key));
-    let is_version = |value: &str| {
-        value
-            .trim_start_matches([' ', '\'', '"'])
-            .starts_with("0.2")
-    };
+    let is_version = |value: &str| value.trim_start_matches([' ', '\'', '"']).starts_with("0.2");
     after("version:").any(is_version)
         && after("run:").next().is_some()
         && after("results:").next().is_some()
@@ -55,10 +51,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
     if begun.is_empty() {
         return Err(vec![error(name, None, "the file is empty".into(), KNOWN)]);
     }
-    let mut document = Document {
-        file: name.to_owned(),
-        ..Document::default()
-    };
+    let mut document = Document { file: name.to_owned(), ..Document::default() };
     if begun.starts_with(['{', '[']) {
         document.claims = of_json(name, text)?;
     } else if is_yaml_report(begun) {
@@ -78,12 +71,7 @@ pub fn read(name: &str, content: &[u8]) -> Result<Document, Vec<ReadError>> {
 }
 
 fn error(file: &str, place: Option<String>, what: String, expected: &str) -> ReadError {
-    ReadError {
-        file: file.to_owned(),
-        place,
-        what,
-        expected: expected.to_owned(),
-    }
+    ReadError { file: file.to_owned(), place, what, expected: expected.to_owned() }
 }
 
 /// One value.
@@ -102,16 +90,11 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
         Ok(value) => return of_value(name, &value),
         Err(whole) => whole,
     };
-    let lines: Vec<(usize, &str)> = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty())
-        .collect();
+    let lines: Vec<(usize, &str)> =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).collect();
     // The first line is JSON by itself where there is one a line; else the whole is one and broken.
-    let by_line = lines.len() > 1
-        && lines
-            .first()
-            .is_some_and(|(_, line)| json::parse(line).is_ok());
+    let by_line =
+        lines.len() > 1 && lines.first().is_some_and(|(_, line)| json::parse(line).is_ok());
     if !by_line {
         let place = format!("line {}, column {}", whole.line(), whole.column());
         return Err(vec![error(
@@ -133,21 +116,14 @@ fn of_json(name: &str, text: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
             )]
         })?;
         let object = object(name, format!("line {number}"), &value)?;
-        let source = Source {
-            file: name.to_owned(),
-            line: Some(number),
-            ..Source::default()
-        };
+        let source = Source { file: name.to_owned(), line: Some(number), ..Source::default() };
         of_object(name, object, source)
     };
     in_order(name, lines.into_iter().map(read_line))
 }
 
 fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
-    let source = Source {
-        file: name.to_owned(),
-        ..Source::default()
-    };
+    let source = Source { file: name.to_owned(), ..Source::default() };
     let Value::Array(list) = value else {
         return of_object(name, object(name, String::new(), value)?, source);
     };
@@ -163,10 +139,7 @@ fn of_value(name: &str, value: &Value) -> Result<Vec<Claim>, Vec<ReadError>> {
     let read_one = |(index, value): (usize, &Value)| {
         let part = format!("[{index}]");
         let object = object(name, part.clone(), value)?;
-        let source = Source {
-            part: Some(part),
-            ..source.clone()
-        };
+        let source = Source { part: Some(part), ..source.clone() };
         of_object(name, object, source)
     };
     if list.is_empty() {
@@ -214,10 +187,7 @@ fn of_object(name: &str, object: &Object, source: Source) -> Result<Vec<Claim>, 
     } else {
         let keys = object.keys().take(6);
         let keys: Vec<String> = keys.map(|key| seek::shortened(key, 60)).collect();
-        let place = source
-            .part
-            .clone()
-            .or(source.line.map(|line| format!("line {line}")));
+        let place = source.part.clone().or(source.line.map(|line| format!("line {line}")));
         let what = format!(
             "the JSON does not match any known tool; its first keys are {}",
             keys.join(", ")

@@ -38,16 +38,12 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     let window = lookup.number(object, "legacy_loadgen_window_duration_ns");
     if let Some(window) = window {
         // Its rates are then of another time than its duration, and of one request less.
-        let words = format!(
-            "{} s until the last one sent was answered",
-            window.value * 1e-9
-        );
+        let words = format!("{} s until the last one sent was answered", window.value * 1e-9);
         claim.about.notes.insert("rates over".into(), words);
     } else {
-        for (key, name) in [
-            ("qps", "throughput.requests-per-s"),
-            ("tps", "throughput.output-tokens-per-s"),
-        ] {
+        for (key, name) in
+            [("qps", "throughput.requests-per-s"), ("tps", "throughput.output-tokens-per-s")]
+        {
             if let Some(rate) = lookup.number(object, key) {
                 claim.state(name, rate.value, rate.rounding);
             }
@@ -58,10 +54,9 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
             lookup.within(key, |lookup| latency(&mut claim, series, name, lookup));
         }
     }
-    for (key, name) in [
-        ("input_sequence_lengths", "tokens.input"),
-        ("output_sequence_lengths", "tokens.output"),
-    ] {
+    for (key, name) in
+        [("input_sequence_lengths", "tokens.input"), ("output_sequence_lengths", "tokens.output")]
+    {
         let Some(series) = lookup.object(object, key) else {
             continue;
         };
@@ -78,11 +73,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
     if let Some(config) = lookup.object(object, "run_config") {
         asked(&mut claim, config);
     }
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 fn latency(claim: &mut Claim, series: &Object, name: &str, lookup: &mut Lookup<'_>) {

@@ -10,16 +10,8 @@ use super::{Claim, ReadError, Source, Stated, Tool};
 const FIGURES: [(&str, &str, f64); 8] = [
     ("Test Duration (s)", "throughput.duration-s", 1.0),
     ("Req Throughput (req/s)", "throughput.requests-per-s", 1.0),
-    (
-        "Output Throughput (tok/s)",
-        "throughput.output-tokens-per-s",
-        1.0,
-    ),
-    (
-        "Total Throughput (tok/s)",
-        "throughput.total-tokens-per-s",
-        1.0,
-    ),
+    ("Output Throughput (tok/s)", "throughput.output-tokens-per-s", 1.0),
+    ("Total Throughput (tok/s)", "throughput.total-tokens-per-s", 1.0),
     ("Avg Latency (s)", "e2e.mean", 1e3),
     ("Avg TTFT (ms)", "ttft.mean", 1.0),
     ("Avg TPOT (ms)", "tpot.mean", 1.0),
@@ -71,10 +63,9 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         }
     }
     let answered = claim.value("requests.successful");
-    for (key, name) in [
-        ("Avg Input Tokens", "tokens.input"),
-        ("Avg Output Tokens", "tokens.output"),
-    ] {
+    for (key, name) in
+        [("Avg Input Tokens", "tokens.input"), ("Avg Output Tokens", "tokens.output")]
+    {
         // A mean of whole numbers in four decimals gives their sum where it is below ten thousand
         // requests.
         if let Some(mean) = figure(object, key, &mut lookup)
@@ -95,17 +86,11 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         (Some(0), Some(1..)) => Some(false),
         _ => None,
     };
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 fn figure(object: &Object, key: &str, lookup: &mut Lookup<'_>) -> Option<Stated> {
-    lookup
-        .number(object, key)
-        .filter(|stated| stated.value >= 0.0)
+    lookup.number(object, key).filter(|stated| stated.value >= 0.0)
 }
 
 /// Reads a table of percentiles, which states nothing else.
@@ -145,9 +130,5 @@ pub(super) fn read_percentiles(rows: &[Value], source: Source) -> Result<Claim, 
             break;
         }
     }
-    if errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(claim) } else { Err(errors) }
 }

@@ -14,34 +14,18 @@ const WHOLE: [(&str, &str, bool); 17] = [
     ("duration", "throughput.duration-s", false),
     ("total_input_tokens", "tokens.input", true),
     ("total_output_tokens", "tokens.output", true),
-    (
-        "total_output_tokens_retokenized",
-        "tokens.output-retokenized",
-        true,
-    ),
+    ("total_output_tokens_retokenized", "tokens.output-retokenized", true),
     ("request_throughput", "throughput.requests-per-s", false),
     ("input_throughput", "throughput.input-tokens-per-s", false),
     ("output_throughput", "throughput.output-tokens-per-s", false),
     ("total_throughput", "throughput.total-tokens-per-s", false),
-    (
-        "total_token_throughput",
-        "throughput.total-tokens-per-s",
-        false,
-    ),
-    (
-        "max_output_tokens_per_s",
-        "throughput.peak-output-tokens-per-s",
-        false,
-    ),
+    ("total_token_throughput", "throughput.total-tokens-per-s", false),
+    ("max_output_tokens_per_s", "throughput.peak-output-tokens-per-s", false),
     ("max_concurrent_requests", "concurrency.peak", true),
     ("concurrency", "concurrency.mean", false),
     ("request_goodput", "goodput.requests-per-s", false),
     ("slo_attainment", "goodput.slo-attainment", false),
-    (
-        "goodput_output_throughput",
-        "goodput.output-tokens-per-s",
-        false,
-    ),
+    ("goodput_output_throughput", "goodput.output-tokens-per-s", false),
 ];
 
 /// Latencies, as their keys end: `p99_ttft_ms`.
@@ -59,17 +43,15 @@ pub(super) fn tool(object: &Object) -> Option<Tool> {
     if !(has("completed") && has("duration")) {
         return None;
     }
-    Some(
-        if has("model_id") || has("tokenizer_id") || has("endpoint_type") {
-            Tool::Vllm
-        } else if has("server_info") || has("concurrency") || has("accept_length") || has("tag") {
-            Tool::Sglang
-        } else if has("mean_e2e_latency_ms") {
-            Tool::Lmdeploy
-        } else {
-            Tool::Unknown
-        },
-    )
+    Some(if has("model_id") || has("tokenizer_id") || has("endpoint_type") {
+        Tool::Vllm
+    } else if has("server_info") || has("concurrency") || has("accept_length") || has("tag") {
+        Tool::Sglang
+    } else if has("mean_e2e_latency_ms") {
+        Tool::Lmdeploy
+    } else {
+        Tool::Unknown
+    })
 }
 
 /// Reads one such object.
@@ -84,11 +66,7 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     let mut claim = Claim::of(tool, source);
     for (key, name, count) in WHOLE {
         if let Some(stated) = lookup.number(object, key) {
-            claim.state(
-                name,
-                stated.value,
-                if count { 0.0 } else { stated.rounding },
-            );
+            claim.state(name, stated.value, if count { 0.0 } else { stated.rounding });
         }
     }
     latencies(&mut claim, object, &mut lookup);
@@ -96,29 +74,20 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
     samples(&mut claim, object, &mut lookup);
     if tool == Tool::Sglang && claim.value("requests.failed").is_none() && !claim.samples.is_empty()
     {
-        let failed = claim
-            .samples
-            .iter()
-            .filter(|sample| sample.error.is_some())
-            .count();
+        let failed = claim.samples.iter().filter(|sample| sample.error.is_some()).count();
         claim.state("requests.failed", failed as f64, 0.0);
     }
     claim.definitions = definitions(tool);
     if tool == Tool::Vllm && object.contains_key("queue_times") {
         claim.definitions.extend(vllm_of_output());
     }
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     for key in object.keys() {
-        let Some((statistic, metric)) = LATENCIES
-            .iter()
-            .find_map(|(end, metric)| Some((key.strip_suffix(end)?, metric)))
+        let Some((statistic, metric)) =
+            LATENCIES.iter().find_map(|(end, metric)| Some((key.strip_suffix(end)?, metric)))
         else {
             continue;
         };
@@ -126,11 +95,7 @@ fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
             continue;
         };
         if let Some(stated) = lookup.number(object, key) {
-            claim.state(
-                format!("{metric}.{statistic}"),
-                stated.value,
-                stated.rounding,
-            );
+            claim.state(format!("{metric}.{statistic}"), stated.value, stated.rounding);
         }
     }
 }
@@ -138,10 +103,7 @@ fn latencies(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
 fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     claim.model = lookup.text(object, "model_id").map(str::to_owned);
     let backend = lookup.text(object, "backend").map(str::to_owned);
-    claim
-        .about
-        .notes
-        .extend(backend.map(|backend| ("backend".to_owned(), backend)));
+    claim.about.notes.extend(backend.map(|backend| ("backend".to_owned(), backend)));
     let asked = &mut claim.asked;
     asked.requests = lookup.count(object, "num_prompts");
     asked.request_rate = lookup.rate(object, "request_rate");
@@ -150,9 +112,7 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
         asked.request_rate = None;
     }
     asked.max_concurrency = lookup.count(object, "max_concurrency");
-    asked.burstiness = lookup
-        .rate(object, "burstiness")
-        .filter(|shape| shape.is_finite());
+    asked.burstiness = lookup.rate(object, "burstiness").filter(|shape| shape.is_finite());
     asked.dataset = lookup.text(object, "dataset_name").map(str::to_owned);
     if asked.dataset.as_deref() == Some("random") {
         let input = lookup.count(object, "random_input_len");
@@ -161,9 +121,7 @@ fn asked(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
             claim.scenario = Some(format!("random {input}/{output}"));
         }
         // SGLang's and LMDeploy's ratio is the least length as a share of the greatest.
-        let ratio = lookup
-            .number(object, "random_range_ratio")
-            .map(|ratio| ratio.value);
+        let ratio = lookup.number(object, "random_range_ratio").map(|ratio| ratio.value);
         if ratio == Some(1.0) {
             claim.asked.input_tokens = input;
             claim.asked.output_tokens = output;
@@ -193,21 +151,12 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     let errors = object.get("errors").and_then(Value::as_array);
     let at = |list: &[Option<f64>], index: usize| list.get(index).copied().flatten();
     // vLLM's lists of latencies leave out the requests that failed; then they tell of none.
-    let latencies = if latencies.len() == requests {
-        latencies
-    } else {
-        Vec::new()
-    };
+    let latencies = if latencies.len() == requests { latencies } else { Vec::new() };
     claim.samples = (0..requests)
         .map(|index| {
             let gaps_ms: Vec<f64> = gaps
                 .and_then(|gaps| gaps.get(index)?.as_array())
-                .map(|gaps| {
-                    gaps.iter()
-                        .filter_map(Value::as_f64)
-                        .map(|s| s * 1e3)
-                        .collect()
-                })
+                .map(|gaps| gaps.iter().filter_map(Value::as_f64).map(|s| s * 1e3).collect())
                 .unwrap_or_default();
             let ttft_ms = at(&ttfts, index).map(|seconds| seconds * 1e3);
             let until_last = ttft_ms.map(|ttft| ttft + gaps_ms.iter().sum::<f64>());
@@ -217,9 +166,7 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
                 input_tokens: at(&inputs, index).map(|tokens| tokens as u64),
                 output_tokens: at(&outputs, index).map(|tokens| tokens as u64),
                 ttft_ms,
-                e2e_ms: at(&latencies, index)
-                    .map(|seconds| seconds * 1e3)
-                    .or(until_last),
+                e2e_ms: at(&latencies, index).map(|seconds| seconds * 1e3).or(until_last),
                 tpot_ms: None,
                 gaps_ms,
                 error: error.filter(|error| !error.is_empty()).map(str::to_owned),

@@ -16,21 +16,9 @@ const WHOLE: [(&str, &str, bool); 8] = [
     ("num_requests", "requests.total", true),
     ("run_duration", "throughput.duration-s", false),
     ("requests_per_second", "throughput.requests-per-s", false),
-    (
-        "mean_input_throughput_tokens_per_s",
-        "throughput.input-tokens-per-s",
-        false,
-    ),
-    (
-        "mean_output_throughput_tokens_per_s",
-        "throughput.output-tokens-per-s",
-        false,
-    ),
-    (
-        "mean_total_tokens_throughput_tokens_per_s",
-        "throughput.total-tokens-per-s",
-        false,
-    ),
+    ("mean_input_throughput_tokens_per_s", "throughput.input-tokens-per-s", false),
+    ("mean_output_throughput_tokens_per_s", "throughput.output-tokens-per-s", false),
+    ("mean_total_tokens_throughput_tokens_per_s", "throughput.total-tokens-per-s", false),
 ];
 
 /// True if an object is such a result.
@@ -93,11 +81,7 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         }
         None => {}
     }
-    if errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(claim) } else { Err(errors) }
 }
 
 fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<'_>) {
@@ -118,10 +102,7 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
         lookup.missing("stats", "that is where genai-bench writes its latencies");
         return;
     };
-    let tokens = [
-        ("num_input_tokens", "tokens.input"),
-        ("num_output_tokens", "tokens.output"),
-    ];
+    let tokens = [("num_input_tokens", "tokens.input"), ("num_output_tokens", "tokens.output")];
     for (key, name) in tokens {
         let Some(length) = lookup.object(stats, key) else {
             continue;
@@ -169,20 +150,13 @@ fn of_run(claim: &mut Claim, metrics: &Object, factor: f64, lookup: &mut Lookup<
 
 /// The lengths of a scenario in which all requests have the same: `D(100,200)`.
 fn fixed(scenario: &str) -> Option<(u64, u64)> {
-    let (input, output) = scenario
-        .strip_prefix("D(")?
-        .strip_suffix(')')?
-        .split_once(',')?;
+    let (input, output) = scenario.strip_prefix("D(")?.strip_suffix(')')?.split_once(',')?;
     Some((input.trim().parse().ok()?, output.trim().parse().ok()?))
 }
 
 fn sample(request: &Object, factor: f64, lookup: &mut Lookup<'_>) -> Sample {
     let error = lookup.number(request, "error_code").map(|code| code.value);
-    let mut ms = |key: &str| {
-        lookup
-            .number(request, key)
-            .map(|stated| stated.value * factor)
-    };
+    let mut ms = |key: &str| lookup.number(request, key).map(|stated| stated.value * factor);
     let (ttft_ms, e2e_ms, tpot_ms) = (ms("ttft"), ms("e2e_latency"), ms("tpot"));
     let output_tokens = lookup.count(request, "num_output_tokens");
     Sample {
@@ -191,9 +165,7 @@ fn sample(request: &Object, factor: f64, lookup: &mut Lookup<'_>) -> Sample {
         ttft_ms,
         e2e_ms,
         tpot_ms: tpot_ms.filter(|_| output_tokens.is_some_and(|tokens| tokens > 1)),
-        error: error
-            .filter(|code| *code != 0.0)
-            .map(|code| format!("code {code}")),
+        error: error.filter(|code| *code != 0.0).map(|code| format!("code {code}")),
         ..Sample::default()
     }
 }

@@ -34,17 +34,12 @@ pub(super) fn is(object: &Object) -> bool {
 
 /// Every benchmark of a report.
 pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadError>> {
-    let version = object
-        .get("metadata")
-        .and_then(|metadata| metadata.get("guidellm_version"));
+    let version = object.get("metadata").and_then(|metadata| metadata.get("guidellm_version"));
     let benchmarks = object.get("benchmarks").and_then(Value::as_array);
     let read_one = |(index, benchmark): (usize, &Value)| {
         let part = format!("benchmarks[{index}]");
-        let source = Source {
-            file: file.to_owned(),
-            part: Some(part.clone()),
-            ..Source::default()
-        };
+        let source =
+            Source { file: file.to_owned(), part: Some(part.clone()), ..Source::default() };
         let mut lookup = Lookup::new(file, part);
         let mut claim = Claim::of(Tool::Guidellm, source);
         if version.is_none() {
@@ -56,16 +51,9 @@ pub(super) fn read(object: &Object, file: &str) -> Result<Vec<Claim>, Vec<ReadEr
         if let Some(benchmark) = benchmark.as_object() {
             one(&mut claim, benchmark, &mut lookup);
         }
-        if lookup.errors.is_empty() {
-            Ok(vec![claim])
-        } else {
-            Err(lookup.errors)
-        }
+        if lookup.errors.is_empty() { Ok(vec![claim]) } else { Err(lookup.errors) }
     };
-    in_order(
-        file,
-        benchmarks.into_iter().flatten().enumerate().map(read_one),
-    )
+    in_order(file, benchmarks.into_iter().flatten().enumerate().map(read_one))
 }
 
 fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
@@ -105,10 +93,9 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
             claim.state(name, mean.value, mean.rounding);
         }
     }
-    for (key, name) in [
-        ("prompt_token_count", "tokens.input"),
-        ("output_token_count", "tokens.output"),
-    ] {
+    for (key, name) in
+        [("prompt_token_count", "tokens.input"), ("output_token_count", "tokens.output")]
+    {
         let Some(distribution) = successful(key) else {
             continue;
         };
@@ -121,13 +108,9 @@ fn one(claim: &mut Claim, benchmark: &Object, lookup: &mut Lookup<'_>) {
     let strategy = config.and_then(|config| config.get("strategy"));
     if let Some(strategy) = strategy {
         let find = |key: &str| strategy.get(key).and_then(Value::as_f64);
-        claim.scenario = strategy
-            .get("type_")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        claim.asked.max_concurrency = find("max_concurrency")
-            .or(find("streams"))
-            .map(|cap| cap as u64);
+        claim.scenario = strategy.get("type_").and_then(Value::as_str).map(str::to_owned);
+        claim.asked.max_concurrency =
+            find("max_concurrency").or(find("streams")).map(|cap| cap as u64);
         claim.asked.request_rate = find("rate");
     }
     let model = config.and_then(|config| config.pointer("/backend/model"));
@@ -147,13 +130,9 @@ fn distribution_of(
         // It writes zeros for what it never saw.
         return;
     }
-    for (key, statistic) in [
-        ("mean", "mean"),
-        ("median", "median"),
-        ("std_dev", "std"),
-        ("min", "min"),
-        ("max", "max"),
-    ] {
+    for (key, statistic) in
+        [("mean", "mean"), ("median", "median"), ("std_dev", "std"), ("min", "min"), ("max", "max")]
+    {
         if let Some(stated) = lookup.number(distribution, key) {
             claim.state(
                 format!("{name}.{statistic}"),
@@ -185,9 +164,7 @@ fn distribution_of(
 
 /// The requests in the file, if it has all answered ones: it may contain only a sample of them.
 fn samples(claim: &mut Claim, benchmark: &Object) {
-    let requests = benchmark
-        .get("requests")
-        .and_then(|requests| requests.get("successful"));
+    let requests = benchmark.get("requests").and_then(|requests| requests.get("successful"));
     let Some(requests) = requests.and_then(Value::as_array) else {
         return;
     };

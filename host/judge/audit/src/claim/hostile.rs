@@ -24,21 +24,9 @@ const SHAPES: [(&str, &str, &str); 22] = [
     ("", BLOCK, ""),
     ("", "=== Serving Benchmark Result ", BLOCK),
     ("", "=== Serving Benchmark Result === ", BLOCK),
-    (
-        "=== Serving Benchmark Result === Backend: ",
-        "a ",
-        "x: Successful requests: 3 ===",
-    ),
-    (
-        "=== Serving Benchmark Result === Backend: ",
-        "a: ",
-        "Successful requests: 3 ===",
-    ),
-    (
-        "=== Serving Benchmark Result === ",
-        "---a",
-        " Successful requests: 3 ===",
-    ),
+    ("=== Serving Benchmark Result === Backend: ", "a ", "x: Successful requests: 3 ==="),
+    ("=== Serving Benchmark Result === Backend: ", "a: ", "Successful requests: 3 ==="),
+    ("=== Serving Benchmark Result === ", "---a", " Successful requests: 3 ==="),
     (
         "```bash\nvllm serve m\n```\n# Model\nm\n",
         "# a\n```bash\nx serve\n```\n```yaml\na: b\n```\n## p Profile\nvLLM vv\n",
@@ -63,10 +51,7 @@ fn a_text_of_twice_the_length_takes_twice_the_steps() {
         let (once, twice) = (taken(32_000), taken(64_000));
         assert!(once >= 32_000, "{again:?}: {once} steps are not all");
         // A search in a sorted list takes one step more.
-        assert!(
-            twice < once * 9 / 4,
-            "{again:?}: {once} steps, then {twice}"
-        );
+        assert!(twice < once * 9 / 4, "{again:?}: {once} steps, then {twice}");
         assert!(once < 32_000 * 60, "{again:?}: {once} steps");
     }
 }
@@ -75,10 +60,7 @@ fn a_text_of_twice_the_length_takes_twice_the_steps() {
 fn two_titles_may_share_a_rule() {
     let text = format!("=== Serving Benchmark Result {BLOCK}");
     let errors = read("page.md", text.as_bytes()).unwrap_err();
-    assert!(
-        errors[0].what.contains("does not state how many"),
-        "{errors:?}"
-    );
+    assert!(errors[0].what.contains("does not state how many"), "{errors:?}");
 }
 
 /// The error of a text that repeats something.
@@ -94,28 +76,17 @@ fn what_a_file_may_hold_has_a_bound() {
     for errors in [
         refused("", BLOCK, MOST_RESULTS + 1, ""),
         refused("", &format!("{object}\n"), MOST_RESULTS + 1, ""),
-        refused(
-            "[",
-            &format!("{object},"),
-            MOST_RESULTS,
-            &format!("{object}]"),
-        ),
+        refused("[", &format!("{object},"), MOST_RESULTS, &format!("{object}]")),
         refused("completed,duration\n", "1,1\n", MOST_RESULTS + 1, ""),
     ] {
         assert_eq!(errors.len(), 1);
-        assert!(
-            errors[0].to_string().contains("split the file"),
-            "{errors:?}"
-        );
+        assert!(errors[0].to_string().contains("split the file"), "{errors:?}");
     }
     let errors = refused("", "Mean TPOT: 5 ", quote::MOST_QUOTES + 1, BLOCK);
     assert!(errors[0].what.contains("10000 figures"), "{errors:?}");
     for part in ["# a ", "``````"] {
         let errors = refused("", part, 100_001, BLOCK);
-        assert!(
-            errors[0].what.contains("more than 100000 headings"),
-            "{errors:?}"
-        );
+        assert!(errors[0].what.contains("more than 100000 headings"), "{errors:?}");
     }
     let errors = refused("completed,duration\n", "1\n", 5000, "");
     assert_eq!(errors.len(), MOST_ERRORS + 1);
@@ -134,10 +105,7 @@ fn json_is_nested_only_so_deep() {
 
 #[test]
 fn what_results_repeat_of_their_page_is_short() {
-    let command = format!(
-        "# Model\n{0}\n```sh\nvllm serve {0}\n```\n",
-        "m".repeat(100_000)
-    );
+    let command = format!("# Model\n{0}\n```sh\nvllm serve {0}\n```\n", "m".repeat(100_000));
     let document = read("page.md", format!("{command}{BLOCK}{BLOCK}").as_bytes()).unwrap();
     for claim in &document.claims {
         let about = &claim.about;

@@ -66,15 +66,9 @@ pub(super) fn read(object: &Object, source: Source) -> Result<Claim, Vec<ReadErr
         claim.state("requests.failed", failed as f64, 0.0);
     }
     if let Some(successes) = lookup.object(object, "successes") {
-        lookup.within("successes", |lookup| {
-            of_answered(&mut claim, successes, lookup)
-        });
+        lookup.within("successes", |lookup| of_answered(&mut claim, successes, lookup));
     }
-    if lookup.errors.is_empty() {
-        Ok(claim)
-    } else {
-        Err(lookup.errors)
-    }
+    if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
 
 fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
@@ -159,9 +153,8 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
 /// `use_server_output_tokens` is set.
 fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
     let rate = claim.value("throughput.output-tokens-per-s");
-    let Some(tokens) = rate
-        .zip(claim.value("throughput.duration-s"))
-        .map(|(rate, duration)| rate * duration)
+    let Some(tokens) =
+        rate.zip(claim.value("throughput.duration-s")).map(|(rate, duration)| rate * duration)
     else {
         return true;
     };
@@ -196,9 +189,8 @@ pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec
     if !errors.is_empty() {
         return Err(errors);
     }
-    let answered: Vec<&Sample> = (claim.samples.iter())
-        .filter(|sample| sample.error.is_none())
-        .collect();
+    let answered: Vec<&Sample> =
+        (claim.samples.iter()).filter(|sample| sample.error.is_none()).collect();
     let count = answered.len();
     let sum = |of: fn(&Sample) -> Option<u64>| -> Option<u64> {
         answered
@@ -206,10 +198,7 @@ pub(super) fn read_requests(list: &[Value], source: Source) -> Result<Claim, Vec
             .map(|sample| of(sample))
             .try_fold(0_u64, |sum, tokens| sum.checked_add(tokens?))
     };
-    let (input, output) = (
-        sum(|sample| sample.input_tokens),
-        sum(|sample| sample.output_tokens),
-    );
+    let (input, output) = (sum(|sample| sample.input_tokens), sum(|sample| sample.output_tokens));
     claim.state("requests.successful", count as f64, 0.0);
     claim.state("requests.failed", (list.len() - count) as f64, 0.0);
     for (name, tokens) in [("tokens.input", input), ("tokens.output", output)] {
@@ -245,20 +234,15 @@ fn sample(request: &Object, lookup: &mut Lookup<'_>) -> (Sample, Option<f64>) {
     if let Some(response) = response {
         sample.output_tokens = lookup.count(response, "output_tokens");
         if let Some(usage) = lookup.object(response, "server_usage") {
-            served = SERVED
-                .iter()
-                .find_map(|key| lookup.count(usage, key))
-                .map(|tokens| tokens as f64);
+            served =
+                SERVED.iter().find_map(|key| lookup.count(usage, key)).map(|tokens| tokens as f64);
         }
         let times = lookup.list(response, "output_token_times");
         let times: Vec<f64> = times.into_iter().flatten().flatten().collect();
         // As it does, of replies in more than one piece.
         if let [first, .., last] = times.as_slice() {
             sample.ttft_ms = start.map(|start| (first - start) * 1e3);
-            sample.gaps_ms = times
-                .windows(2)
-                .map(|pair| (pair[1] - pair[0]) * 1e3)
-                .collect();
+            sample.gaps_ms = times.windows(2).map(|pair| (pair[1] - pair[0]) * 1e3).collect();
             sample.tpot_ms = sample
                 .output_tokens
                 .filter(|tokens| *tokens > 1)

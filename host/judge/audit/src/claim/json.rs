@@ -15,11 +15,7 @@ pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| {
         // Only where it would help, so that an error keeps its place.
         let plain = without_additions(text);
-        if plain == text {
-            Err(error)
-        } else {
-            serde_json::from_str(&plain)
-        }
+        if plain == text { Err(error) } else { serde_json::from_str(&plain) }
     })
 }
 
@@ -68,11 +64,7 @@ pub(super) struct Lookup<'a> {
 impl<'a> Lookup<'a> {
     /// For the value at `place` of a file; the place is empty for the whole file.
     pub fn new(file: &'a str, place: impl Into<String>) -> Self {
-        Lookup {
-            file,
-            place: place.into(),
-            errors: Vec::new(),
-        }
+        Lookup { file, place: place.into(), errors: Vec::new() }
     }
 
     /// The number under a key; `None` if the key is missing or null.
@@ -180,11 +172,7 @@ impl<'a> Lookup<'a> {
         if found.chars().count() > 40 {
             found = found.chars().take(40).chain(['…']).collect();
         }
-        self.say(
-            Some(key),
-            format!("found `{found}`"),
-            format!("expected {expected}"),
-        );
+        self.say(Some(key), format!("found `{found}`"), format!("expected {expected}"));
     }
 
     fn say(&mut self, key: Option<&str>, what: String, expected: String) {
@@ -194,12 +182,7 @@ impl<'a> Lookup<'a> {
             ("", Some(key)) => Some(format!("`{key}`")),
             (place, Some(key)) => Some(format!("{place}, `{key}`")),
         };
-        self.errors.push(ReadError {
-            file: self.file.to_owned(),
-            place,
-            what,
-            expected,
-        });
+        self.errors.push(ReadError { file: self.file.to_owned(), place, what, expected });
     }
 }
 

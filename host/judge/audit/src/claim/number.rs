@@ -5,10 +5,7 @@ use super::Stated;
 /// Parses the number in a word: `None` if the word states that there is none, an error for any
 /// other word. For counts and rates alike; ignores commas between thousands.
 pub(super) fn read(word: &str) -> Result<Option<Stated>, ()> {
-    if matches!(
-        word,
-        "N/A" | "n/a" | "nan" | "NaN" | "None" | "none" | "null" | "-" | "--" | ""
-    ) {
+    if matches!(word, "N/A" | "n/a" | "nan" | "NaN" | "None" | "none" | "null" | "-" | "--" | "") {
         return Ok(None);
     }
     let plain = word.replace(',', "");
@@ -16,10 +13,7 @@ pub(super) fn read(word: &str) -> Result<Option<Stated>, ()> {
     if !value.is_finite() {
         return Ok(None);
     }
-    Ok(Some(Stated {
-        value,
-        rounding: rounding(&plain),
-    }))
+    Ok(Some(Stated { value, rounding: rounding(&plain) }))
 }
 
 /// Half of the last digit that is written; the whole numbers' is half of one.
@@ -41,11 +35,9 @@ mod tests {
 
     #[test]
     fn rounding_is_half_of_the_last_digit() {
-        for (word, value, rounding) in [
-            ("24.11", 24.11, 0.005),
-            ("512", 512.0, 0.5),
-            ("1,024.5", 1024.5, 0.05),
-        ] {
+        for (word, value, rounding) in
+            [("24.11", 24.11, 0.005), ("512", 512.0, 0.5), ("1,024.5", 1024.5, 0.05)]
+        {
             let stated = read(word).unwrap().unwrap();
             assert_eq!((stated.value, stated.rounding), (value, rounding), "{word}");
         }

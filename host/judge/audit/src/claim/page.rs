@@ -62,12 +62,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
             expected: "expected a page for people to read; split it".into(),
         }]);
     }
-    let page = Page {
-        text,
-        spans: block::spans(text),
-        fences,
-        headings,
-    };
+    let page = Page { text, spans: block::spans(text), fences, headings };
     if page.spans.len() > super::MOST_RESULTS {
         return Err(vec![too_many(file)]);
     }
@@ -81,11 +76,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), V
             column: Some(column),
             ..Source::default()
         };
-        source.headings = page
-            .above(span.start)
-            .into_iter()
-            .map(|it| it.text.clone())
-            .collect();
+        source.headings = page.above(span.start).into_iter().map(|it| it.text.clone()).collect();
         let before = &text[page.before(index)..span.start];
         did(before.len());
         source.caption = context::caption(before);
@@ -125,28 +116,19 @@ impl Page<'_> {
 
     /// The first words under the heading of that name, up to the next heading.
     pub(super) fn section(&self, name: &str) -> Option<String> {
-        self.headings
-            .iter()
-            .enumerate()
-            .find_map(|(index, heading)| {
-                if heading.text.eq_ignore_ascii_case(name) {
-                    let next = self
-                        .headings
-                        .get(index + 1)
-                        .map_or(self.text.len(), |next| next.at);
-                    let section = self.text.get(heading.at..next)?;
-                    did(section.len());
-                    let line = section
-                        .lines()
-                        .skip(1)
-                        .find(|line| !line.trim().is_empty())?;
-                    let words = line.trim().trim_start_matches("- ");
-                    return Some(shortened(words, LONGEST));
-                }
-                // Without line breaks, the words that stand under it follow it.
-                let rest = heading.text.strip_prefix(name)?.strip_prefix(' ')?;
-                (rest.len() < 80).then(|| rest.to_owned())
-            })
+        self.headings.iter().enumerate().find_map(|(index, heading)| {
+            if heading.text.eq_ignore_ascii_case(name) {
+                let next = self.headings.get(index + 1).map_or(self.text.len(), |next| next.at);
+                let section = self.text.get(heading.at..next)?;
+                did(section.len());
+                let line = section.lines().skip(1).find(|line| !line.trim().is_empty())?;
+                let words = line.trim().trim_start_matches("- ");
+                return Some(shortened(words, LONGEST));
+            }
+            // Without line breaks, the words that stand under it follow it.
+            let rest = heading.text.strip_prefix(name)?.strip_prefix(' ')?;
+            (rest.len() < 80).then(|| rest.to_owned())
+        })
     }
 }
 
@@ -160,20 +142,13 @@ fn fences(text: &str) -> Vec<Fence<'_>> {
             let (start, close) = (pair[0], pair[1]);
             let inner = &text[start + 3..close];
             let info = inner.len() - inner.trim_start_matches(|c: char| !c.is_whitespace()).len();
-            Fence {
-                start,
-                end: close + 3,
-                info: &inner[..info],
-                text: inner[info..].trim(),
-            }
+            Fence { start, end: close + 3, info: &inner[..info], text: inner[info..].trim() }
         })
         .collect()
 }
 
 /// Texts that end a heading whose line continues.
-const ENDS: [&str; 9] = [
-    " ```", " #", " - ", " | ", " ??? ", " ???+", " !!! ", " ![", " 1. ",
-];
+const ENDS: [&str; 9] = [" ```", " #", " - ", " | ", " ??? ", " ???+", " !!! ", " ![", " 1. "];
 
 /// The place of the beginning of another heading among [`ENDS`].
 const ANOTHER: usize = 1;
@@ -195,10 +170,7 @@ fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
         let level = text[next..].len() - text[next..].trim_start_matches('#').len();
         did(level);
         at = next + level;
-        let begins = text[..next]
-            .chars()
-            .next_back()
-            .is_none_or(char::is_whitespace);
+        let begins = text[..next].chars().next_back().is_none_or(char::is_whitespace);
         if !begins || level > 6 || !text[at..].starts_with(' ') {
             continue;
         }
@@ -206,20 +178,12 @@ fn headings(text: &str, fences: &[Fence<'_>]) -> Vec<Heading> {
         let within = |end: &mut Ahead<'_>| end.from(at).filter(|end| *end < line);
         let own_line = next == 0 || text[..next].ends_with('\n');
         let whole = own_line && line - at < 120 && within(&mut ends[ANOTHER]).is_none();
-        let end = if whole {
-            line
-        } else {
-            ends.iter_mut().filter_map(within).min().unwrap_or(line)
-        };
+        let end =
+            if whole { line } else { ends.iter_mut().filter_map(within).min().unwrap_or(line) };
         let words: String = text[at..end].trim_start().chars().take(80).collect();
         did(words.len());
         let outer = outer(&found, level);
-        found.push(Heading {
-            at: next,
-            level,
-            text: words.trim_end().to_owned(),
-            outer,
-        });
+        found.push(Heading { at: next, level, text: words.trim_end().to_owned(), outer });
     }
     found
 }

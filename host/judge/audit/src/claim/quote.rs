@@ -85,13 +85,8 @@ pub(super) fn read(file: &str, page: &Page<'_>) -> Result<Vec<Quote>, ReadError>
             line,
             words,
             row: cell.as_ref().map(|cell| cell.row.clone()),
-            figures: group
-                .iter()
-                .map(|hit| (hit.figure.to_owned(), hit.value))
-                .collect(),
-            change: cell
-                .as_ref()
-                .and_then(|_| change(&page.text[group[0].end..])),
+            figures: group.iter().map(|hit| (hit.figure.to_owned(), hit.value)).collect(),
+            change: cell.as_ref().and_then(|_| change(&page.text[group[0].end..])),
         });
         index += together;
     }
@@ -121,22 +116,12 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError
             let Some((length, found)) = leading(value) else {
                 continue;
             };
-            hits.push(Hit {
-                at,
-                end: start + length,
-                figure,
-                value: found,
-            });
+            hits.push(Hit { at, end: start + length, figure, value: found });
             // `15.12 ms vs 138.86 ms`
             let other = value[length..].strip_prefix(" ms vs ");
             if let Some((more, found)) = other.and_then(leading) {
                 let at = start + length + " ms vs ".len();
-                hits.push(Hit {
-                    at,
-                    end: at + more,
-                    figure,
-                    value: found,
-                });
+                hits.push(Hit { at, end: at + more, figure, value: found });
             }
             if hits.len() > MOST_QUOTES {
                 return Err(ReadError {
@@ -157,9 +142,8 @@ fn hits(file: &str, page: &Page<'_>) -> Result<(Vec<usize>, Vec<Hit>), ReadError
 
 /// The number that a text begins with, and its length.
 fn leading(text: &str) -> Option<(usize, f64)> {
-    let length = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ','))
-        .unwrap_or(text.len());
+    let length =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(text.len());
     did(length);
     let digits = text[..length].trim_end_matches(['.', ',']);
     let stated = number::read(digits).ok()??;
@@ -184,21 +168,15 @@ fn words(cell: &Cell, text: &str) -> String {
 
 /// Without Markdown's marks and line breaks.
 fn plain(text: &str) -> String {
-    let text = text
-        .replace("<br>", " ")
-        .replace("<br/>", " ")
-        .replace("**", "");
+    let text = text.replace("<br>", " ").replace("<br/>", " ").replace("**", "");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The words of a sentence up to a figure.
 fn sentence(text: &str, hit: &Hit) -> String {
     let before = &text[..hit.at];
-    let least = (0..=before.len())
-        .rev()
-        .filter(|at| before.is_char_boundary(*at))
-        .nth(40)
-        .unwrap_or(0);
+    let least =
+        (0..=before.len()).rev().filter(|at| before.is_char_boundary(*at)).nth(40).unwrap_or(0);
     let near = &before[least..];
     let cut = [", ", "; ", "\n", ": "]
         .iter()

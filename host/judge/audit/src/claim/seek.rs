@@ -33,11 +33,7 @@ enum Next {
 
 impl<'a> Ahead<'a> {
     pub fn new(text: &'a str, pattern: &'static str) -> Self {
-        Ahead {
-            text,
-            pattern,
-            next: Next::Unknown,
-        }
+        Ahead { text, pattern, next: Next::Unknown }
     }
 
     /// Finds the first occurrence at a place or after it. No place may be before that of an earlier
@@ -76,12 +72,7 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub fn of(text: &'a str) -> Self {
-        Lines {
-            text,
-            at: 0,
-            line: 1,
-            begun: 0,
-        }
+        Lines { text, at: 0, line: 1, begun: 0 }
     }
 
     /// The line of a place, and the byte of the line, both from 1.

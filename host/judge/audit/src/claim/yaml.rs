@@ -104,17 +104,9 @@ mod tests {
     fn a_place_that_is_not_read_is_named() {
         for (text, place, what) in [
             ("a: [1, 2\n", "line 1, column 4", "unclosed bracket '['"),
-            (
-                "a: 1\na: 2\n",
-                "line 2, column 1",
-                "a key stands twice in an object",
-            ),
+            ("a: 1\na: 2\n", "line 2, column 1", "a key stands twice in an object"),
             ("? [a]\n: 1\n", "line 1, column 3", "expected string scalar"),
-            (
-                "a: *x\n",
-                "line 1, column 4",
-                "alias references unknown anchor",
-            ),
+            ("a: *x\n", "line 1, column 4", "alias references unknown anchor"),
             ("a: 1\n---\nb: 2\n", "line 2, column 1", BOUNDS),
         ] {
             let place = Some(place.to_owned());
@@ -134,11 +126,7 @@ mod tests {
             let before = format!("*a{}, ", level - 1).repeat(9);
             bomb += &format!("a{level}: &a{level} [{before}]\n");
         }
-        let long = format!(
-            "a: &a '{}'\nb: [{}]\n",
-            "x".repeat(1 << 20),
-            "*a, ".repeat(99)
-        );
+        let long = format!("a: &a '{}'\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(99));
         for text in [nested(129), "- ".repeat(1 << 16), bomb, long] {
             let wrong = parse(&text).unwrap_err();
             assert_eq!(wrong.what, BOUNDS, "{wrong:?}");

@@ -13,13 +13,7 @@ fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
 /// Makes the claim about 200 such requests with so many digits after the point.
 fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     let ones: Vec<One> = (0..200).map(make).collect();
-    let style = Style {
-        tool: Tool::Vllm,
-        decimals,
-        lengths: false,
-        requested: fixed,
-        cap: 10,
-    };
+    let style = Style { tool: Tool::Vllm, decimals, lengths: false, requested: fixed, cap: 10 };
     let mut claim = stated(&ones, fixed, style);
     claim.asked.request_rate = None;
     claim
@@ -32,12 +26,7 @@ fn at_the_bounds() -> Claim {
 }
 
 fn of_length(tokens: u64) -> impl Fn(u32) -> One {
-    move |index| One {
-        ttft: 100.0,
-        tpot: 10.0 + f64::from(index) / 50.0,
-        tokens,
-        after: 0.0,
-    }
+    move |index| One { ttft: 100.0, tpot: 10.0 + f64::from(index) / 50.0, tokens, after: 0.0 }
 }
 
 /// The findings, with their severities, of a claim whose figures were changed by so much.
@@ -57,9 +46,7 @@ fn told(claim: &Claim, changes: &[(&str, f64)]) -> Option<(Severity, String)> {
 
 fn without(claim: &Claim, figures: &[&str]) -> Claim {
     let mut claim = claim.clone();
-    claim
-        .figures
-        .retain(|name, _| !figures.contains(&name.as_str()));
+    claim.figures.retain(|name, _| !figures.contains(&name.as_str()));
     claim
 }
 
@@ -123,10 +110,9 @@ fn percentiles_far_enough_out_bound_those_between() {
     let honest = without(&honest, &below);
     assert_eq!(told(&honest, &[("e2e.p75", -10.0)]), None);
     // Without a TTFT, that of each request is 0 or more.
-    let first = [
-        "mean", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9", "std",
-    ]
-    .map(|statistic| format!("ttft.{statistic}"));
+    let first =
+        ["mean", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9", "std"]
+            .map(|statistic| format!("ttft.{statistic}"));
     let first: Vec<&str> = first.iter().map(String::as_str).collect();
     let honest = without(&honest, &first);
     assert_eq!(told(&honest, &[("e2e.p75", -100.0)]), None);
@@ -154,10 +140,7 @@ fn deviations_of_one_length_bound_each_other() {
         "E2E has a deviation of 124.31 ms",
     );
     // Slow first tokens before fast ones: anything between the difference and the sum is honest.
-    assert_eq!(
-        told(&honest, &[("e2e.std", -40.0), ("ttft.std", 60.0)]),
-        None
-    );
+    assert_eq!(told(&honest, &[("e2e.std", -40.0), ("ttft.std", 60.0)]), None);
 }
 
 /// Nobody states that all answers have 100 tokens, but the totals do, and means in full confirm it;
@@ -210,17 +193,10 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
     honest.state("tokens.input", 64_000.0, 0.0);
     assert_told(told(&honest, &[wrong]), Severity::Suspect, "of 107 tokens");
     // Where the source states different lengths, nothing is inferred.
-    honest.output_lengths = Some(Lengths {
-        least: 100,
-        most: 114,
-    });
+    honest.output_lengths = Some(Lengths { least: 100, most: 114 });
     assert_eq!(told(&honest, &[wrong]), None);
     // Where TPOT hardly varies, the means of different lengths agree too.
-    let make = |index: u32| One {
-        tpot: 10.0,
-        tokens: u64::from(51 + index % 100),
-        ..make(index)
-    };
+    let make = |index: u32| One { tpot: 10.0, tokens: u64::from(51 + index % 100), ..make(index) };
     let mut constant = of_200(make, false);
     constant.state("tokens.output", 20_000.0, 0.0);
     constant.state("e2e.mean", 1090.0, 0.005);
@@ -230,12 +206,8 @@ fn one_length_is_inferred_where_totals_and_means_agree_on_it() {
 /// 50 to 249 tokens, each answer at the same speed: the weighted mean is at both extremes.
 #[test]
 fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
-    let make = |index: u32| One {
-        ttft: 100.0,
-        tpot: 10.0,
-        tokens: u64::from(50 + index),
-        after: 0.0,
-    };
+    let make =
+        |index: u32| One { ttft: 100.0, tpot: 10.0, tokens: u64::from(50 + index), after: 0.0 };
     let honest = of_200(make, false);
     assert_eq!(told(&honest, &[]), None);
     assert_eq!(told(&honest, &[("e2e.mean", -0.5)]), None);
@@ -247,10 +219,7 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
     // That no request has more says nothing as long as one-token answers may have taken the rest.
     assert_eq!(told(&honest, &[("e2e.mean", 4.0)]), None);
     let mut known = honest;
-    known.output_lengths = Some(Lengths {
-        least: 50,
-        most: 249,
-    });
+    known.output_lengths = Some(Lengths { least: 50, most: 249 });
     assert_eq!(told(&known, &[("e2e.mean", 0.5)]), None);
     assert_told(
         told(&known, &[("e2e.mean", 4.0)]),
@@ -263,31 +232,17 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
 /// bound of the covariance, in either direction.
 #[test]
 fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
-    let extremes = [
-        "min", "max", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9",
-    ]
-    .map(|statistic| format!("tpot.{statistic}"));
+    let extremes =
+        ["min", "max", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9"]
+            .map(|statistic| format!("tpot.{statistic}"));
     let extremes: Vec<&str> = extremes.iter().map(String::as_str).collect();
     let halves = |short: f64, long: f64| {
         let make = |index: u32| match index % 2 {
-            0 => One {
-                ttft: 100.0,
-                tpot: short,
-                tokens: 2,
-                after: 0.0,
-            },
-            _ => One {
-                ttft: 100.0,
-                tpot: long,
-                tokens: 100,
-                after: 0.0,
-            },
+            0 => One { ttft: 100.0, tpot: short, tokens: 2, after: 0.0 },
+            _ => One { ttft: 100.0, tpot: long, tokens: 100, after: 0.0 },
         };
         let mut claim = without(&of_200(make, false), &extremes);
-        claim.output_lengths = Some(Lengths {
-            least: 2,
-            most: 100,
-        });
+        claim.output_lengths = Some(Lengths { least: 2, most: 100 });
         claim
     };
     let slow_short = halves(20.0, 10.0);
@@ -331,11 +286,7 @@ fn no_gap_is_longer_than_the_longest_request() {
         Severity::Suspect,
         "gap-over-e2e: the longest gap is 1488.98 ms, but the longest request took 1484.02 ms",
     );
-    assert_told(
-        told(&honest, &[("itl.max", 2000.0)]),
-        Severity::Invalid,
-        "gap-over-e2e",
-    );
+    assert_told(told(&honest, &[("itl.max", 2000.0)]), Severity::Invalid, "gap-over-e2e");
 }
 
 #[test]
@@ -420,15 +371,9 @@ fn lengths_and_arrivals_are_read_where_they_are_stated() {
     // It counted the tokens of 10 of these 12 answers.
     assert_eq!(read("aiperf-failures", "input.json").output_lengths, None);
     let random = read("sglang-details", "input.jsonl").asked;
-    assert_eq!(
-        (random.output_tokens, random.most_output_tokens),
-        (None, Some(16))
-    );
+    assert_eq!((random.output_tokens, random.most_output_tokens), (None, Some(16)));
     let steady = read("vllm-detailed", "input.json").asked;
-    assert_eq!(
-        (steady.request_rate, steady.burstiness),
-        (Some(20.0), Some(1.0))
-    );
+    assert_eq!((steady.request_rate, steady.burstiness), (Some(20.0), Some(1.0)));
 
     let flags = |more: &str| {
         let seen = played(&[(20.0, 5.0, 7), (30.0, 6.0, 9)], 1);
@@ -438,10 +383,7 @@ fn lengths_and_arrivals_are_read_where_they_are_stated() {
         claims.remove(0).asked
     };
     let plain = flags("ramp_up_strategy=None");
-    assert_eq!(
-        (plain.request_rate, plain.burstiness),
-        (Some(f64::INFINITY), Some(0.5))
-    );
+    assert_eq!((plain.request_rate, plain.burstiness), (Some(f64::INFINITY), Some(0.5)));
     assert_eq!(flags("ramp_up_strategy='linear'").request_rate, None);
 }
 

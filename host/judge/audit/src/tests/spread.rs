@@ -53,11 +53,7 @@ pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     let half = 0.5 * 10f64.powi(-style.decimals);
     let mut state = |name: String, value: f64, rounding: f64| {
         let unit = 2.0 * rounding;
-        let value = if rounding > 0.0 {
-            (value / unit).round() * unit
-        } else {
-            value
-        };
+        let value = if rounding > 0.0 { (value / unit).round() * unit } else { value };
         claim.state(name, value, rounding);
     };
     let count = ones.len() as f64;
@@ -69,9 +65,8 @@ pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     state("tokens.input".into(), input.sum::<u64>() as f64, 0.0);
     let mut free = vec![0.0f64; style.cap];
     for one in ones {
-        let slot = (0..style.cap)
-            .min_by(|one, other| f64::total_cmp(&free[*one], &free[*other]))
-            .unwrap();
+        let slot =
+            (0..style.cap).min_by(|one, other| f64::total_cmp(&free[*one], &free[*other])).unwrap();
         free[slot] += one.e2e() / 1e3;
     }
     let duration = free.into_iter().fold(0.0, f64::max);
@@ -81,15 +76,8 @@ pub(super) fn stated(ones: &[One], fixed: bool, style: Style) -> Claim {
     let latencies: [(&str, Vec<f64>); 4] = [
         ("e2e", ones.iter().map(|one| one.e2e()).collect()),
         ("ttft", ones.iter().map(|one| one.ttft).collect()),
-        (
-            "tpot",
-            ones.iter().filter(second).map(|one| one.tpot).collect(),
-        ),
-        (
-            "itl",
-            gaps.flat_map(|one| vec![one.tpot; one.tokens as usize - 1])
-                .collect(),
-        ),
+        ("tpot", ones.iter().filter(second).map(|one| one.tpot).collect()),
+        ("itl", gaps.flat_map(|one| vec![one.tpot; one.tokens as usize - 1]).collect()),
     ];
     for (name, mut values) in latencies {
         if values.is_empty() {
@@ -151,13 +139,7 @@ fn style() -> impl Strategy<Value = Style> {
 /// with heavy tails; or with hardly any spread.
 fn requests(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<One>> {
     let weights = (-3.0f64..3.0, -2.0f64..2.0, -1.5f64..1.5);
-    let one = (
-        0.0f64..1.0,
-        0.0f64..1.0,
-        0.0f64..1.0,
-        0.0f64..1.0,
-        0.0f64..1.0,
-    );
+    let one = (0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0, 0.0f64..1.0);
     let ones = prop::collection::vec(one, count);
     let own = prop::sample::select(vec![0.0f64, 1e-3, 0.1, 1.0, 3.0]);
     (weights, own, 1.5f64..5.0, ones).prop_map(
@@ -209,11 +191,7 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
         let count = ones.len() as u64;
         let over = ones.iter().map(|one| one.tokens).sum::<u64>() % count;
         ones[0].tokens += count - over;
-        let style = Style {
-            lengths: false,
-            requested: false,
-            ..style
-        };
+        let style = Style { lengths: false, requested: false, ..style };
         let mut claim = stated(&ones, false, style);
         claim.state("tokens.input", (100 * count) as f64, 0.0);
         let findings = found(&claim).into_iter();
@@ -324,9 +302,7 @@ fn one_length_with_means_in_full_is_always_confirmed() {
         let median = claim.value("e2e.median").unwrap();
         claim.state("e2e.median", median * 0.9, 5e-10);
         let findings = found(&claim);
-        let ids = findings
-            .iter()
-            .map(|finding| (finding.id, finding.severity));
+        let ids = findings.iter().map(|finding| (finding.id, finding.severity));
         let expected = [(Id::LatencyDisagrees, Severity::Suspect)];
         assert_eq!(ids.collect::<Vec<_>>(), expected, "{findings:#?}");
     }

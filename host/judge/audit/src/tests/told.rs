@@ -56,12 +56,7 @@ fn block_with(before: &str, lines: &[(&str, &str)]) -> Audited {
 fn each_figure_that_is_off_is_told_by_its_rule() {
     assert_eq!(with(&[]).findings, []);
     /// Lines of the block as they are changed, and what is then told.
-    type Case = (
-        &'static [(&'static str, &'static str)],
-        Id,
-        Severity,
-        &'static str,
-    );
+    type Case = (&'static [(&'static str, &'static str)], Id, Severity, &'static str);
     let cases: &[Case] = &[
         (
             &[
@@ -112,11 +107,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             "E2E / n",
         ),
         (
-            &[
-                ("Mean TPOT (ms)", "5.00"),
-                ("P99 TPOT (ms)", "6.00"),
-                ("Median TPOT (ms)", "5.00"),
-            ],
+            &[("Mean TPOT (ms)", "5.00"), ("P99 TPOT (ms)", "6.00"), ("Median TPOT (ms)", "5.00")],
             Id::LatencyDisagrees,
             Severity::Invalid,
             "500 + 5 * 99 = 995 ms",
@@ -127,18 +118,9 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             Severity::Invalid,
             "99 gaps of 4 ms",
         ),
+        (&[("Mean ITL (ms)", "19.00")], Id::TokensPerGap, Severity::Note, "about 1.9 tokens"),
         (
-            &[("Mean ITL (ms)", "19.00")],
-            Id::TokensPerGap,
-            Severity::Note,
-            "about 1.9 tokens",
-        ),
-        (
-            &[
-                ("Mean ITL (ms)", "0.00"),
-                ("Median ITL (ms)", "0.00"),
-                ("P99 ITL (ms)", "0.00"),
-            ],
+            &[("Mean ITL (ms)", "0.00"), ("Median ITL (ms)", "0.00"), ("P99 ITL (ms)", "0.00")],
             Id::ZeroMeansAbsent,
             Severity::Invalid,
             "mean ITL is 0",
@@ -224,12 +206,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             Severity::Invalid,
             "add up to 400 tok/s",
         ),
-        (
-            &[("Successful requests", "0")],
-            Id::NothingAnswered,
-            Severity::Invalid,
-            "none",
-        ),
+        (&[("Successful requests", "0")], Id::NothingAnswered, Severity::Invalid, "none"),
     ];
     for (lines, id, severity, words) in cases {
         let result = with(lines);
@@ -238,11 +215,7 @@ fn each_figure_that_is_off_is_told_by_its_rule() {
             panic!("{lines:?} has no {}: {:#?}", id.name(), result.findings);
         };
         assert_eq!(finding.severity, *severity, "{lines:?}: {finding:?}");
-        let all = format!(
-            "{} {}",
-            finding.seen,
-            finding.formula.as_deref().unwrap_or_default()
-        );
+        let all = format!("{} {}", finding.seen, finding.formula.as_deref().unwrap_or_default());
         assert!(all.contains(words), "{lines:?}: {all}");
     }
 }
@@ -259,22 +232,13 @@ fn totals_of_one_length_make_the_mean_tpot_known() {
         (result.verdict, words.collect::<Vec<_>>().join("; "))
     };
     assert_eq!(told(&[]), (Verdict::Valid, String::new()));
-    let four_times = [
-        ("Mean TPOT (ms)", "40.00"),
-        ("Median TPOT (ms)", "40.00"),
-        ("P99 TPOT (ms)", "48.00"),
-    ];
+    let four_times =
+        [("Mean TPOT (ms)", "40.00"), ("Median TPOT (ms)", "40.00"), ("P99 TPOT (ms)", "48.00")];
     let (verdict, words) = told(&four_times);
     assert_eq!(verdict, Verdict::Suspect, "{words}");
-    assert!(
-        words.contains("= 10 ms, but mean TPOT is 40 ms, and the totals"),
-        "{words}"
-    );
-    for (tpot, formula) in [
-        ("5.00", "TTFT / n"),
-        ("14.90", "E2E / n"),
-        ("15.05", "E2E / (n - 1)"),
-    ] {
+    assert!(words.contains("= 10 ms, but mean TPOT is 40 ms, and the totals"), "{words}");
+    for (tpot, formula) in [("5.00", "TTFT / n"), ("14.90", "E2E / n"), ("15.05", "E2E / (n - 1)")]
+    {
         let lines = [("Mean TPOT (ms)", tpot), ("P99 TPOT (ms)", "16.00")];
         let (verdict, words) = told(&lines);
         assert_eq!(verdict, Verdict::Suspect, "{words}");
@@ -282,11 +246,7 @@ fn totals_of_one_length_make_the_mean_tpot_known() {
     }
     // One token more, or few requests: lengths may be different.
     let one_more = [("Total generated tokens", "20001"), four_times[0]];
-    assert!(
-        !told(&one_more).1.contains("the totals"),
-        "{:?}",
-        told(&one_more)
-    );
+    assert!(!told(&one_more).1.contains("the totals"), "{:?}", told(&one_more));
     // Where several tokens share a gap, nothing shows which figure is wrong.
     let (_, words) = told(&[("Mean ITL (ms)", "40.00"), four_times[0], four_times[2]]);
     assert!(!words.contains("the totals"), "{words}");

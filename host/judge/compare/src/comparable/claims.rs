@@ -40,9 +40,7 @@ pub(super) fn with_claim(a: &Claim, b: &Claim, found: &mut Found<'_>) {
     said(&of_claim(a), &of_claim(b), found);
     for theirs in LATENCIES {
         let [ours, other] = [a, b].map(|claim| metric_of(claim, theirs));
-        let stated = [a, b]
-            .iter()
-            .all(|claim| !claim.statistics(theirs).is_empty());
+        let stated = [a, b].iter().all(|claim| !claim.statistics(theirs).is_empty());
         if stated && ours != other {
             let formula = |claim: &Claim| {
                 let definition = claim.definitions.get(theirs)?;
@@ -89,52 +87,17 @@ fn of_claim(claim: &Claim) -> Located {
 
 fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
     let count = |n: f64| format!("{n}");
-    check(
-        found,
-        Kind::Model,
-        "model",
-        (&a.model, &b.model),
-        |a, b| same_model(a, b),
-        Clone::clone,
-    );
-    check(
-        found,
-        Kind::Count,
-        "requests",
-        (&a.requests, &b.requests),
-        |a, b| a == b,
-        |n| count(*n),
-    );
+    check(found, Kind::Model, "model", (&a.model, &b.model), |a, b| same_model(a, b), Clone::clone);
+    check(found, Kind::Count, "requests", (&a.requests, &b.requests), |a, b| a == b, |n| count(*n));
     let rate = |rate: &f64| match rate.is_finite() {
         true => format!("{rate}/s"),
         false => "all at once".to_owned(),
     };
-    check(
-        found,
-        Kind::Load,
-        "request rate",
-        (&a.rate, &b.rate),
-        |a, b| a == b,
-        rate,
-    );
+    check(found, Kind::Load, "request rate", (&a.rate, &b.rate), |a, b| a == b, rate);
     let about = |a: &f64, b: &f64| (a - b).abs() <= LENGTHS * a.max(*b);
     let tokens = |n: &f64| format!("{n} tokens");
-    check(
-        found,
-        Kind::Lengths,
-        "input tokens",
-        (&a.input, &b.input),
-        about,
-        tokens,
-    );
-    check(
-        found,
-        Kind::Lengths,
-        "output tokens",
-        (&a.output, &b.output),
-        about,
-        tokens,
-    );
+    check(found, Kind::Lengths, "input tokens", (&a.input, &b.input), about, tokens);
+    check(found, Kind::Lengths, "output tokens", (&a.output, &b.output), about, tokens);
     check(
         found,
         Kind::Request,
@@ -146,12 +109,7 @@ fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
     // A cap that is not stated may be none, or may not have been written down.
     match (a.cap, b.cap) {
         (Some(a), Some(b)) if a != b => {
-            found.obstacle(
-                Kind::Load,
-                "max concurrency",
-                Some(a.to_string()),
-                Some(b.to_string()),
-            );
+            found.obstacle(Kind::Load, "max concurrency", Some(a.to_string()), Some(b.to_string()));
         }
         (None, Some(_)) | (Some(_), None) => found.unknown("max concurrency: one side states none"),
         _ => {}

@@ -41,9 +41,7 @@ fn fate(key: &str) -> Fate {
         let rest = key.strip_prefix(prefix);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let longest = fates()
-        .filter(|(prefix, _)| of(prefix))
-        .max_by_key(|(prefix, _)| prefix.len());
+    let longest = fates().filter(|(prefix, _)| of(prefix)).max_by_key(|(prefix, _)| prefix.len());
     longest.map_or(May, |(_, fate)| fate)
 }
 
@@ -118,9 +116,7 @@ fn unlike(a: &Plan, b: &Plan) -> Vec<Unlike> {
     let [a, b] = [a, b].map(leaves);
     let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let unlike = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
-    unlike
-        .map(|key| (key.clone(), a.get(key).cloned(), b.get(key).cloned()))
-        .collect()
+    unlike.map(|key| (key.clone(), a.get(key).cloned(), b.get(key).cloned())).collect()
 }
 
 /// A plan's leaves by their dotted keys.
@@ -145,11 +141,9 @@ fn walk(key: String, value: Value, leaves: &mut BTreeMap<String, String>) {
             return;
         }
         Value::String(text) => text,
-        Value::Number(number) if is_time(&key) => {
-            number.as_u64().map_or(number.to_string(), |ns| {
-                duration::format(Duration::from_nanos(ns))
-            })
-        }
+        Value::Number(number) if is_time(&key) => number
+            .as_u64()
+            .map_or(number.to_string(), |ns| duration::format(Duration::from_nanos(ns))),
         other => other.to_string(),
     };
     leaves.insert(key, told);

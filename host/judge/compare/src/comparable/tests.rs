@@ -23,11 +23,7 @@ fn usual() -> Vec<Exchange> {
 }
 
 fn kinds(found: &Compatibility) -> Vec<Kind> {
-    found
-        .obstacles
-        .iter()
-        .map(|obstacle| obstacle.kind)
-        .collect()
+    found.obstacles.iter().map(|obstacle| obstacle.kind).collect()
 }
 
 #[test]
@@ -42,11 +38,7 @@ fn what_must_agree_is_told_with_both_values() {
     type Case<'a> = (&'a [(&'a str, Value)], Vec<Exchange>, &'a [(Kind, &'a str)]);
     let cases: [Case<'_>; 17] = [
         (&[], usual(), &[]),
-        (
-            &[("load.seed", json!(2))],
-            usual(),
-            &[(Kind::Prompts, "load.seed: 1 in A, 2 in B")],
-        ),
+        (&[("load.seed", json!(2))], usual(), &[(Kind::Prompts, "load.seed: 1 in A, 2 in B")]),
         (
             &[("dataset.digest", json!("d1"))],
             usual(),
@@ -60,21 +52,12 @@ fn what_must_agree_is_told_with_both_values() {
         (
             &[("dataset.config.like", json!("vllm"))],
             usual(),
-            &[(
-                Kind::Prompts,
-                "dataset.config.like: not given in A, vllm in B",
-            )],
+            &[(Kind::Prompts, "dataset.config.like: not given in A, vllm in B")],
         ),
         (
-            &[(
-                "dataset.files",
-                json!({"data": {"path": "x", "bytes": 1, "digest": "f1"}}),
-            )],
+            &[("dataset.files", json!({"data": {"path": "x", "bytes": 1, "digest": "f1"}}))],
             usual(),
-            &[(
-                Kind::Prompts,
-                "dataset.files.data.digest: not given in A, f1 in B",
-            )],
+            &[(Kind::Prompts, "dataset.files.data.digest: not given in A, f1 in B")],
         ),
         (
             &[("load.amount", json!({"requests": 400}))],
@@ -97,17 +80,11 @@ fn what_must_agree_is_told_with_both_values() {
             &[(Kind::Request, "request.stream: true in A, false in B")],
         ),
         (
-            &[
-                ("request.ignore-eos", json!(false)),
-                ("request.output-tokens", json!(9)),
-            ],
+            &[("request.ignore-eos", json!(false)), ("request.output-tokens", json!(9))],
             usual(),
             &[
                 (Kind::Request, "request.ignore-eos: true in A, false in B"),
-                (
-                    Kind::Lengths,
-                    "request.output-tokens: not given in A, 9 in B",
-                ),
+                (Kind::Lengths, "request.output-tokens: not given in A, 9 in B"),
             ],
         ),
         (
@@ -118,22 +95,13 @@ fn what_must_agree_is_told_with_both_values() {
         (
             &[("tokenizer.name", json!("qwen.json"))],
             usual(),
-            &[(
-                Kind::Tokenizer,
-                "tokenizer.name: bytes in A, qwen.json in B",
-            )],
+            &[(Kind::Tokenizer, "tokenizer.name: bytes in A, qwen.json in B")],
         ),
         (
-            &[
-                ("connection.timestamps", json!("user")),
-                ("timeouts.connect", json!(2_000_000_000)),
-            ],
+            &[("connection.timestamps", json!("user")), ("timeouts.connect", json!(2_000_000_000))],
             usual(),
             &[
-                (
-                    Kind::Client,
-                    "connection.timestamps: kernel in A, user in B",
-                ),
+                (Kind::Client, "connection.timestamps: kernel in A, user in B"),
                 (Kind::Client, "timeouts.connect: 1s in A, 2s in B"),
             ],
         ),
@@ -165,10 +133,8 @@ fn what_must_agree_is_told_with_both_values() {
                 (obstacle.kind, words)
             })
             .collect();
-        let wanted: Vec<(Kind, String)> = wanted
-            .iter()
-            .map(|(kind, words)| (*kind, (*words).to_owned()))
-            .collect();
+        let wanted: Vec<(Kind, String)> =
+            wanted.iter().map(|(kind, words)| (*kind, (*words).to_owned())).collect();
         assert_eq!(told, wanted, "{over:?}");
     }
 }
@@ -189,10 +155,7 @@ fn other_samples_behind_another_dialect_are_seen() {
 #[test]
 fn what_people_compare_is_named_and_never_refused() {
     let over = [
-        (
-            "about",
-            json!({"engine": "sglang", "notes": {"commit": "abc"}}),
-        ),
+        ("about", json!({"engine": "sglang", "notes": {"commit": "abc"}})),
         ("backend.digest", json!("b1")),
         ("target.base-urls", json!(["http://b:9000"])),
         ("name", json!("chat 2")),
@@ -221,17 +184,12 @@ fn what_people_compare_is_named_and_never_refused() {
 
 #[test]
 fn invalid_runs_are_not_compared() {
-    let none: Vec<Exchange> = usual()
-        .into_iter()
-        .map(|exchange| failed(exchange, Class::Refused, "refused"))
-        .collect();
+    let none: Vec<Exchange> =
+        usual().into_iter().map(|exchange| failed(exchange, Class::Refused, "refused")).collect();
     let found = compatibility(&run(&[], &usual()), &run(&[], &none), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Verdict]);
     let told = found.obstacles[0].difference.values("A");
-    assert!(
-        told.contains("invalid (") && told.contains("nothing-answered"),
-        "{told}"
-    );
+    assert!(told.contains("invalid (") && told.contains("nothing-answered"), "{told}");
 }
 
 #[test]
@@ -260,12 +218,7 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
     let ours = run(&[], &usual());
     let found = compatibility(&ours, &stated(claim(Tool::Lmdeploy)), ["A", "B"]);
     assert_eq!(kinds(&found), []);
-    assert!(
-        found
-            .unknown
-            .iter()
-            .any(|unknown| unknown.starts_with("output tokens"))
-    );
+    assert!(found.unknown.iter().any(|unknown| unknown.starts_with("output tokens")));
     let mut other = claim(Tool::Lmdeploy);
     other.model = Some("Llama-3".into());
     other.asked.request_rate = Some(f64::INFINITY);
@@ -273,38 +226,23 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
     other.state("tokens.output", 1e6, 0.0);
     // In whichever order.
     for (sides, values) in [
-        (
-            [&ours, &stated(other.clone())],
-            "10/s in A, all at once in B",
-        ),
-        (
-            [&stated(other.clone()), &ours],
-            "all at once in A, 10/s in B",
-        ),
+        ([&ours, &stated(other.clone())], "10/s in A, all at once in B"),
+        ([&stated(other.clone()), &ours], "all at once in A, 10/s in B"),
     ] {
         let found = compatibility(sides[0], sides[1], ["A", "B"]);
-        assert_eq!(
-            kinds(&found),
-            [Kind::Model, Kind::Count, Kind::Load, Kind::Lengths]
-        );
+        assert_eq!(kinds(&found), [Kind::Model, Kind::Count, Kind::Load, Kind::Lengths]);
         assert_eq!(found.obstacles[2].difference.values("A"), values);
     }
 }
 
 #[test]
 fn claims_that_mean_something_else_by_a_name_are_not_compared() {
-    let found = compatibility(
-        &stated(claim(Tool::Lmdeploy)),
-        &stated(claim(Tool::Vllm)),
-        ["A", "B"],
-    );
+    let found =
+        compatibility(&stated(claim(Tool::Lmdeploy)), &stated(claim(Tool::Vllm)), ["A", "B"]);
     assert_eq!(kinds(&found), [Kind::Definition]);
     assert_eq!(found.obstacles[0].difference.what, "ttft");
-    let found = compatibility(
-        &stated(claim(Tool::Lmdeploy)),
-        &stated(claim(Tool::Sglang)),
-        ["A", "B"],
-    );
+    let found =
+        compatibility(&stated(claim(Tool::Lmdeploy)), &stated(claim(Tool::Sglang)), ["A", "B"]);
     assert_eq!(kinds(&found), []);
 }
 
@@ -316,10 +254,8 @@ fn what_people_compare_on_purpose_must_agree_where_that_is_demanded() {
     };
     let on = |over: &[(&str, Value)], cpu: &str| {
         let mut run = measured("run", plan(over), &usual());
-        run.reported.environment = Some(Environment {
-            cpu: Some(cpu.to_owned()),
-            ..Environment::look([], None, "0.2.0")
-        });
+        run.reported.environment =
+            Some(Environment { cpu: Some(cpu.to_owned()), ..Environment::look([], None, "0.2.0") });
         Side::Runs(vec![run])
     };
     let a = on(&about("0.10", "8x H800"), "one");

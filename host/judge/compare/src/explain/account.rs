@@ -112,10 +112,7 @@ pub(super) enum Recipe {
     Of(&'static str),
     /// From a first instant to a last one, over the tokens after the first: of a tool whose first
     /// chunk may be one without output.
-    After {
-        first: &'static str,
-        last: &'static str,
-    },
+    After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,
     /// The same, where what came before the first output is a chunk too, and begins a gap.
@@ -237,10 +234,7 @@ impl Account {
             };
             for statistic in STATISTICS {
                 let value = taken(&sorted, statistic);
-                let stated = Stated {
-                    value,
-                    rounding: 0.0,
-                };
+                let stated = Stated { value, rounding: 0.0 };
                 let name = format!("{theirs}.{statistic}");
                 figures.entry(name).or_insert(stated);
             }
@@ -251,15 +245,11 @@ impl Account {
             .filter(|sample| sample.error.is_none())
             .map(|sample| sample.output_tokens)
             .collect();
-        let listed = listed
-            .filter(|listed| !listed.is_empty())
-            .and_then(|listed| {
-                let ends = listed.iter().min().zip(listed.iter().max());
-                ends.map(|(least, most)| (*least, *most))
-            });
-        let lengths = claim
-            .output_lengths
-            .map(|lengths| (lengths.least, lengths.most));
+        let listed = listed.filter(|listed| !listed.is_empty()).and_then(|listed| {
+            let ends = listed.iter().min().zip(listed.iter().max());
+            ends.map(|(least, most)| (*least, *most))
+        });
+        let lengths = claim.output_lengths.map(|lengths| (lengths.least, lengths.most));
         // Of trimmed results, the tokens are of fewer requests than the counts.
         let whole = |tokens: Option<f64>| tokens.filter(|_| !claim.trimmed);
         let asked = &claim.asked;
@@ -270,15 +260,10 @@ impl Account {
             tool: claim.tool,
             tool_label: claim.tool.label().to_owned(),
             model: claim.model.clone(),
-            engine: engine(
-                claim.about.engine.as_deref(),
-                claim.about.engine_version.as_deref(),
-            ),
+            engine: engine(claim.about.engine.as_deref(), claim.about.engine_version.as_deref()),
             definitions: claim.definitions.clone(),
             asked: Asked {
-                requests: asked
-                    .requests
-                    .or(stated("requests.total").map(|count| count as u64)),
+                requests: asked.requests.or(stated("requests.total").map(|count| count as u64)),
                 rate: asked.request_rate,
                 cap: asked.max_concurrency,
                 arrival: None,
@@ -306,10 +291,7 @@ impl Account {
 
     /// A figure, under the tool's own name for it.
     pub(super) fn figure(&self, name: &str) -> Option<Stated> {
-        self.figures
-            .get(name)
-            .copied()
-            .filter(|stated| stated.value.is_finite())
+        self.figures.get(name).copied().filter(|stated| stated.value.is_finite())
     }
 
     pub(super) fn value(&self, name: &str) -> Option<f64> {
@@ -351,14 +333,12 @@ impl Account {
             }
             Some("itl") if self.begins_with_any() => Some(Recipe::GapsFromAny),
             Some("itl") => Some(Recipe::Gaps),
-            Some("tpot-last-token") if self.begins_with_any() => Some(Recipe::After {
-                first: "ttft-any",
-                last: "e2e-last-token",
-            }),
-            Some(metric) => METRICS
-                .iter()
-                .find(|name| **name == metric)
-                .map(|name| Recipe::Of(name)),
+            Some("tpot-last-token") if self.begins_with_any() => {
+                Some(Recipe::After { first: "ttft-any", last: "e2e-last-token" })
+            }
+            Some(metric) => {
+                METRICS.iter().find(|name| **name == metric).map(|name| Recipe::Of(name))
+            }
             None => None,
         }
     }
@@ -448,9 +428,8 @@ impl Account {
         let mut parts = parts?;
         parts.retain(|(_, tokens)| *tokens > 0.0);
         if let Recipe::Pooled { .. } = recipe {
-            let (time, tokens) = parts
-                .iter()
-                .fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+            let (time, tokens) =
+                parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
             return (tokens > 0.0).then(|| time / tokens);
         }
         let each: Vec<f64> = parts.iter().map(|(time, tokens)| time / tokens).collect();
@@ -463,9 +442,8 @@ impl Account {
         let Requests::Theirs(samples) = &self.requests else {
             return None;
         };
-        let mut answered: Vec<&Sample> = (samples.iter())
-            .filter(|sample| sample.error.is_none())
-            .collect();
+        let mut answered: Vec<&Sample> =
+            (samples.iter()).filter(|sample| sample.error.is_none()).collect();
         if answered.iter().any(|sample| sample.start_s.is_none()) {
             return None;
         }
@@ -478,9 +456,7 @@ impl Account {
             "ttft" => values.filter_map(|sample| sample.ttft_ms).collect(),
             "e2e" => values.filter_map(|sample| sample.e2e_ms).collect(),
             "tpot" => values.filter_map(Sample::tpot).collect(),
-            "itl" => values
-                .flat_map(|sample| sample.gaps_ms.iter().copied())
-                .collect(),
+            "itl" => values.flat_map(|sample| sample.gaps_ms.iter().copied()).collect(),
             _ => Vec::new(),
         };
         Some(taken(&Sorted::new(values)?, statistic))
@@ -530,12 +506,10 @@ fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
     let warmup = exchange.phase == Phase::Warmup;
     let retokenized = facts.retokenized.get(exchange.index).filter(|_| !warmup);
     let reading = Reading::new(exchange, facts.run.streamed, retokenized);
-    let values = METRICS.map(
-        |name| match metric::by_name(name).map(|found| found.measure) {
-            Some(Measure::One(measure)) => measure(&reading).unwrap_or(f64::NAN),
-            _ => f64::NAN,
-        },
-    );
+    let values = METRICS.map(|name| match metric::by_name(name).map(|found| found.measure) {
+        Some(Measure::One(measure)) => measure(&reading).unwrap_or(f64::NAN),
+        _ => f64::NAN,
+    });
     let (mut gaps_ms, mut gaps) = (0.0, 0);
     if let Some(found) = metric::by_name(metric::ITL)
         && let Measure::Pooled(show) = found.measure

@@ -75,10 +75,9 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
     if from == to {
         return None;
     }
-    for (side, name, other, own, foreign, sign) in [
-        (a, "A", "B", recipe_a, recipe_b, 1.0),
-        (b, "B", "A", recipe_b, recipe_a, -1.0),
-    ] {
+    for (side, name, other, own, foreign, sign) in
+        [(a, "A", "B", recipe_a, recipe_b, 1.0), (b, "B", "A", recipe_b, recipe_a, -1.0)]
+    {
         let of = |recipe| side.per_token_of_listed(recipe);
         if let (Some(own), Some(foreign)) = (of(own), of(foreign)) {
             let words = format!(
@@ -96,11 +95,8 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
         (None, Some(_)) => false,
         (None, None) => return None,
     };
-    let (side, name, other, after, sign) = if a_first {
-        (a, "A", "B", to, 1.0)
-    } else {
-        (b, "B", "A", from, -1.0)
-    };
+    let (side, name, other, after, sign) =
+        if a_first { (a, "A", "B", to, 1.0) } else { (b, "B", "A", from, -1.0) };
     let (least, most) = side.came.lengths?;
     if least < 2 {
         return None;
@@ -118,10 +114,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
     let (how, lengths) = if least == most {
         (How::Recomputed, format!("{least:.0} tokens in each answer"))
     } else {
-        (
-            How::Bounded,
-            format!("{least:.0} to {most:.0} tokens in each answer"),
-        )
+        (How::Bounded, format!("{least:.0} to {most:.0} tokens in each answer"))
     };
     let words = format!(
         "{name}'s mean TTFT and E2E by {other}'s definition, with {lengths}; E2E is {name}'s own, so that a different end is not in it"
@@ -155,10 +148,6 @@ fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f6
     let by = |text: u64| own - own * (text as f64 - 1.0) / (each - 1.0);
     let value = Range::between(sign * by(least), sign * by(most))?;
     let words = format!("{words}, {each:.0} in each answer; texts have {least} to {most}");
-    let how = if least == most {
-        How::Recomputed
-    } else {
-        How::Bounded
-    };
+    let how = if least == most { How::Recomputed } else { How::Bounded };
     Some(Part::of(Kind::Definition, how, value, words))
 }

@@ -40,22 +40,14 @@ fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<
     if !apart(each_a, each_b, LENGTHS) {
         return None;
     }
-    let lengths = format!(
-        "answers have {} tokens in A and {} in B",
-        shown(each_a),
-        shown(each_b)
-    );
+    let lengths = format!("answers have {} tokens in A and {} in B", shown(each_a), shown(each_b));
     if theirs == "e2e"
         && statistic == Statistic::Mean
         && let (Some(own), Some(other)) = (a.per_token_ms(), b.per_token_ms())
     {
         let more = each_b - each_a;
         let value = Range::between(own * more, other * more)?;
-        let words = format!(
-            "{lengths}, at A's {} ms or B's {} ms each",
-            shown(own),
-            shown(other)
-        );
+        let words = format!("{lengths}, at A's {} ms or B's {} ms each", shown(own), shown(other));
         return Some(Part::of(Kind::Workload, How::Bounded, value, words));
     }
     let why = match theirs {
@@ -102,11 +94,8 @@ fn samples([a, b]: [&Account; 2], statistic: Statistic) -> Option<Part> {
 fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<Part> {
     match (a.warmed_up(), b.warmed_up()) {
         (Some(of_a), Some(of_b)) if of_a != of_b => {
-            let (side, name, first, sign) = if of_a < of_b {
-                (a, "A", of_b - of_a, 1.0)
-            } else {
-                (b, "B", of_a - of_b, -1.0)
-            };
+            let (side, name, first, sign) =
+                if of_a < of_b { (a, "A", of_b - of_a, 1.0) } else { (b, "B", of_a - of_b, -1.0) };
             let words = format!(
                 "{name}'s first {}: it left out {} to warm up, and {} {}",
                 requests(first),
@@ -130,11 +119,7 @@ fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<P
 
 /// So many requests, in words.
 fn requests(count: u64) -> String {
-    if count == 1 {
-        "request".to_owned()
-    } else {
-        format!("{count} requests")
-    }
+    if count == 1 { "request".to_owned() } else { format!("{count} requests") }
 }
 
 /// By how much a figure changes if so many requests that were sent first are left out.
@@ -171,10 +156,7 @@ fn may_be_cold(
         return Some(Part::unknown(Kind::Schedule, words));
     };
     let value = Range::between(0.0, sign * by)?;
-    let words = format!(
-        "{words}: nothing, or what comes of {name}'s first {}",
-        requests(first)
-    );
+    let words = format!("{words}: nothing, or what comes of {name}'s first {}", requests(first));
     Some(Part::of(Kind::Schedule, How::Bounded, value, words))
 }
 
@@ -266,15 +248,13 @@ fn tail(side: &Account, sign: f64) -> Option<Part> {
         .collect();
     let words = "inference-perf counts the tokens of a reply before it takes the time of its end";
     let mean = tails.and_then(|tails| statistics::mean_if_any(&tails));
-    Some(
-        match mean.and_then(|mean| Range::between(0.0, sign * mean.max(0.0))) {
-            Some(value) => {
-                let words = format!("{words}: at most what follows its last chunk");
-                Part::of(Kind::Client, How::Bounded, value, words)
-            }
-            None => Part::unknown(Kind::Client, words),
-        },
-    )
+    Some(match mean.and_then(|mean| Range::between(0.0, sign * mean.max(0.0))) {
+        Some(value) => {
+            let words = format!("{words}: at most what follows its last chunk");
+            Part::of(Kind::Client, How::Bounded, value, words)
+        }
+        None => Part::unknown(Kind::Client, words),
+    })
 }
 
 /// The parts of the difference of a throughput.
@@ -348,12 +328,7 @@ fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
         shown(tokens_a),
         shown(tokens_b)
     );
-    Some(Part::of(
-        Kind::Workload,
-        How::Bounded,
-        Range::between(low, high)?,
-        words,
-    ))
+    Some(Part::of(Kind::Workload, How::Bounded, Range::between(low, high)?, words))
 }
 
 /// Counts over the duration.
@@ -407,11 +382,8 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
             shown(asked_b)
         );
         if !(near(asked_a, came_a) && near(asked_b, came_b)) {
-            let words = format!(
-                "{words}, of which {} and {} were answered",
-                shown(came_a),
-                shown(came_b)
-            );
+            let words =
+                format!("{words}, of which {} and {} were answered", shown(came_a), shown(came_b));
             return Some(Part::unknown(Kind::Schedule, words));
         }
         let more = asked_b - asked_a;
@@ -429,12 +401,8 @@ fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         let (e2e_a, e2e_b) = (e2e_a?, e2e_b?);
         let more = in_b - in_a;
         let ends = [e2e_a, e2e_b].map(|e2e| more / e2e);
-        let all = [
-            ends[0] * each.low,
-            ends[0] * each.high,
-            ends[1] * each.low,
-            ends[1] * each.high,
-        ];
+        let all =
+            [ends[0] * each.low, ends[0] * each.high, ends[1] * each.low, ends[1] * each.high];
         let low = all.into_iter().fold(f64::INFINITY, f64::min);
         let high = all.into_iter().fold(f64::NEG_INFINITY, f64::max);
         Some((in_a, in_b, Range::between(low, high)?))
@@ -468,9 +436,6 @@ fn lost([a, b]: [&Account; 2], each: Range) -> Option<Part> {
         percent(of_a?),
         percent(of_b?)
     );
-    let value = Range {
-        low: -lost_b,
-        high: lost_a,
-    };
+    let value = Range { low: -lost_b, high: lost_a };
     Some(Part::of(Kind::Failures, How::Bounded, value, words))
 }

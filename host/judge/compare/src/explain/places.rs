@@ -69,10 +69,5 @@ fn time(parts: &Parts, part: Part) -> Option<f64> {
 }
 
 fn place(name: &str, a: f64, b: f64) -> Place {
-    Place {
-        place: name.to_owned(),
-        a,
-        b,
-        difference: b - a,
-    }
+    Place { place: name.to_owned(), a, b, difference: b - a }
 }

@@ -52,40 +52,15 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     let text = |text: &String| text.clone();
     let number = |number: &f64| shown(*number);
     found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
-    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| {
-        last(name)
-    });
+    found.check(Kind::Engine, "model", [&a.model, &b.model], |name| last(name));
     let of = [a, b].map(|side| &side.asked);
-    found.check(
-        Kind::Workload,
-        "requests",
-        of.map(|asked| &asked.requests),
-        count,
-    );
-    found.about(
-        Kind::Workload,
-        "tokens of a prompt",
-        [a, b].map(Account::input_each),
-    );
-    found.about(
-        Kind::Workload,
-        "tokens of an answer",
-        [a, b].map(Account::output_each),
-    );
-    found.check(
-        Kind::Workload,
-        "dataset",
-        of.map(|asked| &asked.dataset),
-        text,
-    );
+    found.check(Kind::Workload, "requests", of.map(|asked| &asked.requests), count);
+    found.about(Kind::Workload, "tokens of a prompt", [a, b].map(Account::input_each));
+    found.about(Kind::Workload, "tokens of an answer", [a, b].map(Account::output_each));
+    found.check(Kind::Workload, "dataset", of.map(|asked| &asked.dataset), text);
     found.check(Kind::Workload, "seed", of.map(|asked| &asked.seed), count);
     let stream = |stream: &bool| if *stream { "yes" } else { "no" }.to_owned();
-    found.check(
-        Kind::Workload,
-        "streamed",
-        of.map(|asked| &asked.stream),
-        stream,
-    );
+    found.check(Kind::Workload, "streamed", of.map(|asked| &asked.stream), stream);
     let rate = |rate: &f64| {
         if rate.is_finite() {
             format!("{} a second", shown(*rate))
@@ -93,30 +68,10 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
             "all at once".to_owned()
         }
     };
-    found.check(
-        Kind::Schedule,
-        "request rate",
-        of.map(|asked| &asked.rate),
-        rate,
-    );
-    found.check(
-        Kind::Schedule,
-        "most in flight",
-        of.map(|asked| &asked.cap),
-        count,
-    );
-    found.check(
-        Kind::Schedule,
-        "arrivals",
-        of.map(|asked| &asked.arrival),
-        text,
-    );
-    found.check(
-        Kind::Schedule,
-        "requests to warm up",
-        of.map(|asked| &asked.warmup),
-        count,
-    );
+    found.check(Kind::Schedule, "request rate", of.map(|asked| &asked.rate), rate);
+    found.check(Kind::Schedule, "most in flight", of.map(|asked| &asked.cap), count);
+    found.check(Kind::Schedule, "arrivals", of.map(|asked| &asked.arrival), text);
+    found.check(Kind::Schedule, "requests to warm up", of.map(|asked| &asked.warmup), count);
     let failed = [a, b].map(|side| &side.came.failed);
     found.check(Kind::Failures, "failed requests", failed, number);
     (found.differences, found.unknown)
@@ -143,12 +98,8 @@ impl Found {
                     self.differ(kind, what, a, b);
                 }
             }
-            (Some(a), None) => self
-                .unknown
-                .push(format!("{what}: B does not say; A: {}", show(a))),
-            (None, Some(b)) => self
-                .unknown
-                .push(format!("{what}: A does not say; B: {}", show(b))),
+            (Some(a), None) => self.unknown.push(format!("{what}: B does not say; A: {}", show(a))),
+            (None, Some(b)) => self.unknown.push(format!("{what}: A does not say; B: {}", show(b))),
             (None, None) => {}
         }
     }

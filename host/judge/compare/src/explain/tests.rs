@@ -50,10 +50,8 @@ fn explained(case: &str) -> Explained {
 #[test]
 fn every_case_is_explained_as_it_is_kept() {
     let mut wrong = String::new();
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(root())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path()).collect();
     cases.sort();
     assert!(cases.len() >= 7, "{} cases", cases.len());
     for case in cases {
@@ -63,10 +61,8 @@ fn every_case_is_explained_as_it_is_kept() {
             std::fs::write(&expected, &told).unwrap();
         }
         if std::fs::read_to_string(&expected).unwrap_or_default() != told {
-            wrong += &format!(
-                "{} differs; BLESS=1 writes it anew. Now:\n{told}\n",
-                expected.display()
-            );
+            wrong +=
+                &format!("{} differs; BLESS=1 writes it anew. Now:\n{told}\n", expected.display());
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -128,10 +124,7 @@ fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
     assert!(lengths.low > 300.0 && lengths.high < 360.0, "{lengths:?}");
     assert!(e2e.remainder.low.abs() < 20.0 && e2e.remainder.high.abs() < 20.0);
     let rate = figure(&explained, "throughput.output-tokens-per-s");
-    assert!(
-        part(rate, Kind::Workload).value.unwrap().low > 0.0,
-        "{rate:?}"
-    );
+    assert!(part(rate, Kind::Workload).value.unwrap().low > 0.0, "{rate:?}");
 }
 
 /// The one cold request of twenty makes the slowest: without it, nothing of the percentile remains.
@@ -154,20 +147,9 @@ fn tokens_of_the_text_are_a_definition() {
     let tpot = figure(&explained, "tpot.mean");
     let counted = part(tpot, Kind::Definition).value.unwrap();
     let words: Vec<&str> = tpot.parts.iter().map(|part| part.words.as_str()).collect();
-    assert!(
-        words
-            .iter()
-            .any(|words| words.contains("tokens of the text")),
-        "{words:?}"
-    );
-    assert!(
-        counted.low.abs() < 1.0,
-        "A's own formula differs little: {tpot:?}"
-    );
-    assert!(
-        tpot.remainder.low < 0.0 && tpot.remainder.high > 0.0,
-        "{tpot:?}"
-    );
+    assert!(words.iter().any(|words| words.contains("tokens of the text")), "{words:?}");
+    assert!(counted.low.abs() < 1.0, "A's own formula differs little: {tpot:?}");
+    assert!(tpot.remainder.low < 0.0 && tpot.remainder.high > 0.0, "{tpot:?}");
     let rate = figure(&explained, "throughput.output-tokens-per-s");
     let counted = part(rate, Kind::Definition);
     assert_eq!(counted.how, How::Recomputed);
@@ -181,10 +163,8 @@ fn the_json_is_as_its_schema_says() {
     let validator = jsonschema::validator_for(&schema).unwrap();
     for case in ["vllm", "warm-up", "guidellm", "inference-perf", "two-tools"] {
         let shown = serde_json::to_value(explained(case)).unwrap();
-        let errors: Vec<String> = validator
-            .iter_errors(&shown)
-            .map(|error| error.to_string())
-            .collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&shown).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{case}");
         assert!(!validator.is_valid(&serde_json::json!({})));
     }
@@ -228,11 +208,7 @@ fn stated_means_give_the_other_time_per_token() {
         b.state("tpot.mean", all, 0.0);
         for swapped in [false, true] {
             let [a, b] = [&a, &b].map(|claim| Account::of_claim(claim.clone(), Vec::new()));
-            let explained = if swapped {
-                explain(&b, &a)
-            } else {
-                explain(&a, &b)
-            };
+            let explained = if swapped { explain(&b, &a) } else { explain(&a, &b) };
             let tpot = figure(&explained, "tpot.mean");
             let definition = part(tpot, Kind::Definition);
             assert_eq!(definition.how, how, "{tpot:?}");
@@ -241,10 +217,7 @@ fn stated_means_give_the_other_time_per_token() {
                 value.low <= tpot.difference + 1e-9 && tpot.difference - 1e-9 <= value.high,
                 "{tpot:?}"
             );
-            assert!(
-                tpot.remainder.low <= 1e-9 && tpot.remainder.high >= -1e-9,
-                "{tpot:?}"
-            );
+            assert!(tpot.remainder.low <= 1e-9 && tpot.remainder.high >= -1e-9, "{tpot:?}");
         }
     }
 }
@@ -260,9 +233,8 @@ fn a_definition_that_cannot_be_computed_has_no_value() {
     let [a, b] = [a, b].map(|claim| Account::of_claim(claim, Vec::new()));
     let explained = explain(&a, &b);
     let tpot = figure(&explained, "tpot.mean");
-    let definition: Vec<&Part> = (tpot.parts.iter())
-        .filter(|part| part.kind == Kind::Definition)
-        .collect();
+    let definition: Vec<&Part> =
+        (tpot.parts.iter()).filter(|part| part.kind == Kind::Definition).collect();
     assert_eq!(definition.len(), 1);
     assert_eq!(definition[0].how, How::NotSeparated);
     assert_eq!(definition[0].value, None);
@@ -323,9 +295,7 @@ fn the_place_of_a_difference_of_ttft_is_told() {
         let sum: f64 = row.places.iter().map(|place| place.difference).sum();
         assert!(row.places.is_empty() || (sum - row.difference).abs() < 1e-9);
         let places = row.places.iter();
-        places
-            .map(|place| (place.place.clone(), place.a, place.b))
-            .collect()
+        places.map(|place| (place.place.clone(), place.a, place.b)).collect()
     };
     let of = |place: &str, a: f64, b: f64| (place.to_owned(), a, b);
     let whole = [Some(90), Some(20), Some(60)];
@@ -382,13 +352,7 @@ fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
     let cold = part(ttft, Kind::Schedule);
     assert_eq!(cold.how, How::Bounded);
     assert_eq!(cold.value, Range::between(0.0, 100.0));
-    assert_eq!(
-        ttft.remainder,
-        Range {
-            low: 0.0,
-            high: 100.0
-        }
-    );
+    assert_eq!(ttft.remainder, Range { low: 0.0, high: 100.0 });
 }
 
 /// Two open loops that reached their rates differ by what was asked for.

@@ -22,10 +22,7 @@ pub fn text(explained: &Explained) -> String {
             let first = format!("  {:<10}  ", setting.kind.name());
             let words = match setting.kind {
                 Kind::Definition => {
-                    format!(
-                        "{}: A's is {}; B's is {}",
-                        setting.what, setting.a, setting.b
-                    )
+                    format!("{}: A's is {}; B's is {}", setting.what, setting.a, setting.b)
                 }
                 _ => format!("{}: {} in A, {} in B", setting.what, setting.a, setting.b),
             };
@@ -95,11 +92,7 @@ fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
         out.push_str("  by the servers' own timings, the difference is at:\n");
     }
     for place in &row.places {
-        let first = format!(
-            "    {:<22}  {:<10}  ",
-            place.place,
-            signed(place.difference)
-        );
+        let first = format!("    {:<22}  {:<10}  ", place.place, signed(place.difference));
         let words = format!(
             "{} {unit} in A, {} {unit} in B",
             shown(place.a),
@@ -132,9 +125,5 @@ fn signed(value: f64) -> String {
 
 fn ranged(range: Range) -> String {
     let (low, high) = (signed(range.low), signed(range.high));
-    if low == high {
-        low
-    } else {
-        format!("{low} to {high}")
-    }
+    if low == high { low } else { format!("{low} to {high}") }
 }

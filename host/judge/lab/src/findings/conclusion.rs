@@ -68,10 +68,7 @@ pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
     };
     let time = seconds.map(|seconds| format!(", which takes {} more", in_words(seconds)));
-    format!(
-        "{rounds} rounds would show it (`{key} = {rounds}`){}.",
-        time.unwrap_or_default()
-    )
+    format!("{rounds} rounds would show it (`{key} = {rounds}`){}.", time.unwrap_or_default())
 }
 
 /// The key of the lab file that says how many rounds a stage has.
@@ -124,22 +121,12 @@ fn lower(sentence: &str) -> String {
 }
 
 fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> String {
-    let figure = lab
-        .objective
-        .as_ref()
-        .map(|objective| objective.measure.to_string())
-        .unwrap_or_default();
-    let label = decision
-        .chosen
-        .as_ref()
-        .map(|trial| format!("`{}`", lab.label(trial)))
-        .unwrap_or_default();
-    let gain = decision
-        .row
-        .as_ref()
-        .and_then(|row| row.gain.as_ref())
-        .map(gain_words)
-        .unwrap_or_default();
+    let figure =
+        lab.objective.as_ref().map(|objective| objective.measure.to_string()).unwrap_or_default();
+    let label =
+        decision.chosen.as_ref().map(|trial| format!("`{}`", lab.label(trial))).unwrap_or_default();
+    let gain =
+        decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_words).unwrap_or_default();
     let mut text = match decision.kind {
         Kind::Better => format!("{label} is better than the baseline in {figure}: {gain}."),
         Kind::BestOfRest => format!(
@@ -168,9 +155,7 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
         }
         (Kind::NotConfirmed, Some(chosen)) => {
             let mut of = last.filter(|stage| stage.row(&chosen.id).is_some());
-            let row = of
-                .next()
-                .and_then(|stage| Some((stage, stage.row(&chosen.id)?)));
+            let row = of.next().and_then(|stage| Some((stage, stage.row(&chosen.id)?)));
             text.extend(row.map(|(stage, row)| not_confirmed(decision, stage, row)));
         }
         _ => {}

@@ -74,10 +74,7 @@ impl Tables<'_> {
         });
         let mut lines: Vec<LoadLine> = lines.collect();
         front(&mut lines);
-        let names: Vec<&str> = group
-            .iter()
-            .map(|(scenario, _)| scenario.name.as_str())
-            .collect();
+        let names: Vec<&str> = group.iter().map(|(scenario, _)| scenario.name.as_str()).collect();
         Some(LoadCurves {
             name: common(&names),
             load: group[0].1.kind,
@@ -110,17 +107,9 @@ impl Tables<'_> {
         let runs = self.runs(&trial.id, scenario).into_iter();
         let point = |(run, repeat)| {
             let [throughput, latency] = figures.each_ref().map(|figure| {
-                over(&[run], figure)
-                    .map(|of| of.mean)
-                    .filter(|value: &f64| value.is_finite())
+                over(&[run], figure).map(|of| of.mean).filter(|value: &f64| value.is_finite())
             });
-            Point {
-                at: load.at,
-                repeat,
-                valid: true,
-                throughput,
-                latency,
-            }
+            Point { at: load.at, repeat, valid: true, throughput, latency }
         };
         runs.zip(1..).map(point).collect()
     }
@@ -129,10 +118,8 @@ impl Tables<'_> {
 /// Marks the places that no place of any line beats.
 fn front(lines: &mut [LoadLine]) {
     let figures = |place: &Place| Some((place.throughput?.mean, place.latency?.mean));
-    let all: Vec<(f64, f64)> = lines
-        .iter()
-        .flat_map(|line| line.curve.places.iter().filter_map(figures))
-        .collect();
+    let all: Vec<(f64, f64)> =
+        lines.iter().flat_map(|line| line.curve.places.iter().filter_map(figures)).collect();
     let beats = |one: &(f64, f64), own: (f64, f64)| one.0 >= own.0 && one.1 <= own.1 && *one != own;
     for place in lines.iter_mut().flat_map(|line| &mut line.curve.places) {
         place.on_front = figures(place).map(|own| !all.iter().any(|one| beats(one, own)));

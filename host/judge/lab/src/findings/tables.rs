@@ -33,12 +33,7 @@ impl<'a> Tables<'a> {
         results: &'a Results,
         study: &'a Study,
     ) -> Self {
-        let sides = Sides {
-            lab,
-            scenarios,
-            results,
-            share: WHOLE,
-        };
+        let sides = Sides { lab, scenarios, results, share: WHOLE };
         let stages = study.stages.iter().filter(|stage| stage.share == WHOLE);
         let stages = stages.map(|stage| {
             let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
@@ -47,32 +42,19 @@ impl<'a> Tables<'a> {
         });
         let stages: Vec<_> = stages.collect();
         let rounds = stages.iter().flat_map(|(stage, _)| rounds(stage));
-        Tables {
-            rounds: rounds.collect(),
-            sides,
-            study,
-            stages,
-        }
+        Tables { rounds: rounds.collect(), sides, study, stages }
     }
 
     /// Finds the baseline that others are compared with; of a study that is not done, the first
     /// trial.
     fn baseline(&self) -> Option<&'a Trial> {
-        let decision = self
-            .study
-            .decision
-            .as_ref()
-            .map(|decision| &decision.baseline);
+        let decision = self.study.decision.as_ref().map(|decision| &decision.baseline);
         decision.or(self.study.trials.first())
     }
 
     /// Says why a trial was ruled out, by any stage.
     fn why(&self, trial: &TrialId) -> Option<String> {
-        let mut rows = self
-            .study
-            .stages
-            .iter()
-            .filter_map(|stage| stage.row(trial));
+        let mut rows = self.study.stages.iter().filter_map(|stage| stage.row(trial));
         rows.find_map(|row| row.why.clone())
     }
 
@@ -198,11 +180,7 @@ impl<'a> Tables<'a> {
             return Vec::new();
         };
         let fronts = self.sides.scenarios.iter().map(|scenario| {
-            let trials = self
-                .study
-                .trials
-                .iter()
-                .filter(|trial| self.why(&trial.id).is_none());
+            let trials = self.study.trials.iter().filter(|trial| self.why(&trial.id).is_none());
             let points = trials.filter_map(|trial| {
                 let runs = self.runs(&trial.id, scenario);
                 let [first, second] = &objective.pareto;
@@ -214,10 +192,7 @@ impl<'a> Tables<'a> {
                 })
             });
             let mut points: Vec<Point> = points.collect();
-            let higher = objective
-                .pareto
-                .each_ref()
-                .map(|figure| figure.better() != Better::Lower);
+            let higher = objective.pareto.each_ref().map(|figure| figure.better() != Better::Lower);
             let front: Vec<bool> = points
                 .iter()
                 .map(|point| !points.iter().any(|other| dominates(other, point, higher)))
@@ -293,9 +268,7 @@ fn dominates(a: &Point, b: &Point, higher: [bool; 2]) -> bool {
 
 /// The names of trials of which no difference from the baseline is shown.
 pub(super) fn not_significant(against: &[Row]) -> Vec<String> {
-    let rows = against
-        .iter()
-        .filter(|row| row.judgement == Judgement::NoDifference);
+    let rows = against.iter().filter(|row| row.judgement == Judgement::NoDifference);
     rows.map(|row| row.label.clone()).collect()
 }
 
@@ -314,18 +287,13 @@ pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, S
         }
         counted.push(of);
         let own = values.entry(finished.run.scenario.clone()).or_default();
-        for (name, number) in measured
-            .figures
-            .iter()
-            .filter(|(_, number)| number.0.is_finite())
-        {
+        for (name, number) in measured.figures.iter().filter(|(_, number)| number.0.is_finite()) {
             own.entry(name.clone()).or_default().push(number.0);
         }
     }
     let spreads = values.into_iter().map(|(scenario, figures)| {
-        let figures = figures
-            .into_iter()
-            .filter_map(|(name, values)| Some((name, stat::spread(&values)?)));
+        let figures =
+            figures.into_iter().filter_map(|(name, values)| Some((name, stat::spread(&values)?)));
         (scenario, figures.collect())
     });
     spreads.collect()

@@ -19,9 +19,7 @@ pub(super) fn to_show(study: &mut Study, scenarios: &[Scenario], timing: &Timing
             seconds: round.map(|round| round * f64::from(rounds - were)),
         };
         for row in &mut stage.rows {
-            let gain = row
-                .gain
-                .filter(|_| row.judgement == Judgement::NoDifference);
+            let gain = row.gain.filter(|_| row.judgement == Judgement::NoDifference);
             let rounds = gain
                 .zip(noise)
                 .and_then(|(gain, noise)| noise.rounds(gain.percent, compared, were));

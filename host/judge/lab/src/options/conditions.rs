@@ -52,11 +52,7 @@ impl Names {
                 }
             }
         }
-        Names {
-            known,
-            conditional,
-            unread: unread.to_vec(),
-        }
+        Names { known, conditional, unread: unread.to_vec() }
     }
 
     /// Reads a condition and checks its names.
@@ -71,10 +67,7 @@ impl Names {
         let expr = match Expr::parse(&said.value) {
             Ok(expr) => expr,
             Err(error) => {
-                report(
-                    format!("`{path}`: `{}` is not a condition: {error}", said.value),
-                    None,
-                );
+                report(format!("`{path}`: `{}` is not a condition: {error}", said.value), None);
                 return None;
             }
         };
@@ -106,10 +99,7 @@ impl Names {
                     kind(&values[0]),
                     kind(constant)
                 );
-                report(
-                    words,
-                    Some("texts stand in quotes, numbers do not".to_owned()),
-                );
+                report(words, Some("texts stand in quotes, numbers do not".to_owned()));
             }
         }
         is_right.then_some(expr)
@@ -129,9 +119,7 @@ pub(super) fn conditions_of(
     let mut found = Vec::new();
     for (name, when) in &whens {
         let expr = names.read(t, &format!("when of {name}"), when);
-        let place = dimensions
-            .iter()
-            .position(|dimension| dimension.name == *name);
+        let place = dimensions.iter().position(|dimension| dimension.name == *name);
         found.extend(place.zip(expr));
     }
     found
@@ -143,10 +131,7 @@ pub(crate) fn conditions(
     key: &'static str,
     names: &Names,
 ) -> Vec<Located<Expr>> {
-    let said = t
-        .one_or_more(key)
-        .map(|said| said.value)
-        .unwrap_or_default();
+    let said = t.one_or_more(key).map(|said| said.value).unwrap_or_default();
     let read = said.into_iter().filter_map(|said| {
         let expr = names.read(t, &format!("engines.{key}"), &said)?;
         Some(Located::new(expr, said.place))

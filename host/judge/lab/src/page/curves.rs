@@ -25,10 +25,7 @@ pub(super) fn curves(
     if study.curves.is_empty() {
         return;
     }
-    page.heading(
-        2,
-        format!("Throughput and latency{}", of_model(report, study)),
-    );
+    page.heading(2, format!("Throughput and latency{}", of_model(report, study)));
     page.say(
         "Scenarios that differ in their load alone are points of one curve; further right and further down is better. \
          Beyond the knee, more load brings latency and little throughput. A point is on the Pareto front where none, of \
@@ -36,10 +33,7 @@ pub(super) fn curves(
     );
     for (at, curves) in study.curves.iter().enumerate() {
         page.heading(3, curves.name.as_str());
-        page.chart(chart(&plot(
-            curves,
-            format!("curve-{}-{}", study_at + 1, at + 1),
-        )));
+        page.chart(chart(&plot(curves, format!("curve-{}-{}", study_at + 1, at + 1))));
         page.table(table(curves));
         knees(page, curves);
     }
@@ -86,8 +80,7 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
 }
 
 fn mean(of: Option<Mean>) -> String {
-    of.map(|of| with_margin(of.mean, of.margin))
-        .unwrap_or_default()
+    of.map(|of| with_margin(of.mean, of.margin)).unwrap_or_default()
 }
 
 fn table(curves: &LoadCurves) -> Table {
@@ -105,12 +98,7 @@ fn table(curves: &LoadCurves) -> Table {
                 place.at.to_string(),
                 mean(place.throughput),
                 mean(place.latency),
-                if place.on_front == Some(true) {
-                    "yes"
-                } else {
-                    ""
-                }
-                .to_owned(),
+                if place.on_front == Some(true) { "yes" } else { "" }.to_owned(),
             ]);
         }
     }
@@ -122,11 +110,7 @@ fn knees(page: &mut Document, curves: &LoadCurves) {
     let mut table = Table::new(["Trial", "Knee", "Throughput there"]);
     for line in &curves.lines {
         if let Some(knee) = &line.curve.knee {
-            table.row([
-                line.label.clone(),
-                amount(curves.load, knee.at),
-                number(knee.throughput),
-            ]);
+            table.row([line.label.clone(), amount(curves.load, knee.at), number(knee.throughput)]);
         }
     }
     match table.rows.is_empty() {
@@ -155,10 +139,7 @@ pub(super) fn fronts(
     );
     for (at, front) in drawn.into_iter().enumerate() {
         page.heading(3, front.scenario.as_str());
-        page.chart(chart(&plane(
-            front,
-            format!("front-{}-{}", study_at + 1, at + 1),
-        )));
+        page.chart(chart(&plane(front, format!("front-{}-{}", study_at + 1, at + 1))));
         let mut table = Table::new([
             "Trial".to_owned(),
             label(&front.figures[0]),
@@ -194,15 +175,8 @@ fn plane(of: &Front, name: String) -> Plot {
         };
         points.map(spot).collect()
     };
-    let line = |label: &str, spots| Line {
-        label: label.to_owned(),
-        shape: Drawn::Apart,
-        spots,
-    };
-    let lines = [
-        line("On the front", spots(true)),
-        line("Beaten by another trial", spots(false)),
-    ];
+    let line = |label: &str, spots| Line { label: label.to_owned(), shape: Drawn::Apart, spots };
+    let lines = [line("On the front", spots(true)), line("Beaten by another trial", spots(false))];
     let lines = lines.into_iter().filter(|line| !line.spots.is_empty());
     Plot {
         name,

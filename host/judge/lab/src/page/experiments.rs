@@ -103,10 +103,7 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
     if lines.peek().is_none() {
         return;
     }
-    page.heading(
-        2,
-        format!("Constraints not shown to hold{}", of_model(report, study)),
-    );
+    page.heading(2, format!("Constraints not shown to hold{}", of_model(report, study)));
     page.list(lines.collect());
 }
 
@@ -117,10 +114,7 @@ fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
     };
     page.heading(3, format!("{} ({rounds})", stage.title));
     if stage.share < 1000 {
-        page.say(&format!(
-            "With {} % of each scenario's requests.",
-            f64::from(stage.share) / 10.0
-        ));
+        page.say(&format!("With {} % of each scenario's requests.", f64::from(stage.share) / 10.0));
     }
     if !stage.is_complete {
         page.say("This experiment is not complete.");
@@ -147,12 +141,7 @@ fn header(first: &str, report: &LabReport) -> [String; 4] {
 fn cells(row: &Row) -> [Cell; 4] {
     let level = row.level.map(number).unwrap_or_default();
     let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
-    [
-        row.label.as_str().into(),
-        level.into(),
-        gain.into(),
-        judgement(row.judgement),
-    ]
+    [row.label.as_str().into(), level.into(), gain.into(), judgement(row.judgement)]
 }
 
 /// The rows of a stage, and below it the scenarios, where there are several.
@@ -201,9 +190,7 @@ pub(super) fn runs(page: &mut Document, report: &LabReport, study: &StudyReport)
     for trial in study.trials.iter().filter(|trial| !trial.runs.is_empty()) {
         page.heading(3, trial.label.as_str());
         page.code("bash", trial.command.as_str());
-        let head = [
-            "Scenario", "Round", &figure, "Verdict", "Folder", "Findings",
-        ];
+        let head = ["Scenario", "Round", &figure, "Verdict", "Folder", "Findings"];
         let mut table = Table::new(head);
         for run in &trial.runs {
             let verdict = Cell {
@@ -258,6 +245,5 @@ fn names(findings: &[String]) -> String {
 
 /// A finding's name and what was seen; nothing of what is no finding.
 fn named(text: &str) -> Option<(&str, &str)> {
-    text.split_once(": ")
-        .filter(|(name, _)| !name.contains(' '))
+    text.split_once(": ").filter(|(name, _)| !name.contains(' '))
 }

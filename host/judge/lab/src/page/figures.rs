@@ -34,19 +34,13 @@ fn name(study: &StudyReport, trial: &TrialReport) -> String {
 /// A row for each model's trial, a column for each scenario, if there are several of either.
 pub(super) fn overview(page: &mut Document, report: &LabReport) {
     let first = ["Trial".to_owned()].into_iter();
-    let names = report
-        .scenarios
-        .iter()
-        .map(|scenario| scenario.name.clone());
+    let names = report.scenarios.iter().map(|scenario| scenario.name.clone());
     let mut table = Table::new(first.chain(names));
     for study in &report.studies {
         for trial in &study.trials {
             let of = |scenario: &str| trial.figures.get(scenario)?.get(FIRST).map(spread);
-            let cells: Vec<Option<String>> = report
-                .scenarios
-                .iter()
-                .map(|scenario| of(&scenario.name))
-                .collect();
+            let cells: Vec<Option<String>> =
+                report.scenarios.iter().map(|scenario| of(&scenario.name)).collect();
             if cells.iter().any(Option::is_some) {
                 let cells = cells.into_iter().map(Option::unwrap_or_default);
                 table.row([name(study, trial)].into_iter().chain(cells));
@@ -71,11 +65,7 @@ pub(super) fn figures(page: &mut Document, report: &LabReport) {
         if measured.is_empty() {
             continue;
         }
-        let has = |name: &&str| {
-            measured
-                .iter()
-                .any(|(.., figures)| figures.contains_key(*name))
-        };
+        let has = |name: &&str| measured.iter().any(|(.., figures)| figures.contains_key(*name));
         let columns: Vec<&str> = COLUMNS.into_iter().filter(has).collect();
         let head = columns.iter().map(|name| label(name));
         let mut table = Table::new(["Trial".to_owned()].into_iter().chain(head));

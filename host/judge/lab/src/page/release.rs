@@ -17,11 +17,7 @@ pub(super) fn release(page: &mut Document, release: &Release) {
         if !model.is_empty() {
             page.heading(3, model);
         }
-        let rows: Vec<&Difference> = release
-            .rows
-            .iter()
-            .filter(|row| row.model == model)
-            .collect();
+        let rows: Vec<&Difference> = release.rows.iter().filter(|row| row.model == model).collect();
         page.table(table(&rows, &release.previous));
     }
     if !release.alone.is_empty() {
@@ -32,11 +28,8 @@ pub(super) fn release(page: &mut Document, release: &Release) {
 }
 
 fn summary(release: &Release) -> String {
-    let mut engines: Vec<&str> = release
-        .rows
-        .iter()
-        .filter_map(|row| row.engine.as_deref())
-        .collect();
+    let mut engines: Vec<&str> =
+        release.rows.iter().filter_map(|row| row.engine.as_deref()).collect();
     engines.sort_unstable();
     engines.dedup();
     let of = match engines.is_empty() {
@@ -52,13 +45,7 @@ fn summary(release: &Release) -> String {
             "Before is {name}, as published: means, with nothing of how they vary. So differences are shown and not judged."
         );
     }
-    let many = |verdict: Verdict| {
-        release
-            .rows
-            .iter()
-            .filter(|row| row.verdict == verdict)
-            .count()
-    };
+    let many = |verdict: Verdict| release.rows.iter().filter(|row| row.verdict == verdict).count();
     let counts = [
         (Verdict::Better, "better"),
         (Verdict::Worse, "worse"),
@@ -67,9 +54,8 @@ fn summary(release: &Release) -> String {
         (Verdict::NotJudged, "not judged"),
     ];
     let counts = counts.into_iter().filter(|(verdict, _)| many(*verdict) > 0);
-    let counts: Vec<String> = counts
-        .map(|(verdict, words)| format!("{} {words}", many(verdict)))
-        .collect();
+    let counts: Vec<String> =
+        counts.map(|(verdict, words)| format!("{} {words}", many(verdict))).collect();
     let within = release.same_within.map(|share| {
         format!(
             " The same means: the interval of the difference lies within {} %.",
@@ -85,19 +71,13 @@ fn summary(release: &Release) -> String {
 }
 
 fn table(rows: &[&Difference], previous: &str) -> Table {
-    let head = [
-        "Scenario", "Trial", "Figure", "Before", "Now", "Change", "Verdict", "Source",
-    ];
+    let head = ["Scenario", "Trial", "Figure", "Before", "Now", "Change", "Verdict", "Source"];
     let mut table = Table::new(head);
     let is_one_trial = rows.iter().all(|row| row.trial == rows[0].trial);
     for row in rows {
         let trial = if is_one_trial { "" } else { &row.trial };
         // What every row would repeat has no column.
-        let source = if row.source == previous {
-            ""
-        } else {
-            &row.source
-        };
+        let source = if row.source == previous { "" } else { &row.source };
         let change = format!("{:+.1} %", row.change.percent);
         let change = match row.change.interval {
             Some([low, high]) => format!("{change} (95 % interval {low:+.1} to {high:+.1} %)"),

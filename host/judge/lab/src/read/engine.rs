@@ -24,11 +24,7 @@ pub(super) fn engines(t: &mut Reader<'_, '_>, models: &[Model], set: &ConfigTabl
     for (text, place) in texts {
         check_placeholders(t, "set", &text, &place, &known);
     }
-    bounded(
-        t,
-        "engines",
-        read.unwrap_or_default().into_iter().flatten().collect(),
-    )
+    bounded(t, "engines", read.unwrap_or_default().into_iter().flatten().collect())
 }
 
 fn engine(
@@ -50,17 +46,13 @@ fn engine(
         // Nothing is filled in there.
         check_placeholders(t, "engines.dir", &dir.value, &dir.place, &[]);
     }
-    let host = t
-        .string("host")
-        .map_or_else(|| "127.0.0.1".to_owned(), |said| said.value);
+    let host = t.string("host").map_or_else(|| "127.0.0.1".to_owned(), |said| said.value);
     let port = port(t);
     let base_url = base_url(t);
     let ready_timeout = time(t, "ready-timeout").unwrap_or(Duration::from_secs(15 * 60));
     let stop_timeout = time(t, "stop-timeout").unwrap_or(Duration::from_secs(30));
     let version_command = t.one_or_more("version-command");
-    let flags = t
-        .word::<Flags>("flags")
-        .map_or(Flags::default(), |said| said.value);
+    let flags = t.word::<Flags>("flags").map_or(Flags::default(), |said| said.value);
     let (dimensions, unread) = options::read(t, &env);
     let own = name.as_ref().map_or("", |name| name.value.as_str());
     let names = Names::of(&dimensions, models, own, &unread);
@@ -147,11 +139,8 @@ fn check_launch(t: &Reader<'_, '_>, launch: &Located<Vec<Located<String>>>) {
     if let [only] = launch.value.as_slice()
         && only.value.contains(char::is_whitespace)
     {
-        let split: Vec<String> = only
-            .value
-            .split_whitespace()
-            .map(|word| format!("\"{word}\""))
-            .collect();
+        let split: Vec<String> =
+            only.value.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         t.report(
             Problem::new(
                 "`engines.launch`: expected a list of words, found one string with spaces",
@@ -160,10 +149,7 @@ fn check_launch(t: &Reader<'_, '_>, launch: &Located<Vec<Located<String>>>) {
             .help(format!("write [{}]", split.join(", "))),
         );
     }
-    let spots = launch
-        .value
-        .iter()
-        .filter(|word| word.value == expand::OPTIONS);
+    let spots = launch.value.iter().filter(|word| word.value == expand::OPTIONS);
     for word in spots.skip(1) {
         let words = "`engines.launch`: the word \"{options}\" is there twice";
         t.report(Problem::new(words).at(word.place.clone(), "the second"));
@@ -181,24 +167,14 @@ fn check_word(t: &Reader<'_, '_>, key: &str, word: &Located<String>, known: &[St
                 .help("give the engine the variable under [engines.env]"),
         );
     }
-    check_placeholders(
-        t,
-        &format!("engines.{key}"),
-        &word.value,
-        &word.place,
-        known,
-    );
+    check_placeholders(t, &format!("engines.{key}"), &word.value, &word.place, known);
 }
 
 /// Placeholders in the values of options, and references to variables: a variable may hold one, a
 /// command line may not.
 fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
     let key = format!("engines.options.{}", dimension.name);
-    for (option, value) in dimension
-        .rows
-        .iter()
-        .flat_map(|row| dimension.options.iter().zip(row))
-    {
+    for (option, value) in dimension.rows.iter().flat_map(|row| dimension.options.iter().zip(row)) {
         let text = shown(value);
         check_placeholders(t, &key, &text, &dimension.place, known);
         let wrong = match option.is_env {
@@ -227,10 +203,7 @@ fn check_placeholders(t: &Reader<'_, '_>, key: &str, text: &str, place: &Place, 
             None => format!("`{key}`: unknown placeholder {{{name}}}"),
         };
         let problem = Problem::new(words).at(place.clone(), "here");
-        let help = format!(
-            "known are {}; write {{{{{name}}}}} for the text itself",
-            list(known)
-        );
+        let help = format!("known are {}; write {{{{{name}}}}} for the text itself", list(known));
         t.report(problem.help(help));
     }
 }
@@ -256,18 +229,10 @@ fn variables(t: &mut Reader<'_, '_>, models: &[Model]) -> Vec<(String, String)> 
     let parse = |text: &str| template::variables(text).map(|_| text.to_owned());
     let said: Vec<(String, Located<String>)> = t.strings("env", parse).collect();
     for (name, value) in &said {
-        check_placeholders(
-            t,
-            &format!("engines.env.{name}"),
-            &value.value,
-            &value.place,
-            &known,
-        );
+        check_placeholders(t, &format!("engines.env.{name}"), &value.value, &value.place, &known);
         check_variable_name(t, name, &value.place);
     }
-    said.into_iter()
-        .map(|(name, value)| (name, value.value))
-        .collect()
+    said.into_iter().map(|(name, value)| (name, value.value)).collect()
 }
 
 /// Reports a name that no environment variable can have.
@@ -284,10 +249,8 @@ fn port(t: &mut Reader<'_, '_>) -> u16 {
     };
     let fits = u16::try_from(said.value).ok().filter(|port| *port > 0);
     fits.unwrap_or_else(|| {
-        let words = format!(
-            "`engines.port`: expected a port from 1 to 65535, found {}",
-            said.value
-        );
+        let words =
+            format!("`engines.port`: expected a port from 1 to 65535, found {}", said.value);
         t.report(Problem::new(words).at(said.place, "out of range"));
         8000
     })
@@ -295,9 +258,7 @@ fn port(t: &mut Reader<'_, '_>) -> u16 {
 
 fn base_url(t: &mut Reader<'_, '_>) -> Option<String> {
     let said = t.parsed("base-url", "an http or https URL", |text| {
-        let rest = text
-            .strip_prefix("http://")
-            .or_else(|| text.strip_prefix("https://"));
+        let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
         match rest.is_some_and(|rest| !rest.is_empty()) {
             true => Ok(text.trim_end_matches('/').to_owned()),
             false => Err(format!("found {text:?}")),

@@ -11,9 +11,8 @@ impl Walk<'_> {
     /// measured.
     fn engine(&mut self) -> Option<[Trial; 2]> {
         let lab = self.lab;
-        let baselines = lab
-            .engines_with(self.model)
-            .filter_map(|(engine, _)| lab.baseline(engine, self.model));
+        let baselines =
+            lab.engines_with(self.model).filter_map(|(engine, _)| lab.baseline(engine, self.model));
         let baselines: Vec<Trial> = baselines.collect();
         let first = baselines.first()?.clone();
         if baselines.len() == 1 {
@@ -23,14 +22,8 @@ impl Walk<'_> {
             self.stage(self.asked("Choosing the engine", baselines.clone(), lab.repeats))?;
         let was_measured =
             |trial: &&Trial| stage.row(&trial.id).is_some_and(|row| row.level.is_some());
-        let first = baselines
-            .iter()
-            .find(was_measured)
-            .cloned()
-            .unwrap_or(first);
-        let best = self
-            .best(&stage, |_| true)
-            .map_or_else(|| first.clone(), |choice| choice.trial);
+        let first = baselines.iter().find(was_measured).cloned().unwrap_or(first);
+        let best = self.best(&stage, |_| true).map_or_else(|| first.clone(), |choice| choice.trial);
         Some([best, first])
     }
 
@@ -39,9 +32,7 @@ impl Walk<'_> {
         let engine = &self.lab.engines[from.engine];
         let dimensions =
             (0..engine.dimensions.len()).filter(|place| engine.dimensions[*place].is_varied());
-        dimensions
-            .filter(|place| self.lab.value_in(from, *place).is_some())
-            .collect()
+        dimensions.filter(|place| self.lab.value_in(from, *place).is_some()).collect()
     }
 
     pub(super) fn one_at_a_time(&mut self) -> Option<Decision> {
@@ -50,37 +41,28 @@ impl Walk<'_> {
         let mut chosen: Option<Choice> = None;
         let mut confirmed = None;
         loop {
-            let left: Vec<usize> = self
-                .varied(&from)
-                .into_iter()
-                .filter(|place| !tried.contains(place))
-                .collect();
+            let left: Vec<usize> =
+                self.varied(&from).into_iter().filter(|place| !tried.contains(place)).collect();
             if left.is_empty() {
                 break;
             }
-            let each: Vec<Vec<Trial>> = left
-                .iter()
-                .map(|place| self.lab.variations(&from, *place))
-                .collect();
+            let each: Vec<Vec<Trial>> =
+                left.iter().map(|place| self.lab.variations(&from, *place)).collect();
             tried.extend(&left);
             let trials: Vec<Trial> = each.iter().flatten().cloned().collect();
             if trials.is_empty() {
                 continue;
             }
-            let trials = [from.clone(), baseline.clone()]
-                .into_iter()
-                .chain(trials)
-                .collect();
+            let trials = [from.clone(), baseline.clone()].into_iter().chain(trials).collect();
             let stage = self.stage(self.asked("Each option alone", trials, self.lab.repeats))?;
             let kept = each
                 .iter()
                 .filter_map(|of| self.best(&stage, |id| of.iter().any(|trial| trial.id == *id)));
-            let kept: Vec<(usize, Choice)> = kept
-                .map(|choice| (differing(&from, &choice.trial), choice))
-                .collect();
-            let Some(best) = self.best(&stage, |id| {
-                kept.iter().any(|(_, choice)| choice.trial.id == *id)
-            }) else {
+            let kept: Vec<(usize, Choice)> =
+                kept.map(|choice| (differing(&from, &choice.trial), choice)).collect();
+            let Some(best) =
+                self.best(&stage, |id| kept.iter().any(|(_, choice)| choice.trial.id == *id))
+            else {
                 if chosen.is_none() && from.id == baseline.id {
                     chosen = self.promising(&stage);
                 }
@@ -97,18 +79,13 @@ impl Walk<'_> {
                     confirmed = Some(stage.clone());
                     // The best alone stays if the stage shows neither, and the last stage then
                     // decides.
-                    self.best(&stage, |_| true)
-                        .unwrap_or(Choice { stage, ..best })
+                    self.best(&stage, |_| true).unwrap_or(Choice { stage, ..best })
                 }
             };
             from = choice.trial.clone();
             chosen = Some(choice);
             // A stage that follows chooses from what no stage has confirmed.
-            if self
-                .varied(&from)
-                .iter()
-                .any(|place| !tried.contains(place))
-            {
+            if self.varied(&from).iter().any(|place| !tried.contains(place)) {
                 confirmed = None;
             }
         }
@@ -126,11 +103,7 @@ impl Walk<'_> {
     /// combination is excluded.
     fn together(&self, from: &Trial, kept: &[(usize, Choice)]) -> Option<Trial> {
         let level = |choice: &Choice| {
-            choice
-                .stage
-                .row(&choice.trial.id)
-                .and_then(|row| row.level)
-                .unwrap_or_default()
+            choice.stage.row(&choice.trial.id).and_then(|row| row.level).unwrap_or_default()
         };
         let mut kept: Vec<&(usize, Choice)> = kept.iter().collect();
         kept.sort_by(|(_, a), (_, b)| level(b).total_cmp(&level(a)));
@@ -156,10 +129,7 @@ impl Walk<'_> {
         let mut promising: Option<Choice> = None;
         if from.id != baseline.id {
             let stage = self.stages.first()?.clone();
-            chosen = Some(Choice {
-                trial: from.clone(),
-                stage,
-            });
+            chosen = Some(Choice { trial: from.clone(), stage });
         }
         for pass in 1..=self.lab.passes {
             let mut is_changed = false;
@@ -171,10 +141,7 @@ impl Walk<'_> {
                 }
                 let name = &self.lab.engines[from.engine].dimensions[place].name;
                 let title = format!("Pass {pass}: {name}");
-                let trials = [from.clone(), baseline.clone()]
-                    .into_iter()
-                    .chain(others)
-                    .collect();
+                let trials = [from.clone(), baseline.clone()].into_iter().chain(others).collect();
                 let stage = self.stage(self.asked(&title, trials, self.lab.repeats))?;
                 if let Some(choice) = self.best(&stage, |id| *id != baseline.id) {
                     from = choice.trial.clone();
@@ -209,11 +176,7 @@ impl Walk<'_> {
                     false => format!("Rung {rung}"),
                 },
                 trials: trials.clone(),
-                rounds: if is_last {
-                    self.lab.repeats
-                } else {
-                    rounds.min(self.lab.repeats)
-                },
+                rounds: if is_last { self.lab.repeats } else { rounds.min(self.lab.repeats) },
                 share: if is_last { WHOLE } else { thousandths(share) },
             };
             let is_short = asked.share < WHOLE;
@@ -235,11 +198,8 @@ impl Walk<'_> {
     /// The baseline and the best of the others by their means, `many` of them; those whose means
     /// meet all constraints first.
     fn survivors(&self, stage: &StageReport, baseline: &Trial, many: usize) -> Vec<Trial> {
-        let mut rows: Vec<&Row> = stage
-            .rows
-            .iter()
-            .filter(|row| row.is_eligible() && row.trial != baseline.id)
-            .collect();
+        let mut rows: Vec<&Row> =
+            stage.rows.iter().filter(|row| row.is_eligible() && row.trial != baseline.id).collect();
         let level = |row: &Row| {
             let level = row.level.unwrap_or_default();
             if self.is_maximized() { level } else { -level }
@@ -248,10 +208,7 @@ impl Walk<'_> {
             let may_win = b.may_win().cmp(&a.may_win());
             may_win.then(level(b).total_cmp(&level(a)))
         });
-        let best = rows
-            .into_iter()
-            .take(many)
-            .filter_map(|row| self.trial(&row.trial));
+        let best = rows.into_iter().take(many).filter_map(|row| self.trial(&row.trial));
         [baseline.clone()].into_iter().chain(best).collect()
     }
 }
@@ -272,16 +229,10 @@ fn likelier(a: Option<Choice>, b: Option<Choice>) -> Option<Choice> {
 /// The first dimension in which two trials of an engine differ.
 fn differing(a: &Trial, b: &Trial) -> usize {
     let pairs = a.choice.iter().zip(&b.choice);
-    pairs
-        .into_iter()
-        .position(|(a, b)| a != b)
-        .unwrap_or_default()
+    pairs.into_iter().position(|(a, b)| a != b).unwrap_or_default()
 }
 
 /// A share in thousandths; at least one.
 fn thousandths(share: f64) -> u32 {
-    (1..=WHOLE)
-        .rev()
-        .find(|part| f64::from(*part) <= share * f64::from(WHOLE) + 1e-9)
-        .unwrap_or(1)
+    (1..=WHOLE).rev().find(|part| f64::from(*part) <= share * f64::from(WHOLE) + 1e-9).unwrap_or(1)
 }

@@ -33,16 +33,11 @@ fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
         }
     }
     let progress = progress(lab, scenarios, &Results::default());
-    for (when, left) in [
-        ("no option helps", progress.at_least),
-        ("each option helps", progress.if_all_help),
-    ] {
+    for (when, left) in
+        [("no option helps", progress.at_least), ("each option helps", progress.if_all_help)]
+    {
         let time = left.seconds.map(in_words).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "If {when}: {} starts, {} runs, {time}",
-            left.starts, left.runs
-        );
+        let _ = writeln!(out, "If {when}: {} starts, {} runs, {time}", left.starts, left.runs);
     }
     out
 }
@@ -73,20 +68,14 @@ fn compare(path: &Path, now: &str) {
         std::fs::write(path, now).unwrap();
     }
     let wanted = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        wanted == now,
-        "{} differs; BLESS=1 writes it anew. Now:\n{now}",
-        path.display()
-    );
+    assert!(wanted == now, "{} differs; BLESS=1 writes it anew. Now:\n{now}", path.display());
 }
 
 #[test]
 fn lab_files_expand_or_are_refused() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     assert!(folders.len() > 10);
     for folder in folders {
@@ -99,19 +88,13 @@ fn lab_files_expand_or_are_refused() {
             ),
             Err(error) => ("error.txt", "trials.txt", format!("{error}\n")),
         };
-        assert!(
-            !folder.join(other).exists(),
-            "{} is now {file}: {now}",
-            folder.display()
-        );
+        assert!(!folder.join(other).exists(), "{} is now {file}: {now}", folder.display());
         compare(&folder.join(file), &now);
     }
 }
 
 fn shipped(name: &str) -> Lab {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../scenarios/labs")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios/labs").join(name);
     let text = std::fs::read_to_string(path).unwrap();
     Lab::parse(name, &text).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -126,10 +109,8 @@ fn the_labs_that_ship_need_only_their_gpus() {
         "Generation heavy 1k/2k",
     ]);
     let starts = forecast(&lab, &profiles, &Results::default(), 0.0);
-    let mut lines: Vec<String> = starts
-        .iter()
-        .map(|start| start.trial.recorded(&lab.engines[start.trial.engine]))
-        .collect();
+    let mut lines: Vec<String> =
+        starts.iter().map(|start| start.trial.recorded(&lab.engines[start.trial.engine])).collect();
     lines.sort();
     lines.dedup();
     let vllm = "vllm serve Qwen/Qwen3.5-9B --host=127.0.0.1 --port=8000 --reasoning-parser=qwen3 --max-model-len=32768";
@@ -137,30 +118,16 @@ fn the_labs_that_ship_need_only_their_gpus() {
     assert_eq!(lines.len(), 2 + 1 + 1 + 1 + 5 + 3, "{lines:#?}");
     assert!(lines.contains(&vllm.to_owned()), "{lines:#?}");
     let speculative = "--speculative-config={\"method\":\"mtp\",\"num_speculative_tokens\":4}";
-    assert!(
-        lines.contains(&format!("{vllm} '{speculative}'")),
-        "{lines:#?}"
-    );
-    assert!(
-        lines.contains(&format!("{vllm} --max-num-seqs=512")),
-        "{lines:#?}"
-    );
+    assert!(lines.contains(&format!("{vllm} '{speculative}'")), "{lines:#?}");
+    assert!(lines.contains(&format!("{vllm} --max-num-seqs=512")), "{lines:#?}");
     // What the page recommends is among what is run if each option helps.
     assert!(lab.set_for("sharegpt").is_some() && lab.set_for("throughput").is_none());
 
     let lab = shipped("lmdeploy.toml");
-    let loads = scenarios(&[
-        "ShareGPT",
-        "Random 1k/1k",
-        "Long thinking 2k/6k",
-        "Long input 6k/2k",
-    ]);
+    let loads = scenarios(&["ShareGPT", "Random 1k/1k", "Long thinking 2k/6k", "Long input 6k/2k"]);
     let starts = forecast(&lab, &loads, &Results::default(), 0.0);
     assert_eq!(starts.len(), 4 * 3);
-    assert_eq!(
-        starts.iter().map(|start| start.runs.len()).sum::<usize>(),
-        4 * 4 * 3
-    );
+    assert_eq!(starts.iter().map(|start| start.runs.len()).sum::<usize>(), 4 * 4 * 3);
     let last = starts.last().unwrap().trial.recorded(&lab.engines[0]);
     assert_eq!(
         last,
@@ -176,29 +143,19 @@ fn the_table_of_keys_is_complete() {
                 zzzzzzzz = 1\n[page]\nzzzzzzzz = 1\n[[models]]\nzzzzzzzz = 1\n[[engines]]\nzzzzzzzz = 1\n";
     let error = Lab::parse("lab.toml", text).unwrap_err();
     let mut found = Vec::new();
-    for problem in error
-        .problems()
-        .iter()
-        .filter(|problem| problem.message() == "unknown key `zzzzzzzz`")
+    for problem in
+        error.problems().iter().filter(|problem| problem.message() == "unknown key `zzzzzzzz`")
     {
         // The advice is the list of the table's keys.
         let advice = miette::Diagnostic::help(problem).unwrap().to_string();
-        let (table, keys) = advice
-            .strip_prefix("the keys ")
-            .unwrap()
-            .split_once(" are ")
-            .unwrap();
-        let table = table
-            .trim_start_matches("in [")
-            .trim_end_matches(']')
-            .replace("at the top", "");
+        let (table, keys) = advice.strip_prefix("the keys ").unwrap().split_once(" are ").unwrap();
+        let table =
+            table.trim_start_matches("in [").trim_end_matches(']').replace("at the top", "");
         let keys = keys.split('`').skip(1).step_by(2);
         found.extend(keys.map(|key| (table.clone(), key.to_owned())));
     }
-    let mut known: Vec<(String, String)> = KEYS
-        .iter()
-        .map(|key| (key.table.to_owned(), key.name.to_owned()))
-        .collect();
+    let mut known: Vec<(String, String)> =
+        KEYS.iter().map(|key| (key.table.to_owned(), key.name.to_owned())).collect();
     found.sort();
     known.sort();
     assert_eq!(found, known);
@@ -218,11 +175,7 @@ fn an_id_is_of_what_runs_alone() {
         lab.baseline(0, 0).unwrap().id
     };
     let first = id(text(8000, "a", "KEY", 1));
-    assert_eq!(
-        first,
-        id(text(9000, "b", "KEY", 1)),
-        "neither the port nor the name"
-    );
+    assert_eq!(first, id(text(9000, "b", "KEY", 1)), "neither the port nor the name");
     assert_ne!(first, id(text(8000, "a", "OTHER", 1)), "another variable");
     assert_ne!(first, id(text(8000, "a", "KEY", 2)), "another option");
 }
@@ -232,9 +185,7 @@ fn texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases");
     let folders = std::fs::read_dir(root).unwrap();
     let files = folders.map(|entry| entry.unwrap().path().join("lab.toml"));
-    files
-        .map(|file| std::fs::read_to_string(file).unwrap())
-        .collect()
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
 proptest! {

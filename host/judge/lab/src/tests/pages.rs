@@ -20,11 +20,7 @@ pub fn golden(path: &str, now: &str) {
         std::fs::write(&path, now).unwrap();
     }
     let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        wanted == now,
-        "{} differs; BLESS=1 writes it anew. Now:\n{now}",
-        path.display()
-    );
+    assert!(wanted == now, "{} differs; BLESS=1 writes it anew. Now:\n{now}", path.display());
 }
 
 /// Returns the body of a page, without its style, its script and the version of this program.
@@ -47,10 +43,7 @@ fn report(world: &World, previous: Option<&Previous>) -> (LabReport, Results, Ve
 /// Throughput follows the load up to 400 tokens a second, or 600 with the fast mode, and latency
 /// rises from there.
 fn queue(settings: &Settings, scenario: &str) -> Fate {
-    let load = scenario
-        .rsplit('-')
-        .next()
-        .and_then(|load| load.parse().ok());
+    let load = scenario.rsplit('-').next().and_then(|load| load.parse().ok());
     let load: f64 = load.unwrap_or(1.0);
     let most = match settings["mode"].as_str() {
         "fast" => 600.0,
@@ -85,10 +78,7 @@ fn each_start_says_when_its_engine_answered() {
 
     // An engine that ran already, and a journal of a program that did not keep the figure.
     let without = events.into_iter().map(|event| match event {
-        Event::Ready(ready) => Event::Ready(Ready {
-            ready_after_s: None,
-            ..ready
-        }),
+        Event::Ready(ready) => Event::Ready(Ready { ready_after_s: None, ..ready }),
         other => other,
     });
     let lines: String = without.map(|event| event.line()).collect();
@@ -162,11 +152,7 @@ fn a_release_is_held_against_the_one_before() {
             _ => Verdict::Same,
         };
         assert_eq!(row.verdict, wanted, "{row:?}");
-        let sign = if row.figure.starts_with("throughput") {
-            1.0
-        } else {
-            -1.0
-        };
+        let sign = if row.figure.starts_with("throughput") { 1.0 } else { -1.0 };
         assert!(row.scenario != "long" || sign * row.change.percent > 5.0);
     }
     golden("src/tests/release.md", &page(&report).markdown());
@@ -178,42 +164,27 @@ fn a_release_is_held_against_the_one_before() {
 #[test]
 fn what_cannot_be_compared_is_not() {
     let mut earlier = previous();
-    for of in earlier
-        .results
-        .iter_mut()
-        .filter(|of| of.scenario == "long")
-    {
+    for of in earlier.results.iter_mut().filter(|of| of.scenario == "long") {
         of.content = Some("another".to_owned());
     }
     earlier.results.retain(|of| of.model != "small");
     let world = World::new(&release(""), now);
     let (report, ..) = report(&world, Some(&earlier));
     let release = report.release.as_ref().unwrap();
-    assert!(
-        release
-            .rows
-            .iter()
-            .all(|row| row.model == "large" && row.scenario == "chat")
-    );
+    assert!(release.rows.iter().all(|row| row.model == "large" && row.scenario == "chat"));
     let verdict = |row: &crate::release::Difference| row.verdict == Verdict::NoDifference;
     assert!(release.rows.iter().all(verdict));
     let alone = release.alone.join("\n");
     assert_eq!(release.alone.len(), 3, "{alone}");
     assert!(alone.contains("the scenario has changed since"), "{alone}");
-    assert!(
-        alone.contains("small, baseline on chat: ../v1 has no such result"),
-        "{alone}"
-    );
+    assert!(alone.contains("small, baseline on chat: ../v1 has no such result"), "{alone}");
 }
 
 /// A published result is means only: its difference is shown and not judged. It is found by the
 /// model's path too.
 #[test]
 fn nothing_is_judged_against_published_means() {
-    let figures = [
-        ("throughput.output-tokens-per-s", 900.0),
-        ("ttft.mean", 50.0),
-    ];
+    let figures = [("throughput.output-tokens-per-s", 900.0), ("ttft.mean", 50.0)];
     let figures = figures.map(|(name, value)| (name.to_owned(), crate::measured::Number(value)));
     let published = Previous {
         name: "published:x".to_owned(),
@@ -232,16 +203,10 @@ fn nothing_is_judged_against_published_means() {
     let release = report.release.as_ref().unwrap();
     assert_eq!(release.rows.len(), 1, "what both have: {release:?}");
     let row = &release.rows[0];
-    assert_eq!(
-        (row.verdict, row.change.interval),
-        (Verdict::NotJudged, None)
-    );
+    assert_eq!((row.verdict, row.change.interval), (Verdict::NotJudged, None));
     assert!((row.change.percent - 11.0).abs() < 5.0, "{row:?}");
     let page = page(&report).markdown();
-    assert!(
-        page.contains("means, with nothing of how they vary"),
-        "{page}"
-    );
+    assert!(page.contains("means, with nothing of how they vary"), "{page}");
 }
 
 /// Whatever an engine or a lab file is called, and whatever a log says, a page only shows it.
@@ -264,10 +229,7 @@ fn hostile_names_have_no_effect() {
     failed.why = NAME.to_owned();
     let page = page(&report);
     let body = body(&page);
-    assert!(
-        !body.contains("<script") && !body.contains("<img"),
-        "{body}"
-    );
+    assert!(!body.contains("<script") && !body.contains("<img"), "{body}");
     assert!(body.contains("&lt;script&gt;"));
     let outside: Vec<String> = page
         .markdown()
@@ -281,30 +243,22 @@ fn hostile_names_have_no_effect() {
 /// The committed schemas are those of the types, and what labs write follows them.
 #[test]
 fn schemas_are_committed_and_hold() {
-    let world = World::new(
-        &release("page = { previous = \"../v1\" }"),
-        |settings, _| match settings["engine"].as_str() {
-            "a" => Fate::OnceInvalid(100.0),
-            _ => Fate::Crashes,
-        },
-    );
+    let world =
+        World::new(&release("page = { previous = \"../v1\" }"), |settings, _| {
+            match settings["engine"].as_str() {
+                "a" => Fate::OnceInvalid(100.0),
+                _ => Fate::Crashes,
+            }
+        });
     let crashing = World::new(&release(""), |_, scenario| match scenario {
         "long" => Fate::Dies,
         _ => Fate::Crashes,
     });
     let (mut reports, mut events, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for (world, previous) in [
-        (&world, Some(previous())),
-        (&crashing, None),
-        (&loads(), None),
-    ] {
+    for (world, previous) in [(&world, Some(previous())), (&crashing, None), (&loads(), None)] {
         let (report, _, happened) = report(world, previous.as_ref());
         reports.push(serde_json::to_value(&report).unwrap());
-        events.extend(
-            happened
-                .iter()
-                .map(|event| serde_json::to_value(event).unwrap()),
-        );
+        events.extend(happened.iter().map(|event| serde_json::to_value(event).unwrap()));
         let of = Kept {
             version: crate::journal::VERSION,
             path: "lab.toml".to_owned(),
@@ -314,11 +268,7 @@ fn schemas_are_committed_and_hold() {
         };
         kept.push(serde_json::to_value(of).unwrap());
     }
-    for (name, instances) in [
-        ("lab", kept),
-        ("lab-event", events),
-        ("lab-report", reports),
-    ] {
+    for (name, instances) in [("lab", kept), ("lab-event", events), ("lab-report", reports)] {
         let text = schema::schema(name).unwrap();
         golden(&format!("schemas/{name}.schema.json"), &text);
         let schema = serde_json::from_str(&text).unwrap();
@@ -331,15 +281,9 @@ fn schemas_are_committed_and_hold() {
                 .collect();
             assert_eq!(errors, Vec::<String>::new(), "{name}");
             instance["of-a-later-version"] = serde_json::Value::Null;
-            assert!(
-                !validator.is_valid(&instance),
-                "{name} must refuse unknown fields"
-            );
+            assert!(!validator.is_valid(&instance), "{name} must refuse unknown fields");
         }
     }
-    assert_eq!(
-        schema::NAMES.map(|name| schema::schema(name).is_some()),
-        [true; 3]
-    );
+    assert_eq!(schema::NAMES.map(|name| schema::schema(name).is_some()), [true; 3]);
     assert_eq!(schema::schema("nothing"), None);
 }

@@ -43,10 +43,7 @@ fn page() -> String {
 
 #[test]
 fn the_guide_lists_every_key() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../guide/src/reference/lab-keys.md"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/lab-keys.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, page()).unwrap();
     }

@@ -110,14 +110,8 @@ fn what_remains_is_what_was_not_done() {
             continue;
         };
         for run in starts.iter().flat_map(|start| &start.runs) {
-            let first = RunKey {
-                attempt: 1,
-                ..run.clone()
-            };
-            assert_eq!(
-                results.cell(&first, world.lab.retries),
-                Cell::Missing(run.clone())
-            );
+            let first = RunKey { attempt: 1, ..run.clone() };
+            assert_eq!(results.cell(&first, world.lab.retries), Cell::Missing(run.clone()));
             assert_eq!(run.share, WHOLE);
         }
     }
@@ -154,9 +148,7 @@ fn a_changed_lab_file_runs_what_changed_alone() {
     };
     assert_eq!(starts.len(), 2);
     assert!(
-        starts
-            .iter()
-            .all(|start| lab.label(&start.trial) == "seqs 100" && start.runs.len() == 2)
+        starts.iter().all(|start| lab.label(&start.trial) == "seqs 100" && start.runs.len() == 2)
     );
 }
 
@@ -166,17 +158,10 @@ fn a_journal_is_read_line_by_line() {
     let line = world.began().line();
     let journal = Journal::read(&format!("{line}\n{line}{{\"event\":\"re")).unwrap();
     assert_eq!(journal.events.len(), 2);
-    assert_eq!(
-        journal.notes,
-        ["line 4 was cut off while it was written, and is left out"]
-    );
+    assert_eq!(journal.notes, ["line 4 was cut off while it was written, and is left out"]);
     let error = Journal::read(&format!("{{\"event\":\"re\n{line}")).unwrap_err();
     assert!(error.starts_with("line 1: "), "{error}");
     let later = line.replace("\"version\":1", "\"version\":2");
-    assert!(
-        Journal::read(&later)
-            .unwrap_err()
-            .contains("reads version 1")
-    );
+    assert!(Journal::read(&later).unwrap_err().contains("reads version 1"));
     assert_eq!(Journal::read("").unwrap(), Journal::default());
 }

@@ -7,10 +7,7 @@ use super::simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 #[test]
 fn equal_options_are_hardly_ever_recommended() {
     for strategy in STRATEGIES {
-        let case = Case {
-            rounds: 0.02,
-            ..Case::equal(strategy)
-        };
+        let case = Case { rounds: 0.02, ..Case::equal(strategy) };
         let wrong = case.labs(40).filter(Ended::recommends).count();
         assert!(wrong <= 2, "{strategy}: {wrong} of 40");
     }
@@ -23,12 +20,7 @@ fn equal_options_are_hardly_ever_recommended() {
 fn five_percent_are_found_though_rounds_differ() {
     for strategy in STRATEGIES {
         for (options, rounds) in [(Case::equal(strategy).options, 0.02), (ONE_OPTION, 0.0)] {
-            let case = Case {
-                options,
-                rounds,
-                fast: 0.05,
-                ..Case::equal(strategy)
-            };
+            let case = Case { options, rounds, fast: 0.05, ..Case::equal(strategy) };
             let found: Vec<f64> = case.labs(30).filter_map(|of| Some(of.fast()?.0)).collect();
             let many = found.len();
             assert!(many >= 25, "{strategy}, rounds {rounds}: {many} of 30");
@@ -43,10 +35,7 @@ fn five_percent_are_found_though_rounds_differ() {
 #[test]
 fn a_round_beyond_a_limit_rules_nothing_out() {
     for strategy in STRATEGIES {
-        let case = Case {
-            p99: Some((960.0, 0.03)),
-            ..Case::equal(strategy)
-        };
+        let case = Case { p99: Some((960.0, 0.03)), ..Case::equal(strategy) };
         for of in case.labs(15) {
             assert!(!of.recommends(), "{strategy}");
             let rows = of.study.stages.iter().flat_map(|stage| &stage.rows);
@@ -61,13 +50,8 @@ fn a_round_beyond_a_limit_rules_nothing_out() {
 #[test]
 fn selection_and_rounds_that_differ_are_no_drift() {
     for rounds in [0.0, 0.02] {
-        let case = Case {
-            rounds,
-            ..Case::equal("halving")
-        };
-        let found = case
-            .labs(60)
-            .filter(|of| of.drift().is_some_and(|p| p <= 0.01));
+        let case = Case { rounds, ..Case::equal("halving") };
+        let found = case.labs(60).filter(|of| of.drift().is_some_and(|p| p <= 0.01));
         // One in a hundred is expected.
         assert!(found.count() <= 4);
     }

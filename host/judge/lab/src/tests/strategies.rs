@@ -29,21 +29,14 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
         "256" => 1.25,
         _ => 1.0,
     };
-    let mode = if option(settings, "mode") == "fast" {
-        1.15
-    } else {
-        1.0
-    };
+    let mode = if option(settings, "mode") == "fast" { 1.15 } else { 1.0 };
     let base = if scenario == "long" { 300.0 } else { 1000.0 };
     Fate::Tokens(base * seqs * mode)
 }
 
 fn run(world: &World) -> (LabReport, Results) {
     let results = world.run(&mut Vec::new());
-    (
-        findings::of(&world.lab, &world.scenarios, &results, None),
-        results,
-    )
+    (findings::of(&world.lab, &world.scenarios, &results, None), results)
 }
 
 fn only(report: &LabReport) -> &StudyReport {
@@ -70,10 +63,7 @@ fn every_strategy_finds_the_best() {
         assert_eq!(study.conclusion.kind, Kind::Better, "{strategy}");
         let gain = study.conclusion.gain.unwrap();
         let [low, high] = gain.interval.unwrap();
-        assert!(
-            low < 43.75 && 43.75 < high && high - low < 20.0,
-            "{strategy}: {gain:?}"
-        );
+        assert!(low < 43.75 && 43.75 < high && high - low < 20.0, "{strategy}: {gain:?}");
         assert_eq!(study.conclusion.scenarios.len(), 2);
         // Before it was confirmed, it was in part lucky; its row is that of the fresh runs.
         let id = study.conclusion.trial.as_ref();
@@ -118,11 +108,7 @@ fn what_is_not_shown_says_what_would_show_it() {
         to_show.rounds,
         crate::estimate::in_words(more)
     );
-    assert!(
-        study.conclusion.words.contains(&words),
-        "{}",
-        study.conclusion.words
-    );
+    assert!(study.conclusion.words.contains(&words), "{}", study.conclusion.words);
     assert!(page::page(&report).markdown().contains(&words));
 }
 
@@ -164,43 +150,20 @@ fn one_at_a_time_combines_what_helps() {
     let world = World::new(&text("one-at-a-time", ""), truth);
     let (report, results) = run(&world);
     let study = only(&report);
-    let titles: Vec<&str> = study
-        .stages
-        .iter()
-        .map(|stage| stage.title.as_str())
-        .collect();
-    assert_eq!(
-        titles,
-        ["Each option alone", "The best of each option together"]
-    );
-    let labels: Vec<&str> = study.stages[1]
-        .rows
-        .iter()
-        .map(|row| row.label.as_str())
-        .collect();
+    let titles: Vec<&str> = study.stages.iter().map(|stage| stage.title.as_str()).collect();
+    assert_eq!(titles, ["Each option alone", "The best of each option together"]);
+    let labels: Vec<&str> = study.stages[1].rows.iter().map(|row| row.label.as_str()).collect();
     assert_eq!(labels, ["baseline", "seqs 256", "seqs 256, mode fast"]);
     assert_eq!(study.not_significant, ["tokens 8192"]);
     // Five trials and three trials, three rounds each, two scenarios each.
     assert_eq!(results.runs.len(), (5 + 3) * 3 * 2);
     assert_eq!(report.spent.starts, (5 + 3) * 3);
-    let seqs = study
-        .options
-        .iter()
-        .find(|table| table.option == "seqs")
-        .unwrap();
-    let values: Vec<&str> = seqs
-        .values
-        .iter()
-        .map(|value| value.value.as_str())
-        .collect();
+    let seqs = study.options.iter().find(|table| table.option == "seqs").unwrap();
+    let values: Vec<&str> = seqs.values.iter().map(|value| value.value.as_str()).collect();
     assert_eq!(values, ["64", "128", "256"]);
     for front in &study.pareto {
-        let front: Vec<&str> = front
-            .points
-            .iter()
-            .filter(|p| p.is_on_front)
-            .map(|p| p.label.as_str())
-            .collect();
+        let front: Vec<&str> =
+            front.points.iter().filter(|p| p.is_on_front).map(|p| p.label.as_str()).collect();
         assert_eq!(front, ["seqs 256, mode fast"]);
     }
 }
@@ -217,23 +180,14 @@ fn halving_takes_less() {
         assert_eq!(first.share, if more.is_empty() { 1000 } else { 250 });
         assert_eq!(first.rounds, [1, 1]);
         assert_eq!(only(&report).conclusion.kind, Kind::Better);
-        assert!(
-            halved.seconds < 0.8 * matrix.seconds,
-            "{} of {}",
-            halved.seconds,
-            matrix.seconds
-        );
+        assert!(halved.seconds < 0.8 * matrix.seconds, "{} of {}", halved.seconds, matrix.seconds);
     }
 }
 
 #[test]
 fn what_crashes_and_what_loses_requests_never_wins() {
     fn truth(settings: &Settings, _: &str) -> Fate {
-        match (
-            option(settings, "seqs"),
-            option(settings, "mode"),
-            option(settings, "tokens"),
-        ) {
+        match (option(settings, "seqs"), option(settings, "mode"), option(settings, "tokens")) {
             ("256", ..) => Fate::Crashes,
             ("128", ..) => Fate::Loses(9000.0, 0.485),
             (_, "fast", _) => Fate::Dies,
@@ -251,15 +205,8 @@ fn what_crashes_and_what_loses_requests_never_wins() {
             let found = study.failed.iter().find(|failed| failed.label == label);
             found.unwrap_or_else(|| panic!("{strategy}: {label}: {:?}", study.failed))
         };
-        assert!(
-            failed("seqs 256")
-                .why
-                .contains("ended before it answered (exit code 1)")
-        );
-        assert_eq!(
-            failed("seqs 256").log.last().unwrap(),
-            "ValueError: no such option"
-        );
+        assert!(failed("seqs 256").why.contains("ended before it answered (exit code 1)"));
+        assert_eq!(failed("seqs 256").log.last().unwrap(), "ValueError: no such option");
         // One round of a first rung shows nothing; what it says is enough to be dropped.
         let dropped = study.against_baseline.iter();
         let dropped = dropped.filter(|row| row.label == "seqs 128");
@@ -273,10 +220,7 @@ fn what_crashes_and_what_loses_requests_never_wins() {
                 && lost.contains("but `requests.success-share >= 99%` must hold"),
             "{lost}"
         );
-        assert!(
-            failed("mode fast").why.contains("ended during a run"),
-            "{strategy}"
-        );
+        assert!(failed("mode fast").why.contains("ended during a run"), "{strategy}");
         // An engine that does not start is tried twice.
         for starts in results.failures.values() {
             assert_eq!(starts.len(), 2, "{strategy}");
@@ -297,14 +241,10 @@ fn a_baseline_that_fails_is_said_to_be_missing() {
     let (report, _) = run(&World::new(&text("matrix", ""), truth));
     assert_eq!(only(&report).conclusion.kind, Kind::BestOfRest);
     assert!(chosen(only(&report)).contains("mode fast"));
-    let (report, _) = run(&World::new(&text("one-at-a-time", ""), |_, _| {
-        Fate::Crashes
-    }));
+    let (report, _) = run(&World::new(&text("one-at-a-time", ""), |_, _| Fate::Crashes));
     assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
     assert_eq!(chosen(only(&report)), "none");
-    let (report, _) = run(&World::new(&text("descent", ""), |_, _| {
-        Fate::Loses(5.0, 0.5)
-    }));
+    let (report, _) = run(&World::new(&text("descent", ""), |_, _| Fate::Loses(5.0, 0.5)));
     assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
 }
 
@@ -329,14 +269,7 @@ fn the_better_engine_is_tuned() {
         let Fate::Tokens(tokens) = super::strategies::truth(settings, scenario) else {
             unreachable!()
         };
-        Fate::Tokens(
-            tokens
-                * if option(settings, "engine") == "sglang" {
-                    1.3
-                } else {
-                    1.0
-                },
-        )
+        Fate::Tokens(tokens * if option(settings, "engine") == "sglang" { 1.3 } else { 1.0 })
     }
     let more = "\n[[engines]]\nname = \"sglang\"\nlaunch = [\"sglang\"]\n[engines.options]\nmode = [\"plain\", \"fast\"]\n";
     for strategy in ["one-at-a-time", "descent"] {
@@ -361,16 +294,8 @@ fn the_better_engine_is_tuned() {
 #[test]
 fn conditional_options_follow() {
     fn truth(settings: &Settings, _: &str) -> Fate {
-        let chunk = if option(settings, "chunk") == "2" {
-            1.2
-        } else {
-            1.0
-        };
-        let seqs = if option(settings, "seqs") == "128" {
-            1.2
-        } else {
-            1.0
-        };
+        let chunk = if option(settings, "chunk") == "2" { 1.2 } else { 1.0 };
+        let seqs = if option(settings, "seqs") == "128" { 1.2 } else { 1.0 };
         Fate::Tokens(1000.0 * chunk * seqs)
     }
     let text = "name = \"A lab\"\nscenarios = \"chat.toml\"\n[objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
@@ -387,26 +312,15 @@ fn conditional_options_follow() {
 fn a_budget_ends_a_lab_before_its_next_start() {
     let world = World::new(&text("matrix", "budget = { time = \"40m\" }"), truth);
     let results = world.run(&mut Vec::new());
-    assert_eq!(
-        next(&world.lab, &world.scenarios, &results),
-        Next::Done(Ended::Budget)
-    );
-    assert!(
-        results.seconds <= 2400.0 && results.seconds > 2000.0,
-        "{}",
-        results.seconds
-    );
+    assert_eq!(next(&world.lab, &world.scenarios, &results), Next::Done(Ended::Budget));
+    assert!(results.seconds <= 2400.0 && results.seconds > 2000.0, "{}", results.seconds);
     let report = findings::of(&world.lab, &world.scenarios, &results, None);
     assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
     assert_eq!(report.studies[0].conclusion.kind, Kind::Unfinished);
     let more = "budget = { cost = 1 }\ncost = { per-hour = 3 }";
     let world = World::new(&text("matrix", more), truth);
     let results = world.run(&mut Vec::new());
-    assert!(
-        results.seconds <= 1200.0 && results.seconds > 900.0,
-        "{}",
-        results.seconds
-    );
+    assert!(results.seconds <= 1200.0 && results.seconds > 900.0, "{}", results.seconds);
 }
 
 #[test]
@@ -417,10 +331,7 @@ fn a_machine_that_gets_slower_is_noticed_and_not_blamed_on_a_trial() {
     let study = only(&report);
     assert_eq!(study.conclusion.kind, Kind::NoDifference);
     let drift = study.drift.unwrap();
-    assert!(
-        (drift.percent_per_round + 2.96).abs() < 0.5 && drift.probability < 0.001,
-        "{drift:?}"
-    );
+    assert!((drift.percent_per_round + 2.96).abs() < 0.5 && drift.probability < 0.001, "{drift:?}");
     assert!(page::page(&report).markdown().contains("## Drift"));
 }
 
@@ -439,11 +350,7 @@ fn rounds_are_interleaved() {
     // Three rounds of two trials confirm the best.
     assert_eq!(starts.len(), (12 + 2) * 3);
     for (place, round) in starts[..12 * 3].chunks(12).enumerate() {
-        assert!(
-            round
-                .iter()
-                .all(|(number, _)| *number as usize == place + 1)
-        );
+        assert!(round.iter().all(|(number, _)| *number as usize == place + 1));
         let mut labels: Vec<&str> = round.iter().map(|(_, label)| *label).collect();
         labels.sort_unstable();
         labels.dedup();
@@ -461,10 +368,7 @@ fn the_page_is_as_it_was() {
         }
     }
     let world = World::new(
-        &text(
-            "one-at-a-time",
-            "about = \"What helps.\"\ncost = { per-hour = 2.5 }",
-        ),
+        &text("one-at-a-time", "about = \"What helps.\"\ncost = { per-hour = 2.5 }"),
         truth,
     );
     let (report, _) = run(&world);
@@ -486,11 +390,7 @@ fn a_release_is_measured_and_nothing_is_recommended() {
                 [[engines]]\nname = \"a\"\nlaunch = [\"a\", \"{model.path}\"]\n";
     let (report, results) = run(&World::new(text, truth));
     assert_eq!(results.runs.len(), 2 * 2 * 3);
-    let kinds: Vec<Kind> = report
-        .studies
-        .iter()
-        .map(|study| study.conclusion.kind)
-        .collect();
+    let kinds: Vec<Kind> = report.studies.iter().map(|study| study.conclusion.kind).collect();
     assert_eq!(kinds, [Kind::NoObjective, Kind::NoObjective]);
     let page = page::page(&report).markdown();
     assert!(
@@ -498,8 +398,5 @@ fn a_release_is_measured_and_nothing_is_recommended() {
             && page.contains("| small, baseline |")
             && page.contains("| large, baseline |")
     );
-    assert!(
-        page.contains("Output token throughput (tok/s)") && !page.contains("TTFT"),
-        "{page}"
-    );
+    assert!(page.contains("Output token throughput (tok/s)") && !page.contains("TTFT"), "{page}");
 }

@@ -82,10 +82,7 @@ impl World {
             .iter()
             .map(|(name, value)| (name.clone(), crate::value::shown(value)))
             .collect();
-        settings.insert(
-            "engine".to_owned(),
-            self.lab.engines[trial.engine].name.clone(),
-        );
+        settings.insert("engine".to_owned(), self.lab.engines[trial.engine].name.clone());
         settings
     }
 
@@ -97,9 +94,7 @@ impl World {
         let parts = text.as_bytes().chunks(8);
         let uniform =
             parts.map(|part| u32::from_str_radix(std::str::from_utf8(part).unwrap(), 16).unwrap());
-        let sum: f64 = uniform
-            .map(|number| f64::from(number) / f64::from(u32::MAX))
-            .sum();
+        let sum: f64 = uniform.map(|number| f64::from(number) / f64::from(u32::MAX)).sum();
         (sum - 4.0) / (8.0_f64 / 12.0).sqrt()
     }
 
@@ -174,10 +169,8 @@ impl World {
         }));
         let mut class = Ending::Stopped;
         for run in &start.runs {
-            let folder = format!(
-                "runs/{}-{}-{}-{}",
-                run.trial, run.scenario, run.round, run.attempt
-            );
+            let folder =
+                format!("runs/{}-{}-{}-{}", run.trial, run.scenario, run.round, run.attempt);
             events.push(Event::Running(Running {
                 at: "2026-01-01T00:00:30Z".to_owned(),
                 run: run.clone(),
@@ -196,12 +189,7 @@ impl World {
                 break;
             }
         }
-        events.push(Event::Stopped(Stopped {
-            trial,
-            round,
-            seconds: 1.0,
-            end: end(class),
-        }));
+        events.push(Event::Stopped(Stopped { trial, round, seconds: 1.0, end: end(class) }));
         events
     }
 
@@ -235,18 +223,11 @@ impl World {
 
 fn end(class: Ending) -> End {
     match class {
-        Ending::Stopped => End {
-            class,
-            exit: None,
-            log: Vec::new(),
-        },
+        Ending::Stopped => End { class, exit: None, log: Vec::new() },
         class => End {
             class,
             exit: Some("exit code 1".to_owned()),
-            log: vec![
-                "INFO starting".to_owned(),
-                "ValueError: no such option".to_owned(),
-            ],
+            log: vec!["INFO starting".to_owned(), "ValueError: no such option".to_owned()],
         },
     }
 }

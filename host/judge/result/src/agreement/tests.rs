@@ -37,10 +37,7 @@ fn agreement(baseline: &[Exchange], repeats: &[&[Exchange]], run: &[Exchange]) -
 fn the_same_answers_agree() {
     let baseline = run(|_| false);
     let found = agreement(&baseline, &[], &baseline);
-    assert_eq!(
-        (found.samples, found.identical, found.identical_share),
-        (100, 100, Some(1.0))
-    );
+    assert_eq!((found.samples, found.identical, found.identical_share), (100, 100, Some(1.0)));
     assert_eq!((found.apart, found.floor), (None, None));
     // Wilson's interval of 100 of 100 ends at 100 / (100 + 1.96²).
     assert!((found.confidence.unwrap().low.unwrap() - 0.963_0).abs() < 1e-4);
@@ -48,12 +45,8 @@ fn the_same_answers_agree() {
 
 #[test]
 fn where_answers_part_is_told() {
-    let baseline = [
-        answer(0, "héllo world"),
-        answer(1, "same"),
-        answer(2, "short"),
-        answer(9, "alone"),
-    ];
+    let baseline =
+        [answer(0, "héllo world"), answer(1, "same"), answer(2, "short"), answer(9, "alone")];
     let mut lost = answer(3, "never came");
     lost = failed(lost, Class::Truncated, "cut off");
     let other = [
@@ -72,20 +65,10 @@ fn where_answers_part_is_told() {
     assert_eq!(apart.length_ratio, Some(30.0 / 20.0));
     let parting = &found.examples[0];
     assert_eq!(
-        (
-            parting.before.as_str(),
-            parting.baseline.as_str(),
-            parting.run.as_str()
-        ),
+        (parting.before.as_str(), parting.baseline.as_str(), parting.run.as_str()),
         ("héllo ", "world", "there!")
     );
-    assert_eq!(
-        (
-            found.examples[1].character,
-            found.examples[1].baseline.as_str()
-        ),
-        (5, "")
-    );
+    assert_eq!((found.examples[1].character, found.examples[1].baseline.as_str()), (5, ""));
 }
 
 #[test]
@@ -95,14 +78,8 @@ fn what_differs_no_more_than_repeats_is_cleared() {
     let repeat = run(|index| index % 10 == 0);
     let cleared = agreement(&baseline, &[&repeat], &run(|index| index % 10 == 5));
     let floor = cleared.floor.unwrap();
-    assert_eq!(
-        (floor.differing_share, floor.run_differing_share),
-        (0.1, 0.1)
-    );
-    assert_eq!(
-        (floor.judgement, floor.probability),
-        (Judgement::Cleared, Some(1.0))
-    );
+    assert_eq!((floor.differing_share, floor.run_differing_share), (0.1, 0.1));
+    assert_eq!((floor.judgement, floor.probability), (Judgement::Cleared, Some(1.0)));
     // In thirty others: the flips are thirty one way and ten the other.
     let changed = agreement(&baseline, &[&repeat], &run(|index| index % 10 >= 7));
     let floor = changed.floor.unwrap();
@@ -117,11 +94,7 @@ fn what_differs_no_more_than_repeats_is_cleared() {
 fn several_repeats_are_a_share_of_each_sample() {
     let baseline = run(|_| false);
     let [one, two] = [3, 4].map(|by| run(move |index| index % by == 0));
-    let found = agreement(
-        &baseline,
-        &[&one, &two],
-        &run(|index| index % 3 == 0 || index % 4 == 0),
-    );
+    let found = agreement(&baseline, &[&one, &two], &run(|index| index % 3 == 0 || index % 4 == 0));
     let floor = found.floor.unwrap();
     assert_eq!((floor.repeats, floor.samples), (2, 100));
     assert!((floor.differing_share - (34.0 + 25.0) / 200.0).abs() < 1e-12);
@@ -144,10 +117,7 @@ fn turns_of_a_conversation_part_together() {
     let (baseline, other) = (talk(|_| false), talk(|index| index < 8));
     let found = agreement(&baseline, &[&baseline], &other);
     let floor = found.floor.unwrap();
-    assert_eq!(
-        (floor.judgement, floor.probability),
-        (Judgement::Unknown, None)
-    );
+    assert_eq!((floor.judgement, floor.probability), (Judgement::Unknown, None));
 }
 
 #[test]

@@ -70,8 +70,7 @@ impl Figure {
         let scores = summary.scores.keys().chain(summary.run_scores.keys());
         let scores = scores.map(|name| Figure::Score(name.clone()));
         let all = wholes.chain(metrics.flatten()).chain(scores);
-        all.filter(|figure| figure.read(summary).is_some())
-            .collect()
+        all.filter(|figure| figure.read(summary).is_some()).collect()
     }
 
     /// As [`Figure::read`], with requests that failed or were not sent counted as the worst: a
@@ -199,10 +198,7 @@ const NAMED: usize = 12;
 /// Says that a score was not measured, and which were.
 pub(crate) fn scores_there_are(summary: &Summary) -> String {
     let names = summary.scores.keys().chain(summary.run_scores.keys());
-    let names: Vec<String> = names
-        .take(NAMED)
-        .map(|name| format!("{PREFIX}{name}"))
-        .collect();
+    let names: Vec<String> = names.take(NAMED).map(|name| format!("{PREFIX}{name}")).collect();
     let silent = summary.silent_scorers.iter().map(|scorer| scorer.words());
     let silent: Vec<String> = silent.collect();
     let (names, silent) = (names.join(", "), silent.join("; "));
@@ -239,9 +235,7 @@ mod tests {
         let right = (0..10).map(|index| (index, f64::from(index % 5 != 0)));
         facts.scores.insert("exact-match".into(), right.collect());
         let unparsed = (0..10).map(|index| (index, 0.0));
-        facts
-            .scores
-            .insert("exact-match-unparsed".into(), unparsed.collect());
+        facts.scores.insert("exact-match-unparsed".into(), unparsed.collect());
         facts.run_scores.insert("needle:4k".into(), 0.25);
         let read = |run: &[_]| {
             let summary = Summary::of(&facts, run);

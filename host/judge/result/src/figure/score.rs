@@ -22,9 +22,7 @@ pub fn better(name: &str) -> Better {
 /// The name without the number of a second score of that name, given later: `sanity-empty` of
 /// `sanity-empty.2`.
 fn first_of(name: &str) -> &str {
-    let numbered = name
-        .rsplit_once('.')
-        .filter(|(_, number)| number.parse::<u32>().is_ok());
+    let numbered = name.rsplit_once('.').filter(|(_, number)| number.parse::<u32>().is_ok());
     numbered.map_or(name, |(first, _)| first)
 }
 

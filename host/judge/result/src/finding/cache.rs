@@ -22,10 +22,7 @@ pub(super) fn explained(cache: &Cache) -> Option<f64> {
 fn told(summary: &Summary) -> Option<(&Cache, &Reported, f64, f64)> {
     let cache = summary.cache.as_ref()?;
     // With a substitute for the model's tokenizer, the shares say nothing of each other.
-    let reported = cache
-        .reported
-        .as_ref()
-        .filter(|told| told.is_comparable())?;
+    let reported = cache.reported.as_ref().filter(|told| told.is_comparable())?;
     let (reusable, found) = reported.shares()?;
     Some((cache, reported, reusable, found))
 }

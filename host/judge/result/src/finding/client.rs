@@ -36,30 +36,17 @@ const LIMITS: [(&str, &str, &str); 3] = [
         "ports",
         "reuse connections (drop --connections never), widen net.ipv4.ip_local_port_range, or give several base URLs",
     ),
-    (
-        "No buffer space available",
-        "memory for sockets",
-        "raise the system's limits on sockets",
-    ),
+    ("No buffer space available", "memory for sockets", "raise the system's limits on sockets"),
 ];
 
 pub(super) fn limits(summary: &Summary) -> Option<Finding> {
     let failures = summary.requests.failures.get(&Class::Refused)?;
-    let said = |words: &str| {
-        failures
-            .messages
-            .iter()
-            .any(|message| message.text.contains(words))
-    };
+    let said = |words: &str| failures.messages.iter().any(|message| message.text.contains(words));
     let (_, what, advice) = LIMITS.iter().find(|(words, ..)| said(words))?;
     let share = failures.count as f64 / summary.requests.total.max(1) as f64;
     Some(Finding {
         id: Id::ClientLimits,
-        severity: if share > ACCIDENT {
-            Severity::Invalid
-        } else {
-            Severity::Suspect
-        },
+        severity: if share > ACCIDENT { Severity::Invalid } else { Severity::Suspect },
         seen: format!(
             "this machine ran out of {what}; {} requests got no connection",
             failures.count
@@ -77,9 +64,7 @@ pub(super) fn send_lag(summary: &Summary) -> Option<Finding> {
     if !late && !shows {
         return None;
     }
-    let beside = first
-        .map(|first| format!(" (median TTFT {first:.2} ms)"))
-        .unwrap_or_default();
+    let beside = first.map(|first| format!(" (median TTFT {first:.2} ms)")).unwrap_or_default();
     Some(Finding {
         id: Id::SendLag,
         severity: Severity::Suspect,
@@ -112,10 +97,7 @@ pub(super) fn read_lag(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
-    let (waited, sent) = (
-        summary.requests.waited_for_connection,
-        summary.requests.sent,
-    );
+    let (waited, sent) = (summary.requests.waited_for_connection, summary.requests.sent);
     if waited as f64 <= ACCIDENT * sent as f64 {
         return None;
     }

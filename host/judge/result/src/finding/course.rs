@@ -74,9 +74,7 @@ pub(super) fn drift(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn swing(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;
-    let Swing {
-        period_s, share, ..
-    } = window.swing.filter(|swing| swing.share > WIDE)?;
+    let Swing { period_s, share, .. } = window.swing.filter(|swing| swing.share > WIDE)?;
     Some(Finding {
         id: Id::Swing,
         severity: Severity::Note,

@@ -26,10 +26,7 @@ fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, Strin
         let hot = it.max_temperature_c.filter(|_| faults);
         let hot = hot.map_or(String::new(), |hot| format!(", at up to {hot:.0} °C"));
         let (device, share) = (&it.device, it.share * 100.0);
-        format!(
-            "device {device} for {share:.1} % of the time ({}{hot})",
-            it.reason.name()
-        )
+        format!("device {device} for {share:.1} % of the time ({}{hot})", it.reason.name())
     });
     Some((most, words.collect::<Vec<_>>().join("; ")))
 }
@@ -53,14 +50,9 @@ pub(super) fn throttled(summary: &Summary) -> Option<Finding> {
 pub(super) fn power_capped(summary: &Summary) -> Option<Finding> {
     let devices = summary.devices.as_ref()?;
     let (_, words) = throttling(devices, CAPPED, false)?;
-    let limits = devices
-        .each
-        .iter()
-        .filter_map(|device| device.power_limit_w);
+    let limits = devices.each.iter().filter_map(|device| device.power_limit_w);
     let limit = limits.reduce(f64::min);
-    let limit = limit.map_or(String::new(), |watts| {
-        format!("; the lowest limit is {watts:.0} W")
-    });
+    let limit = limit.map_or(String::new(), |watts| format!("; the lowest limit is {watts:.0} W"));
     Some(Finding {
         id: Id::DevicePowerCapped,
         severity: Severity::Note,

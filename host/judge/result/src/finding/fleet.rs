@@ -32,9 +32,7 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
                 false => "",
             };
             let (name, from, why) = (agent.name(), lost.from_s, &lost.why);
-            Some(format!(
-                "{name} from {from:.1} s on ({why}){missing}{merged}"
-            ))
+            Some(format!("{name} from {from:.1} s on ({why}){missing}{merged}"))
         })
         .collect();
     (!lost.is_empty()).then(|| Finding {

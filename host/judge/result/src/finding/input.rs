@@ -16,10 +16,8 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
     let total = summary.requests.total;
     let beyond = |what| dataset.count(what) as f64 > ANOTHER * total as f64;
     let (repeated, truncated) = (beyond(Treatment::Repeated), beyond(Treatment::Truncated));
-    let altered: Vec<String> = Treatment::ALL
-        .iter()
-        .filter_map(|what| altered(dataset, *what))
-        .collect();
+    let altered: Vec<String> =
+        Treatment::ALL.iter().filter_map(|what| altered(dataset, *what)).collect();
     let why = match (repeated, truncated) {
         (true, true) => {
             "repeated prompts are found in the server's prefix cache, so they are answered faster than new ones; and truncated ones are shorter than what the dataset is known for"
@@ -49,10 +47,7 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
             true => Severity::Suspect,
             false => Severity::Note,
         },
-        seen: format!(
-            "for {total} measured requests, the dataset {}",
-            altered.join("; ")
-        ),
+        seen: format!("for {total} measured requests, the dataset {}", altered.join("; ")),
         why: why.into(),
         advice: advice.into(),
     })
@@ -140,9 +135,7 @@ mod tests {
             first: None,
         };
         RunFacts {
-            dataset: Some(Dataset {
-                remarks: remarks.iter().map(remark).collect(),
-            }),
+            dataset: Some(Dataset { remarks: remarks.iter().map(remark).collect() }),
             ..facts()
         }
     }
@@ -160,10 +153,7 @@ mod tests {
         facts.run.ignored_options = ["request.top-k", "request.stop"].map(str::to_owned).into();
         let (severity, seen, _) = found(&facts, &run(), Id::OptionsIgnored).unwrap();
         assert_eq!(severity, Severity::Suspect);
-        assert!(
-            seen.contains("ignores `request.top-k`, `request.stop`"),
-            "{seen}"
-        );
+        assert!(seen.contains("ignores `request.top-k`, `request.stop`"), "{seen}");
     }
 
     #[test]
@@ -189,10 +179,7 @@ mod tests {
         let (severity, _, why) =
             of(&[(Truncated, "too long", 11), (Truncated, "cut", 10)]).unwrap();
         assert_eq!(severity, Severity::Suspect);
-        assert!(
-            !why.contains("prefix cache") && why.contains("shorter"),
-            "{why}"
-        );
+        assert!(!why.contains("prefix cache") && why.contains("shorter"), "{why}");
         let repeats = Summary::of(&remarked(&[(Repeated, "x", 21)]), &run);
         assert_eq!(repeats.verdict, Verdict::Suspect);
     }
@@ -201,11 +188,8 @@ mod tests {
     fn answers_on_record_in_live_histories_are_reported() {
         let mut run = run();
         for (place, exchange) in run[100..].iter_mut().enumerate() {
-            exchange.sample.history = Some(History {
-                continues: 0,
-                answers: 2,
-                recorded: u32::from(place < 1),
-            });
+            exchange.sample.history =
+                Some(History { continues: 0, answers: 2, recorded: u32::from(place < 1) });
         }
         let facts = facts();
         assert_eq!(found(&facts, &run, Id::RecordedAnswers), None, "1 %");

@@ -101,11 +101,7 @@ const PUNCTUAL: f64 = 10.0;
 pub(super) fn arrivals_changed(summary: &Summary) -> Option<Finding> {
     let arrivals = summary.arrivals?;
     let (due, sent) = (arrivals.due_gap_cv?, arrivals.sent_gap_cv?);
-    let p99 = |name| {
-        summary
-            .metric(name)
-            .and_then(|of: &Distribution| of.percentile(99.0))
-    };
+    let p99 = |name| summary.metric(name).and_then(|of: &Distribution| of.percentile(99.0));
     let late = p99(metric::SEND_LAG)?.max(p99(metric::QUEUE).unwrap_or(0.0));
     let differs = (sent - due).abs() > VARIES + VARIES * due;
     (summary.requests.sent >= MANY && differs && late > PUNCTUAL).then(|| Finding {

@@ -27,12 +27,7 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
     // Of each of these another finding says how many there are.
-    let elsewhere = [
-        Class::NotSent,
-        Class::LostWithAgent,
-        Class::Interrupted,
-        Class::Short,
-    ];
+    let elsewhere = [Class::NotSent, Class::LostWithAgent, Class::Interrupted, Class::Short];
     let elsewhere: u64 = elsewhere
         .iter()
         .filter_map(|class| requests.failures.get(class))
@@ -87,10 +82,8 @@ fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let metrics = [(metric::TTFT, "TTFT"), (metric::E2E, "E2E")];
     let hidden = metrics.into_iter().filter_map(|(name, label)| {
         let of = summary.metric(name)?;
-        let (without, with) = (
-            of.statistic(statistic)?,
-            of.with_failures.as_ref()?.statistic(statistic)?,
-        );
+        let (without, with) =
+            (of.statistic(statistic)?, of.with_failures.as_ref()?.statistic(statistic)?);
         let with = match with.is_finite() {
             true => format!("{with:.2} ms"),
             false => "infinite".to_owned(),
@@ -102,10 +95,7 @@ fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
     let hidden: Vec<String> = hidden.collect();
     match hidden.is_empty() {
         true => String::new(),
-        false => format!(
-            "; if {who} counted as infinitely slow, {}",
-            hidden.join(", and ")
-        ),
+        false => format!("; if {who} counted as infinitely slow, {}", hidden.join(", and ")),
     }
 }
 
@@ -135,11 +125,7 @@ pub(super) fn records_damaged(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn interrupted(summary: &Summary) -> Option<Finding> {
     let answered = summary.requests.successful;
-    let of = summary
-        .run
-        .planned
-        .map(|planned| format!(" of {planned}"))
-        .unwrap_or_default();
+    let of = summary.run.planned.map(|planned| format!(" of {planned}")).unwrap_or_default();
     summary.run.interrupted.then(|| Finding {
         id: Id::Interrupted,
         severity: Severity::Suspect,
@@ -225,10 +211,7 @@ fn answered_slower(summary: &Summary, due: f64) -> Option<Finding> {
 
 pub(super) fn plugin_errors(summary: &Summary) -> Option<Finding> {
     let failed = summary.requests.failures.get(&Class::Plugin);
-    let (failed, scorers) = (
-        failed.map_or(0, |failed| failed.count),
-        summary.scorer_errors,
-    );
+    let (failed, scorers) = (failed.map_or(0, |failed| failed.count), summary.scorer_errors);
     if failed + scorers == 0 {
         return None;
     }
@@ -309,11 +292,7 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
     let share = held_back as f64 / total.max(1) as f64;
     Some(Finding {
         id: Id::CapReached,
-        severity: if share > ACCIDENT {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
         seen: format!("{held_back} of {total} requests waited for the cap of {cap} in flight"),
         why: format!(
             "the plan offers {rate} requests per second, but the cap let fewer through; latency from the send time does not include that wait"
@@ -325,13 +304,8 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
 pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
     let short = summary.requests.failures.get(&Class::Short);
     let short = short.map_or(0, |failures| failures.count);
-    let Comparison {
-        exchanges,
-        lower,
-        higher,
-        counted,
-        reference,
-    } = summary.tokens.output_against_requested.unwrap_or_default();
+    let Comparison { exchanges, lower, higher, counted, reference } =
+        summary.tokens.output_against_requested.unwrap_or_default();
     if !summary.run.ignore_eos || short + lower + higher == 0 {
         return None;
     }
@@ -399,9 +373,8 @@ pub(super) fn short_dataset(summary: &Summary) -> Option<Finding> {
 pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
     let goodput = summary.goodput.as_ref()?;
     let unknown = goodput.objectives.iter().filter(|(_, of)| of.unknown > 0);
-    let unknown: Vec<String> = unknown
-        .map(|(metric, of)| format!("{metric} for {}", of.unknown))
-        .collect();
+    let unknown: Vec<String> =
+        unknown.map(|(metric, of)| format!("{metric} for {}", of.unknown)).collect();
     (!unknown.is_empty()).then(|| Finding {
         id: Id::ObjectiveUnknown,
         severity: Severity::Suspect,
@@ -419,19 +392,15 @@ pub(super) fn objective_unknown(summary: &Summary) -> Option<Finding> {
 const ROUGH: f64 = 0.1;
 
 pub(super) fn wide_interval(summary: &Summary) -> Option<Finding> {
-    let rough = [
-        (metric::TTFT, "TTFT"),
-        (metric::TPOT, "TPOT"),
-        (metric::E2E, "E2E"),
-    ]
-    .iter()
-    .filter_map(|(name, label)| {
-        let distribution = summary.metric(name)?;
-        let bounds = distribution.confidence?.mean?;
-        let (low, high) = bounds.low.zip(bounds.high)?;
-        let half = (high - low) / 2.0;
-        (half > ROUGH * distribution.mean).then(|| format!("{label} {low:.2} to {high:.2} ms"))
-    });
+    let rough = [(metric::TTFT, "TTFT"), (metric::TPOT, "TPOT"), (metric::E2E, "E2E")]
+        .iter()
+        .filter_map(|(name, label)| {
+            let distribution = summary.metric(name)?;
+            let bounds = distribution.confidence?.mean?;
+            let (low, high) = bounds.low.zip(bounds.high)?;
+            let half = (high - low) / 2.0;
+            (half > ROUGH * distribution.mean).then(|| format!("{label} {low:.2} to {high:.2} ms"))
+        });
     let rough: Vec<String> = rough.collect();
     (!rough.is_empty()).then(|| Finding {
         id: Id::WideInterval,

@@ -52,14 +52,10 @@ pub(super) fn server_queue(summary: &Summary) -> Option<Finding> {
         return None;
     }
     let mean = (series.figures.get(&Name::QueueTime)).and_then(|figure| figure.mean);
-    let mean = mean.map_or(String::new(), |ms| {
-        format!("; the server states a mean wait of {ms:.1} ms")
-    });
+    let mean =
+        mean.map_or(String::new(), |ms| format!("; the server states a mean wait of {ms:.1} ms"));
     let full = queue.kv_usage.map_or(String::new(), |usage| {
-        format!(
-            "; meanwhile {:.0} % of its KV cache were in use",
-            usage * 100.0
-        )
+        format!("; meanwhile {:.0} % of its KV cache were in use", usage * 100.0)
     });
     Some(Finding {
         id: Id::ServerQueue,

@@ -91,21 +91,9 @@ pub(super) fn disagrees(summary: &Summary) -> Option<Finding> {
     let server = summary.server.as_ref()?;
     let known = |counted: &Counted| counted.total.filter(|_| counted.unknown == 0);
     let ours = [
-        (
-            Figure::FinishedRequests,
-            "requests",
-            Some(summary.requests.successful),
-        ),
-        (
-            Figure::InputTokens,
-            "input tokens",
-            known(&summary.tokens.input),
-        ),
-        (
-            Figure::OutputTokens,
-            "output tokens",
-            known(&summary.tokens.output),
-        ),
+        (Figure::FinishedRequests, "requests", Some(summary.requests.successful)),
+        (Figure::InputTokens, "input tokens", known(&summary.tokens.input)),
+        (Figure::OutputTokens, "output tokens", known(&summary.tokens.output)),
     ];
     let apart: Vec<String> = ours
         .into_iter()

@@ -17,11 +17,8 @@ use model::units::Nanos;
 fn sound() -> (RunFacts, Vec<Exchange>) {
     let run = (0..100).map(|index| {
         let sent = 1000 + 150 * index;
-        let events = [
-            (sent + 50, Text, None, 3),
-            (sent + 70, Text, None, 3),
-            (sent + 70, End, None, 0),
-        ];
+        let events =
+            [(sent + 50, Text, None, 3), (sent + 70, Text, None, 3), (sent + 70, End, None, 0)];
         let mut exchange = reply(index, sent, &events);
         exchange.usage = output_usage(2);
         exchange
@@ -42,9 +39,7 @@ fn after(spoil: impl FnOnce(&mut RunFacts, &mut Vec<Exchange>)) -> Vec<(Id, Seve
     }
     let findings = summary.findings.iter();
     let others = findings.filter(|finding| finding.id != Id::FewSamples);
-    others
-        .map(|finding| (finding.id, finding.severity))
-        .collect()
+    others.map(|finding| (finding.id, finding.severity)).collect()
 }
 
 fn fail(exchange: &mut Exchange, class: Class) {
@@ -58,10 +53,7 @@ fn a_sound_run_is_valid() {
 
 #[test]
 fn an_empty_run_is_invalid() {
-    assert_eq!(
-        after(|_, run| run.clear()),
-        [(Id::NothingAnswered, Severity::Invalid)]
-    );
+    assert_eq!(after(|_, run| run.clear()), [(Id::NothingAnswered, Severity::Invalid)]);
 }
 
 #[test]
@@ -89,14 +81,8 @@ fn scores_of_answers_that_the_limit_ended() {
     };
     let found = |severity| vec![(Id::AnswersCut, severity)];
     assert_eq!(after(scored("final-number-strict", 0)), []);
-    assert_eq!(
-        after(scored("final-number-strict", 1)),
-        found(Severity::Note)
-    );
-    assert_eq!(
-        after(scored("final-number-strict", 2)),
-        found(Severity::Suspect)
-    );
+    assert_eq!(after(scored("final-number-strict", 1)), found(Severity::Note));
+    assert_eq!(after(scored("final-number-strict", 2)), found(Severity::Suspect));
     let words = |name: &'static str| {
         let (mut facts, mut run) = sound();
         scored(name, 7)(&mut facts, &mut run);
@@ -110,12 +96,7 @@ fn scores_of_answers_that_the_limit_ended() {
         "the limit of tokens ended 7 of the 100 answers with the score final-number"
     );
     // Scores of the length, and those that count the cut themselves.
-    for name in [
-        "output-length",
-        "output-length-ratio.2",
-        "sane",
-        "sanity-cut",
-    ] {
+    for name in ["output-length", "output-length-ratio.2", "sane", "sanity-cut"] {
         assert_eq!(after(scored(name, 100)), [], "{name}");
     }
     // Without a score, the limit is a length like any other.
@@ -149,21 +130,14 @@ fn send_lag_that_is_large_or_shows_in_the_time_to_first_token() {
             facts.run.request_rate = rate;
             late(by)(facts, run);
             for exchange in run {
-                exchange
-                    .events
-                    .at
-                    .iter_mut()
-                    .for_each(|at| at.0 += ms(950).0);
+                exchange.events.at.iter_mut().for_each(|at| at.0 += ms(950).0);
             }
         }
     };
     assert_eq!(after(slow_server(10_000_000, Some(2.0))), []);
     // A burst has a last request; it is late only where the lag shows.
     assert_eq!(after(slow_server(40_000_000, None)), []);
-    assert_eq!(
-        after(slow_server(10_100_000, Some(2.0))),
-        [(Id::SendLag, Severity::Suspect)]
-    );
+    assert_eq!(after(slow_server(10_100_000, Some(2.0))), [(Id::SendLag, Severity::Suspect)]);
 }
 
 #[test]
@@ -196,14 +170,8 @@ fn the_cap_matters_only_to_a_run_held_to_a_rate() {
     };
     assert_eq!(after(late_pacer), [(Id::NotSteady, Severity::Note)]);
     assert_eq!(after(waits(0, Some(100.0))), []);
-    assert_eq!(
-        after(waits(1, Some(100.0))),
-        [(Id::CapReached, Severity::Note)]
-    );
-    assert_eq!(
-        after(waits(2, Some(100.0))),
-        [(Id::CapReached, Severity::Suspect)]
-    );
+    assert_eq!(after(waits(1, Some(100.0))), [(Id::CapReached, Severity::Note)]);
+    assert_eq!(after(waits(2, Some(100.0))), [(Id::CapReached, Severity::Suspect)]);
 }
 
 #[test]
@@ -219,19 +187,13 @@ fn short_answers_matter_where_the_server_was_told_to_go_on() {
     assert_eq!(after(short(false, 100)), []);
     assert_eq!(after(short(true, 0)), []);
     assert_eq!(after(short(true, 1)), [(Id::ShortAnswers, Severity::Note)]);
-    assert_eq!(
-        after(short(true, 2)),
-        [(Id::ShortAnswers, Severity::Suspect)]
-    );
+    assert_eq!(after(short(true, 2)), [(Id::ShortAnswers, Severity::Suspect)]);
 }
 
 #[test]
 fn token_counts_and_their_sources() {
-    let approximate = Some(Tokenizer {
-        name: "words".into(),
-        approximate: true,
-        ..Tokenizer::default()
-    });
+    let approximate =
+        Some(Tokenizer { name: "words".into(), approximate: true, ..Tokenizer::default() });
     let unknown = |_: &mut RunFacts, run: &mut Vec<Exchange>| run[0].usage = None;
     assert_eq!(after(unknown), [(Id::TokensUnknown, Severity::Suspect)]);
 
@@ -241,10 +203,7 @@ fn token_counts_and_their_sources() {
         facts.run.tokenizer = name;
         facts.retokenized.insert(0, 2);
     };
-    assert_eq!(
-        after(estimated),
-        [(Id::ApproximateTokens, Severity::Suspect)]
-    );
+    assert_eq!(after(estimated), [(Id::ApproximateTokens, Severity::Suspect)]);
 
     let beside = |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
         facts.run.tokenizer = approximate;
@@ -264,14 +223,8 @@ fn counts_that_disagree() {
         }
     };
     assert_eq!(after(input(104)), []);
-    assert_eq!(
-        after(input(105)),
-        [(Id::InputTokensDisagree, Severity::Note)]
-    );
-    assert_eq!(
-        after(input(80)),
-        [(Id::InputTokensDisagree, Severity::Suspect)]
-    );
+    assert_eq!(after(input(105)), [(Id::InputTokensDisagree, Severity::Note)]);
+    assert_eq!(after(input(80)), [(Id::InputTokensDisagree, Severity::Suspect)]);
 
     let output = |own: u32| {
         move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
@@ -291,14 +244,8 @@ fn counts_that_disagree() {
         }
     };
     assert_eq!(after(output(96)), []);
-    assert_eq!(
-        after(output(95)),
-        [(Id::OutputTokensDisagree, Severity::Note)]
-    );
-    assert_eq!(
-        after(output(50)),
-        [(Id::OutputTokensDisagree, Severity::Suspect)]
-    );
+    assert_eq!(after(output(95)), [(Id::OutputTokensDisagree, Severity::Note)]);
+    assert_eq!(after(output(50)), [(Id::OutputTokensDisagree, Severity::Suspect)]);
 }
 
 #[test]
@@ -325,14 +272,8 @@ fn a_dataset_that_is_shorter_than_the_plan() {
         }
     };
     assert_eq!(after(planned(100, false)), []);
-    assert_eq!(
-        after(planned(101, false)),
-        [(Id::ShortDataset, Severity::Suspect)]
-    );
-    assert_eq!(
-        after(planned(101, true)),
-        [(Id::Interrupted, Severity::Suspect)]
-    );
+    assert_eq!(after(planned(101, false)), [(Id::ShortDataset, Severity::Suspect)]);
+    assert_eq!(after(planned(101, true)), [(Id::Interrupted, Severity::Suspect)]);
 }
 
 #[test]
@@ -382,10 +323,7 @@ fn pieces_that_come_together() {
         }
     };
     assert_eq!(after(apart(10_000)), []);
-    assert_eq!(
-        after(apart(9_999)),
-        [(Id::BufferedReplies, Severity::Suspect)]
-    );
+    assert_eq!(after(apart(9_999)), [(Id::BufferedReplies, Severity::Suspect)]);
 }
 
 #[test]
@@ -395,10 +333,7 @@ fn objectives_that_cannot_be_judged() {
         move |facts: &mut RunFacts, _: &mut Vec<Exchange>| facts.run.goodput = vec![objective]
     };
     assert_eq!(after(objective("ttft")), []);
-    assert_eq!(
-        after(objective("e2e-usage")),
-        [(Id::ObjectiveUnknown, Severity::Suspect)]
-    );
+    assert_eq!(after(objective("e2e-usage")), [(Id::ObjectiveUnknown, Severity::Suspect)]);
 }
 
 #[test]
@@ -421,8 +356,7 @@ fn means_that_are_known_roughly() {
 #[test]
 fn events_of_several_tokens_and_of_less_than_one() {
     let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-        run.iter_mut()
-            .for_each(|exchange| exchange.usage = output_usage(1));
+        run.iter_mut().for_each(|exchange| exchange.usage = output_usage(1));
     };
     assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
 }
@@ -430,8 +364,7 @@ fn events_of_several_tokens_and_of_less_than_one() {
 #[test]
 fn events_of_several_tokens() {
     let spoil = |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-        run.iter_mut()
-            .for_each(|exchange| exchange.usage = output_usage(8));
+        run.iter_mut().for_each(|exchange| exchange.usage = output_usage(8));
     };
     assert_eq!(after(spoil), [(Id::TokensPerEvent, Severity::Note)]);
 }
@@ -455,23 +388,12 @@ fn the_worst_comes_first_and_decides() {
         advice: String::new(),
     };
     let verdict = |severities: &[Severity]| {
-        Verdict::of(
-            &severities
-                .iter()
-                .map(|severity| finding(*severity))
-                .collect::<Vec<_>>(),
-        )
+        Verdict::of(&severities.iter().map(|severity| finding(*severity)).collect::<Vec<_>>())
     };
     assert_eq!(verdict(&[]), Verdict::Valid);
     assert_eq!(verdict(&[Severity::Note]), Verdict::Valid);
-    assert_eq!(
-        verdict(&[Severity::Note, Severity::Suspect]),
-        Verdict::Suspect
-    );
-    assert_eq!(
-        verdict(&[Severity::Suspect, Severity::Invalid]),
-        Verdict::Invalid
-    );
+    assert_eq!(verdict(&[Severity::Note, Severity::Suspect]), Verdict::Suspect);
+    assert_eq!(verdict(&[Severity::Suspect, Severity::Invalid]), Verdict::Invalid);
 }
 
 #[test]

@@ -16,17 +16,9 @@ pub(super) fn unknown(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
-    let tokenizer = summary
-        .run
-        .tokenizer
-        .as_ref()
-        .filter(|tokenizer| tokenizer.approximate)?;
+    let tokenizer = summary.run.tokenizer.as_ref().filter(|tokenizer| tokenizer.approximate)?;
     let by = |counted: &crate::summary::Counted, source| {
-        counted
-            .exchanges_by_source
-            .get(&source)
-            .copied()
-            .unwrap_or(0)
+        counted.exchanges_by_source.get(&source).copied().unwrap_or(0)
     };
     let input = by(&summary.tokens.input, Source::Dataset);
     let output = by(&summary.tokens.output, Source::Retokenized);
@@ -37,11 +29,7 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
     let name = &tokenizer.name;
     Some(Finding {
         id: Id::ApproximateTokens,
-        severity: if counted {
-            Severity::Suspect
-        } else {
-            Severity::Note
-        },
+        severity: if counted { Severity::Suspect } else { Severity::Note },
         seen: if counted {
             format!(
                 "tokens of {input} prompts and {output} answers were counted with {name}, which is not the model's tokenizer"
@@ -62,12 +50,7 @@ pub(super) fn approximate(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
-    let Apart {
-        of,
-        apart,
-        share,
-        totals,
-    } = Apart::of(summary.tokens.input_against_dataset?)?;
+    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.input_against_dataset?)?;
     Some(Finding {
         id: Id::InputTokensDisagree,
         severity: if share > 0.1 { Severity::Suspect } else { Severity::Note },
@@ -78,20 +61,10 @@ pub(super) fn input_disagree(summary: &Summary) -> Option<Finding> {
 }
 
 pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
-    if summary
-        .run
-        .tokenizer
-        .as_ref()
-        .is_some_and(|tokenizer| tokenizer.approximate)
-    {
+    if summary.run.tokenizer.as_ref().is_some_and(|tokenizer| tokenizer.approximate) {
         return None;
     }
-    let Apart {
-        of,
-        apart,
-        share,
-        totals,
-    } = Apart::of(summary.tokens.output_against_retokenized?)?;
+    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.output_against_retokenized?)?;
     (share > 0.05).then(|| Finding {
         id: Id::OutputTokensDisagree,
         severity: if share > 0.2 { Severity::Suspect } else { Severity::Note },
@@ -116,13 +89,7 @@ struct Apart {
 impl Apart {
     /// `None` if no exchange is beyond tolerance.
     fn of(comparison: Comparison) -> Option<Self> {
-        let Comparison {
-            exchanges,
-            lower,
-            higher,
-            counted,
-            reference,
-        } = comparison;
+        let Comparison { exchanges, lower, higher, counted, reference } = comparison;
         let apart = lower + higher;
         (apart > 0).then(|| Apart {
             of: exchanges,
@@ -135,12 +102,7 @@ impl Apart {
 
 /// The server's total against what it states for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
-    let Apart {
-        of,
-        apart,
-        share,
-        totals,
-    } = Apart::of(summary.tokens.output_against_events?)?;
+    let Apart { of, apart, share, totals } = Apart::of(summary.tokens.output_against_events?)?;
     Some(Finding {
         id: Id::EventTokensDisagree,
         severity: if share > 0.01 { Severity::Suspect } else { Severity::Note },

@@ -5,10 +5,7 @@ fn column(values: &[f64]) -> Column<f64> {
 }
 
 fn close(got: Option<f64>, wanted: f64) {
-    assert!(
-        got.is_some_and(|got| (got - wanted).abs() < 1e-9),
-        "{got:?}, {wanted}"
-    );
+    assert!(got.is_some_and(|got| (got - wanted).abs() < 1e-9), "{got:?}, {wanted}");
 }
 
 /// By hand: of 3, 3 and 5 the pairs are 0, 2 and 2 apart; 7 and 7 are none apart; 4 is alone.
@@ -30,17 +27,13 @@ fn repeats_agree_by_pairs_of_verdicts() {
 #[test]
 fn grades_are_held_against_right_and_wrong() {
     let grades = column(&[8.0, 6.0, 5.0, 5.0, 1.0, 9.0]);
-    let score: Column<f64> = [(0, 1.0), (1, 1.0), (2, 1.0), (3, 0.0), (4, 0.0), (9, 1.0)]
-        .into_iter()
-        .collect();
+    let score: Column<f64> =
+        [(0, 1.0), (1, 1.0), (2, 1.0), (3, 0.0), (4, 0.0), (9, 1.0)].into_iter().collect();
     let found = Against::of(&grades, &score).unwrap();
     assert_eq!((found.right, found.wrong), (3, 2));
     close(found.right_mean, 19.0 / 3.0);
     close(found.wrong_mean, 3.0);
-    close(
-        found.correlation,
-        10.0 / 3.0 / 5.2_f64.sqrt() * 6.0_f64.sqrt() / 5.0,
-    );
+    close(found.correlation, 10.0 / 3.0 / 5.2_f64.sqrt() * 6.0_f64.sqrt() / 5.0);
     close(found.concordance, 5.5 / 6.0);
 }
 
@@ -55,18 +48,12 @@ fn what_cannot_be_said_of_grades_is_absent() {
     assert_eq!((equal.correlation, equal.concordance), (None, Some(0.5)));
     // No share, and no answer that has both.
     assert_eq!(Against::of(&grades, &column(&[0.5, 1.0])), None);
-    assert_eq!(
-        Against::of(&grades, &[(7, 1.0)].into_iter().collect()),
-        None
-    );
+    assert_eq!(Against::of(&grades, &[(7, 1.0)].into_iter().collect()), None);
 }
 
 fn duel(choices: &[[f64; 2]]) -> Duel {
     let known = |choice: f64| (choice >= 0.0).then_some(choice);
-    Duel {
-        conversation: None,
-        choices: choices.iter().map(|pair| pair.map(known)).collect(),
-    }
+    Duel { conversation: None, choices: choices.iter().map(|pair| pair.map(known)).collect() }
 }
 
 const NONE: f64 = -1.0;
@@ -153,9 +140,6 @@ fn turns_of_one_conversation_are_worth_fewer_samples() {
 #[test]
 fn nothing_gives_nothing() {
     let found = Preference::of(&[]);
-    assert_eq!(
-        (found.samples, found.win_rate, found.confidence),
-        (0, None, None)
-    );
+    assert_eq!((found.samples, found.win_rate, found.confidence), (0, None, None));
     assert_eq!((found.probability, found.first_share), (None, None));
 }

@@ -33,9 +33,7 @@ const STOPPED_FOR_LENGTH: [&str; 4] = ["length", "max_tokens", "max_output_token
 
 /// True if a server's stop reason means that the answer reached the requested length.
 pub(crate) fn stopped_for_length(finish: &str) -> bool {
-    STOPPED_FOR_LENGTH
-        .iter()
-        .any(|word| finish.eq_ignore_ascii_case(word))
+    STOPPED_FOR_LENGTH.iter().any(|word| finish.eq_ignore_ascii_case(word))
 }
 
 /// The output tokens of an answer: the server's usage, else the tokens of its chunks if every
@@ -82,11 +80,7 @@ pub fn input(exchange: &Exchange) -> Option<Count> {
 /// The sum of the tokens of the output events, if there are any and each states them.
 fn stated(exchange: &Exchange) -> Option<u32> {
     let mut sum = None;
-    for event in exchange
-        .events
-        .iter()
-        .filter(|event| event.kind.is_output())
-    {
+    for event in exchange.events.iter().filter(|event| event.kind.is_output()) {
         sum = Some(event.tokens?.saturating_add(sum.unwrap_or(0)));
     }
     sum
@@ -99,7 +93,5 @@ fn length(exchange: &Exchange) -> Option<u32> {
         return None;
     }
     let finish = exchange.finish.as_deref()?;
-    stopped_for_length(finish)
-        .then_some(exchange.sample.output_tokens)
-        .flatten()
+    stopped_for_length(finish).then_some(exchange.sample.output_tokens).flatten()
 }

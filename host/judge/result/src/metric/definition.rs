@@ -190,10 +190,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn send_lag(&self) -> Option<f64> {
-        let ready = self
-            .exchange
-            .due
-            .max(self.exchange.granted.unwrap_or_default());
+        let ready = self.exchange.due.max(self.exchange.granted.unwrap_or_default());
         Some(span(ready, self.exchange.sent?))
     }
 
@@ -310,21 +307,15 @@ impl Reading<'_> {
     }
 
     fn streamed_since_sent(&self, instant: Option<Nanos>) -> Option<f64> {
-        Some(span(
-            self.exchange.sent?,
-            instant.filter(|_| self.streamed)?,
-        ))
+        Some(span(self.exchange.sent?, instant.filter(|_| self.streamed)?))
     }
 
     /// The time from the first output to `end`, for each token but the `first` ones.
     fn per_further_token(&self, end: Nanos, first: u32) -> Option<f64> {
         let from = self.began()?;
         self.exchange.sent?;
-        let further = self
-            .output_tokens?
-            .tokens
-            .checked_sub(first)
-            .filter(|further| *further > 0)?;
+        let further =
+            self.output_tokens?.tokens.checked_sub(first).filter(|further| *further > 0)?;
         Some(span(from, end) / f64::from(further))
     }
 

@@ -23,17 +23,12 @@ pub struct Objective {
 
 /// The metrics that an objective can use: those in milliseconds with one value per request.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
-    single()
-        .filter(|(metric, _)| metric.unit == Unit::Milliseconds)
-        .map(|(metric, _)| metric.name)
+    single().filter(|(metric, _)| metric.unit == Unit::Milliseconds).map(|(metric, _)| metric.name)
 }
 
 /// Objectives of requests in the grammar of limits, as `vllm bench serve` writes them.
-const GRAMMAR: Grammar<()> = Grammar {
-    signs: &[(":", ())],
-    numbers: Numbers::AboveZero,
-    example: "`ttft:200ms`",
-};
+const GRAMMAR: Grammar<()> =
+    Grammar { signs: &[(":", ())], numbers: Numbers::AboveZero, example: "`ttft:200ms`" };
 
 /// The metric that an objective can use, by its name here or in `vllm bench serve`.
 ///
@@ -46,22 +41,15 @@ pub fn timed(name: &str) -> Result<&'static str, String> {
         return Ok(own);
     }
     Err(match by_name(name) {
-        Some(Metric {
-            measure: super::Measure::Pooled(_),
-            ..
-        }) => format!(
+        Some(Metric { measure: super::Measure::Pooled(_), .. }) => format!(
             "a request has many values of `{name}`, and an objective needs one; use `tpot`, or `itl-max` for the longest gap"
         ),
-        Some(Metric {
-            measure: super::Measure::Session(_),
-            ..
-        }) => format!(
+        Some(Metric { measure: super::Measure::Session(_), .. }) => format!(
             "`{name}` belongs to a session and not to a request; use it in a threshold, such as `{name}.p99`"
         ),
-        Some(metric) => format!(
-            "`{name}` is in {}, but an objective must be a time",
-            metric.unit.symbol()
-        ),
+        Some(metric) => {
+            format!("`{name}` is in {}, but an objective must be a time", metric.unit.symbol())
+        }
         None => match nearest(name, metrics()) {
             Some(near) => format!("there is no metric `{name}`; did you mean `{near}`?"),
             None => format!(
@@ -84,10 +72,11 @@ impl FromStr for Objective {
 fn of(mut written: Written<'_, ()>) -> Result<Objective, LimitError> {
     let metric = written.metric();
     let level = written.level(Some(Unit::Milliseconds.symbol()));
-    written.finish(metric.zip(level).map(|(metric, at_most_ms)| Objective {
-        metric: metric.to_owned(),
-        at_most_ms,
-    }))
+    written.finish(
+        metric
+            .zip(level)
+            .map(|(metric, at_most_ms)| Objective { metric: metric.to_owned(), at_most_ms }),
+    )
 }
 
 impl Objective {
@@ -102,9 +91,7 @@ impl Objective {
 
     /// Looks up the measure of the objective's metric.
     pub fn measure(&self) -> Option<Single> {
-        single()
-            .find(|(metric, _)| metric.name == self.metric)
-            .map(|(_, measure)| measure)
+        single().find(|(metric, _)| metric.name == self.metric).map(|(_, measure)| measure)
     }
 }
 
@@ -142,10 +129,7 @@ mod tests {
 
     #[test]
     fn vllms_notation_and_ours() {
-        let of = |metric: &str, at_most_ms| Objective {
-            metric: metric.into(),
-            at_most_ms,
-        };
+        let of = |metric: &str, at_most_ms| Objective { metric: metric.into(), at_most_ms };
         assert_eq!(
             parse("ttft:200 tpot:20.5 e2el:5000"),
             Ok(vec![of("ttft", 200.0), of("tpot", 20.5), of("e2e", 5000.0)])

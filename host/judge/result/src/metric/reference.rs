@@ -53,10 +53,6 @@ mod tests {
             std::fs::write(&path, &page).unwrap();
         }
         let kept = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            kept == page,
-            "{} differs; BLESS=1 writes it anew",
-            path.display()
-        );
+        assert!(kept == page, "{} differs; BLESS=1 writes it anew", path.display());
     }
 }

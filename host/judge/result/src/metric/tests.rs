@@ -80,10 +80,7 @@ fn every_definition_by_hand() {
         first_token: Some(ms(90)),
         decode: Some(ms(110)),
     });
-    chat.speculation = Some(Speculation {
-        steps: 4,
-        steps_by_accepted: Vec::new(),
-    });
+    chat.speculation = Some(Speculation { steps: 4, steps_by_accepted: Vec::new() });
     let third = 40.0 / 3.0;
     let cases = [
         ("ttft", vec![120.0]),
@@ -165,22 +162,12 @@ fn every_definition_by_hand() {
         assert_eq!(got.len(), expected.len(), "{name}: {got:?}");
         for (got, expected) in got.iter().zip(&expected) {
             // Gaps in equal parts are whole nanoseconds.
-            let off = if ["itl-token", "itl-dealt"].contains(&name) {
-                1e-6
-            } else {
-                1e-12 * expected
-            };
-            assert!(
-                (got - expected).abs() <= off,
-                "{name}: {got} is not {expected}"
-            );
+            let off =
+                if ["itl-token", "itl-dealt"].contains(&name) { 1e-6 } else { 1e-12 * expected };
+            assert!((got - expected).abs() <= off, "{name}: {got} is not {expected}");
         }
     }
-    assert_eq!(
-        samples("itl-token", &chat).iter().sum::<f64>(),
-        120.0,
-        "the parts make the whole"
-    );
+    assert_eq!(samples("itl-token", &chat).iter().sum::<f64>(), 120.0, "the parts make the whole");
 }
 
 /// Sound has no bytes of text, and is a part of the answer all the same.
@@ -228,12 +215,7 @@ fn an_answer_that_is_heard() {
 #[test]
 fn what_a_server_states_of_itself_in_parts() {
     let mut exchange = chat();
-    let names = [
-        "server-queue",
-        "server-prefill",
-        "server-ttft",
-        "server-decode",
-    ];
+    let names = ["server-queue", "server-prefill", "server-ttft", "server-decode"];
     for name in names {
         assert_eq!(samples(name, &exchange), NONE, "{name}");
     }
@@ -258,10 +240,7 @@ fn what_a_server_states_of_itself_in_parts() {
         prefill: Some(ms(10)),
         ..ServerTimings::default()
     });
-    let parts: f64 = Part::ALL
-        .into_iter()
-        .flat_map(|part| samples(part.metric(), &exchange))
-        .sum();
+    let parts: f64 = Part::ALL.into_iter().flat_map(|part| samples(part.metric(), &exchange)).sum();
     assert_eq!(samples("ttft-from-due", &exchange), [parts]);
     assert_eq!(samples("ttft-queue", &exchange), [5.0]);
     assert_eq!(samples("ttft-prefill", &exchange), [10.0]);
@@ -274,10 +253,7 @@ fn what_a_server_states_of_itself_in_parts() {
         (4, vec![], None, None),
         (0, vec![0, 0], Some(0), None),
     ] {
-        exchange.speculation = Some(Speculation {
-            steps,
-            steps_by_accepted: list,
-        });
+        exchange.speculation = Some(Speculation { steps, steps_by_accepted: list });
         exchange.usage.as_mut().unwrap().accepted_draft_tokens = accepted;
         let expected: Vec<f64> = expected.into_iter().collect();
         assert_eq!(length(&exchange), expected, "{:?}", exchange.speculation);
@@ -324,11 +300,7 @@ fn a_whole_body_has_an_end_but_no_first_token() {
 
 #[test]
 fn an_answer_of_empty_pieces_has_a_first_token_but_no_gaps() {
-    let exchange = reply(
-        0,
-        0,
-        &[(5, Text, None, 0), (9, Tool, None, 0), (10, End, None, 0)],
-    );
+    let exchange = reply(0, 0, &[(5, Text, None, 0), (9, Tool, None, 0), (10, End, None, 0)]);
     assert_eq!(samples("ttft", &exchange), [5.0]);
     assert_eq!(samples("e2e-last-token", &exchange), [9.0]);
     assert_eq!(samples("ttft-answer", &exchange), NONE);
@@ -386,11 +358,7 @@ fn a_connection_that_was_there_has_no_time_of_its_own() {
 
 #[test]
 fn a_server_cannot_order_memory_by_the_token() {
-    let pieces = [
-        (1, Text, Some(1), 1),
-        (5, Text, Some(u32::MAX), 1),
-        (6, End, None, 0),
-    ];
+    let pieces = [(1, Text, Some(1), 1), (5, Text, Some(u32::MAX), 1), (6, End, None, 0)];
     let exchange = reply(0, 0, &pieces);
     let reading = Reading::new(&exchange, true, None);
     let mut shown = Vec::new();
@@ -467,13 +435,7 @@ fn a_tool_call_is_output() {
 
 #[test]
 fn a_length_asked_for_counts_only_where_the_server_stopped_for_it() {
-    for word in [
-        "length",
-        "LENGTH",
-        "max_tokens",
-        "max_output_tokens",
-        "limit",
-    ] {
+    for word in ["length", "LENGTH", "max_tokens", "max_output_tokens", "limit"] {
         assert!(count::stopped_for_length(word), "{word}");
     }
     for word in ["stop", "eos", "end_turn", "abort", ""] {
@@ -588,10 +550,8 @@ proptest! {
 
 /// Tokens of a streamed answer that came so many milliseconds after the first: `(ms, tokens)`.
 fn arriving(events: &[(u64, u32)]) -> Exchange {
-    let events: Vec<_> = events
-        .iter()
-        .map(|&(at, tokens)| (2000 + at, Text, Some(tokens), 1))
-        .collect();
+    let events: Vec<_> =
+        events.iter().map(|&(at, tokens)| (2000 + at, Text, Some(tokens), 1)).collect();
     reply(0, 1000, &events)
 }
 
@@ -600,11 +560,7 @@ fn a_token_stalls_when_the_reader_has_to_wait_for_it() {
     let share = |events: &[(u64, u32)]| {
         let exchange = arriving(events);
         let reading = Reading::new(&exchange, true, None);
-        assert_eq!(
-            samples_of("stall-share", &reading),
-            NONE,
-            "nobody reads at a pace"
-        );
+        assert_eq!(samples_of("stall-share", &reading), NONE, "nobody reads at a pace");
         samples_of("stall-share", &reading.at_pace(Some(ms(10))))
     };
     assert_eq!(share(&[(0, 1), (10, 1), (20, 1), (30, 1)]), [0.0]);
@@ -625,9 +581,6 @@ fn a_token_stalls_when_the_reader_has_to_wait_for_it() {
 #[test]
 fn the_pace_of_a_reader_is_the_objective_on_the_time_per_token() {
     let pace = |text| objective::pace(&objective::parse(text).unwrap());
-    assert_eq!(
-        pace("ttft:200 tpot:20.5 tpot:30"),
-        Some(model::units::Nanos(20_500_000))
-    );
+    assert_eq!(pace("ttft:200 tpot:20.5 tpot:30"), Some(model::units::Nanos(20_500_000)));
     assert_eq!(pace("ttft:200 itl-max:100"), None);
 }

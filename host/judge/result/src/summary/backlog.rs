@@ -88,10 +88,7 @@ impl Waiting {
             from,
             length,
             end: surveyed.last_end.map_or(to, |end| end.max(to)),
-            burstiness: surveyed
-                .arrivals
-                .and_then(|of| of.due_gap_cv)
-                .unwrap_or(1.0),
+            burstiness: surveyed.arrivals.and_then(|of| of.due_gap_cv).unwrap_or(1.0),
             requests: 0,
             waited: [0; 2],
             filling: [0; 2],
@@ -116,10 +113,7 @@ impl Waiting {
                 let into = u128::from(self.length) * u128::from(quarter) / 4;
                 Nanos(self.from.0 + into as u64)
             };
-            let (from, to) = (
-                exchange.due.max(instant(quarter)),
-                end.min(instant(quarter + 1)),
-            );
+            let (from, to) = (exchange.due.max(instant(quarter)), end.min(instant(quarter + 1)));
             *waited += u128::from(to.since(from).0);
         }
         if !reading.is_streamed() {
@@ -191,10 +185,7 @@ mod tests {
     }
 
     fn is_overloaded(summary: &Summary) -> bool {
-        summary
-            .findings
-            .iter()
-            .any(|finding| finding.id == Id::Overloaded)
+        summary.findings.iter().any(|finding| finding.id == Id::Overloaded)
     }
 
     #[test]

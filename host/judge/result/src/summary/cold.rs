@@ -212,9 +212,7 @@ impl Gather {
         let (from, to) = self.began?;
         let seconds = to.since(from).as_secs_f64();
         let turn = seconds / (self.later_count - 1).max(1) as f64;
-        let mut wave: Vec<&Early> = (self.early.iter())
-            .filter(|own| own.sent < answer)
-            .collect();
+        let mut wave: Vec<&Early> = (self.early.iter()).filter(|own| own.sent < answer).collect();
         wave.sort_unstable_by_key(|own| (own.sent + own.wait, own.index));
         let first = wave.first()?;
         let pace = first.wait.as_secs_f64() / f64::from(first.prompt.max(1));

@@ -72,18 +72,13 @@ impl<T> Page<T> {
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Column {
-            pages: BTreeMap::new(),
-            len: 0,
-        }
+        Column { pages: BTreeMap::new(), len: 0 }
     }
 }
 
 impl<T: Copy + Default> Extend<(u64, T)> for Column<T> {
     fn extend<I: IntoIterator<Item = (u64, T)>>(&mut self, values: I) {
-        values
-            .into_iter()
-            .for_each(|(index, value)| self.insert(index, value));
+        values.into_iter().for_each(|(index, value)| self.insert(index, value));
     }
 }
 
@@ -139,15 +134,9 @@ mod tests {
     fn values_are_found_by_index_and_told_in_order() {
         let far = u64::MAX;
         let column: Column<u32> = [(300, 3), (0, 0), (far, 9), (255, 2), (0, 1)].into();
-        assert_eq!(
-            column.iter().collect::<Vec<_>>(),
-            [(0, 1), (255, 2), (300, 3), (far, 9)]
-        );
+        assert_eq!(column.iter().collect::<Vec<_>>(), [(0, 1), (255, 2), (300, 3), (far, 9)]);
         assert_eq!((column.len(), column.pages.len()), (4, 3));
-        assert_eq!(
-            (column.get(300), column.get(301), column.get(1 << 40)),
-            (Some(3), None, None)
-        );
+        assert_eq!((column.get(300), column.get(301), column.get(1 << 40)), (Some(3), None, None));
         let text = serde_json::to_string(&column).unwrap();
         assert_eq!(text, format!(r#"{{"0":1,"255":2,"300":3,"{far}":9}}"#));
         assert_eq!(serde_json::from_str::<Column<u32>>(&text).unwrap(), column);

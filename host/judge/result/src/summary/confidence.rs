@@ -110,20 +110,12 @@ impl Bounds {
 impl From<Interval> for Bounds {
     fn from(Interval { low, high }: Interval) -> Self {
         let finite = |end: f64| end.is_finite().then_some(end);
-        Bounds {
-            low: finite(low),
-            high: finite(high),
-        }
+        Bounds { low: finite(low), high: finite(high) }
     }
 }
 
 /// The metrics that get intervals.
-pub const HEADLINE: [&str; 4] = [
-    metric::TTFT,
-    metric::TPOT,
-    metric::E2E,
-    metric::TTFT_FROM_DUE,
-];
+pub const HEADLINE: [&str; 4] = [metric::TTFT, metric::TPOT, metric::E2E, metric::TTFT_FROM_DUE];
 
 /// Fewer independent loads than this are not enough for any interval.
 pub const LEAST_LOADS: f64 = 3.0;

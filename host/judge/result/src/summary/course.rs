@@ -71,12 +71,7 @@ struct Slices([(u64, u64); SLICES]);
 
 impl Course {
     pub(super) fn over(span: Span) -> Self {
-        Course {
-            span,
-            tokens: vec![0; FINE],
-            ttft: Slices::default(),
-            tpot: Slices::default(),
-        }
+        Course { span, tokens: vec![0; FINE], ttft: Slices::default(), tpot: Slices::default() }
     }
 
     /// Adds an answered exchange. Its time to first token belongs to the slice in which it was
@@ -156,9 +151,7 @@ impl Slices {
     /// The mean of each slice that has samples; absent if there are too few.
     fn means(&self) -> Option<Vec<f64>> {
         let held = self.0.iter().filter(|(_, count)| *count > 0);
-        let means: Vec<f64> = held
-            .map(|(sum, count)| *sum as f64 / *count as f64)
-            .collect();
+        let means: Vec<f64> = held.map(|(sum, count)| *sum as f64 / *count as f64).collect();
         let samples: u64 = self.0.iter().map(|(_, count)| count).sum();
         (samples >= LEAST_SAMPLES).then_some(means)
     }

@@ -53,11 +53,6 @@ impl Remark {
     pub fn words(&self) -> String {
         let first = self.first.as_ref();
         let first = first.map(|first| format!(", first {first}"));
-        format!(
-            "{} × {}{}",
-            self.count,
-            self.reason,
-            first.unwrap_or_default()
-        )
+        format!("{} × {}{}", self.count, self.reason, first.unwrap_or_default())
     }
 }

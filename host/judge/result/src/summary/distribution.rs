@@ -120,9 +120,7 @@ impl Distribution {
             min: with.min.0,
             max: with.max.0,
             median: with.median.0,
-            percentiles: percentiles
-                .map(|(name, amount)| (name.clone(), amount.0))
-                .collect(),
+            percentiles: percentiles.map(|(name, amount)| (name.clone(), amount.0)).collect(),
             confidence: None,
             ..self
         }

@@ -90,48 +90,30 @@ struct Around {
 
 impl Around {
     fn even(half: f64) -> Self {
-        Around {
-            below: half,
-            above: half,
-        }
+        Around { below: half, above: half }
     }
 
     fn of(figure: f64, interval: Interval) -> Self {
-        Around {
-            below: figure - interval.low,
-            above: interval.high - figure,
-        }
+        Around { below: figure - interval.low, above: interval.high - figure }
     }
 
     /// At least as wide as another one.
     fn with(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
-        Around {
-            below: self.below.max(other.below),
-            above: self.above.max(other.above),
-        }
+        Around { below: self.below.max(other.below), above: self.above.max(other.above) }
     }
 
     /// With an independent uncertainty of so much to either side.
     fn wider(self, half: f64) -> Self {
-        Around {
-            below: self.below.hypot(half),
-            above: self.above.hypot(half),
-        }
+        Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
 
     fn times(self, factor: f64) -> Self {
-        Around {
-            below: self.below * factor,
-            above: self.above * factor,
-        }
+        Around { below: self.below * factor, above: self.above * factor }
     }
 
     fn about(self, figure: f64) -> Interval {
-        Interval {
-            low: (figure - self.below).max(0.0),
-            high: figure + self.above,
-        }
+        Interval { low: (figure - self.below).max(0.0), high: figure + self.above }
     }
 }
 
@@ -156,9 +138,8 @@ impl Expected {
             rate: rate.unwrap_or(0.0),
             duration,
             loads,
-            full: ttft.map_or_else(Full::default, |ttft| {
-                Full::of(&lived, ttft.percentile(50.0) / 1e3)
-            }),
+            full: ttft
+                .map_or_else(Full::default, |ttft| Full::of(&lived, ttft.percentile(50.0) / 1e3)),
             lived,
         })
     }
@@ -179,9 +160,7 @@ impl Expected {
     /// each of them.
     fn feedback(&self) -> f64 {
         let steps = self.lived.steps.as_ref().filter(|_| self.is_timed());
-        steps.map_or(1.0, |steps| {
-            (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST)
-        })
+        steps.map_or(1.0, |steps| (steps.mean / steps.empty.max(1e-9)).clamp(1.0, MOST))
     }
 
     /// The share of the variance between requests that other requests would have: none where all
@@ -281,10 +260,7 @@ impl Expected {
         // samples that are all new.
         let crossing = (CROSSING * own / (count * density)).min(0.25 / (count * density * density));
         let shared = variance * (median / mean.max(1e-12)).powi(2);
-        let halves = [
-            quantile * variance.sqrt(),
-            quantile * (shared + crossing).sqrt(),
-        ];
+        let halves = [quantile * variance.sqrt(), quantile * (shared + crossing).sqrt()];
         if self.lived.coming == Coming::AtOnce {
             // The requests of a burst wait for each other, so its blocks differ by their places.
             return Some(halves);
@@ -339,10 +315,7 @@ impl Expected {
                 Coming::Timed | Coming::Closed => one(of::TOOK, 1.0),
             };
         };
-        let mut work = one(
-            of::BEFORE,
-            steps.empty / self.lived.batch.max(1.0) + steps.request,
-        );
+        let mut work = one(of::BEFORE, steps.empty / self.lived.batch.max(1.0) + steps.request);
         work[of::BEFORE_CONTEXT] = steps.context_token;
         work[of::PROMPT] = steps.prompt_token;
         work
@@ -372,10 +345,7 @@ impl Expected {
             let of_mean = (quantile * shared.sqrt()).hypot(same_mean);
             let share = shared.sqrt() * median / mean.max(1e-12);
             let of_median = quantile * share.hypot(own.sqrt());
-            [
-                Some(Around::even(of_mean)),
-                Some(Around::even(of_median.hypot(same_median))),
-            ]
+            [Some(Around::even(of_mean)), Some(Around::even(of_median.hypot(same_median)))]
         };
         let around = match (name, self.lived.coming) {
             (metric::TPOT, _) => both(self.tpot_variance(steps, figures), self.of_median(figures)),
@@ -385,10 +355,7 @@ impl Expected {
                 let took = self.lived.took.std() / 1e3;
                 let count = figures.count() as f64;
                 let crossing = CROSSING * took / (count * density(figures)) * self.differ();
-                both(
-                    self.busy_variance(mean),
-                    crossing.min(self.of_median(figures)),
-                )
+                both(self.busy_variance(mean), crossing.min(self.of_median(figures)))
             }
             (_, Coming::Timed) => {
                 let [of_mean, of_median] = both(self.timed_variance(), 0.0);
@@ -403,15 +370,9 @@ impl Expected {
                     let blocks = blocks.map(|own| Around::of(figure * 1e3, own).times(1e-3));
                     let around = around?.with(blocks);
                     let unseen = self.unseen(mean).unwrap_or(0.0);
-                    Some(Around {
-                        above: around.above.hypot(unseen),
-                        ..around
-                    })
+                    Some(Around { above: around.above.hypot(unseen), ..around })
                 };
-                [
-                    within(of_mean, mean, None),
-                    within(of_median, median, Some(50.0)),
-                ]
+                [within(of_mean, mean, None), within(of_median, median, Some(50.0))]
             }
             _ => return None,
         };
@@ -529,14 +490,9 @@ impl Expected {
         let unseen = self.unseen(mean / 1e3).unwrap_or(0.0);
         let opened = self.full.seen && self.full.share > 0.25 && self.independent() < 5.0;
         [
-            of_mean.map(|own| Around {
-                above: own.above.hypot(unseen),
-                ..own
-            }),
-            of_median.map(|own| Around {
-                above: if opened { f64::INFINITY } else { own.above },
-                ..own
-            }),
+            of_mean.map(|own| Around { above: own.above.hypot(unseen), ..own }),
+            of_median
+                .map(|own| Around { above: if opened { f64::INFINITY } else { own.above }, ..own }),
         ]
     }
 
@@ -587,11 +543,7 @@ impl Expected {
         let other = |counted: [f64; TRAITS]| {
             let mean = lived.mean(counted);
             let inputs = if self.is_timed() {
-                let own = if mean > 0.0 {
-                    lived.variance(counted) / (mean * mean)
-                } else {
-                    0.0
-                };
+                let own = if mean > 0.0 { lived.variance(counted) / (mean * mean) } else { 0.0 };
                 gaps + own / lived.count
             } else {
                 let mut against = work.map(|factor| -main * factor / mean_work);
@@ -693,11 +645,7 @@ impl Expected {
 impl Full {
     /// `usual` is the median time to first token, in seconds.
     fn of(lived: &Lived, usual: f64) -> Self {
-        let Some(steps) = lived
-            .steps
-            .as_ref()
-            .filter(|_| lived.coming == Coming::Timed)
-        else {
+        let Some(steps) = lived.steps.as_ref().filter(|_| lived.coming == Coming::Timed) else {
             return Full::default();
         };
         let most = Full::most(lived);

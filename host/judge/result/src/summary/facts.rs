@@ -149,11 +149,7 @@ pub struct Damage {
 impl Damage {
     /// Describes the damage, with its numbers.
     pub fn words(&self) -> String {
-        let Damage {
-            written,
-            readable,
-            found,
-        } = self;
+        let Damage { written, readable, found } = self;
         match written {
             Some(written) if readable < written => {
                 let missing = written - readable;

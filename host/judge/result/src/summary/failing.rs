@@ -114,10 +114,7 @@ pub(super) mod amounts {
         deserializer: D,
     ) -> Result<BTreeMap<String, f64>, D::Error> {
         let read = BTreeMap::<String, Amount>::deserialize(deserializer)?;
-        Ok(read
-            .into_iter()
-            .map(|(name, amount)| (name, amount.0))
-            .collect())
+        Ok(read.into_iter().map(|(name, amount)| (name, amount.0)).collect())
     }
 }
 
@@ -177,11 +174,7 @@ impl WithFailures {
             }
         };
         (missing > 0).then(|| {
-            let all = All {
-                figures,
-                samples,
-                worst,
-            };
+            let all = All { figures, samples, worst };
             WithFailures {
                 requests: missing,
                 samples,
@@ -274,12 +267,7 @@ mod tests {
         let metric = metric::by_name(name).unwrap();
         let mut all: Spread = spread(metric);
         samples.iter().for_each(|sample| all.add(*sample));
-        WithFailures::of(
-            metric,
-            &all.figures()?,
-            (requests, None),
-            &[10.0, 90.0, 99.0],
-        )
+        WithFailures::of(metric, &all.figures()?, (requests, None), &[10.0, 90.0, 99.0])
     }
 
     #[test]

@@ -157,13 +157,7 @@ impl Gather {
             let near = NEAR.min(percentile).min(100.0 - percentile);
             let (from, to) = (percentile - near, percentile + near);
             let sums = self.between(all.requests, from, to);
-            Some(Around {
-                percentile,
-                from,
-                to,
-                requests: sums.requests,
-                mean: sums.mean()?,
-            })
+            Some(Around { percentile, from, to, requests: sums.requests, mean: sums.mean()? })
         };
         Some(FirstToken {
             requests: all.requests,
@@ -269,9 +263,7 @@ impl Parts {
     /// The names and times of the parts that are told, in order, and of what is unexplained, if that
     /// is anything.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
-        let told = Part::ALL
-            .into_iter()
-            .filter_map(|part| Some((part.name(), self.part(part)?)));
+        let told = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
         let rest = self.unexplained_ms;
         let rest = (rest.abs() >= NOTHING_MS).then_some((UNEXPLAINED, rest));
         told.chain(rest).collect()
@@ -367,13 +359,7 @@ mod tests {
         );
         let around = |place: usize| {
             let around = &split.around[place];
-            (
-                around.percentile,
-                around.from,
-                around.to,
-                around.requests,
-                around.mean.whole_ms,
-            )
+            (around.percentile, around.from, around.to, around.requests, around.mean.whole_ms)
         };
         // Ranks 45 to 54, 84 to 94, and 97 to 99.
         assert_eq!(around(0), (50.0, 45.0, 55.0, 10, 202.0));
@@ -390,14 +376,7 @@ mod tests {
         run[3].events = Default::default();
         let split = Summary::of(&facts(), &run).first_token.unwrap();
         assert_eq!(split.requests, 2);
-        assert_eq!(
-            (
-                split.unanswered,
-                split.without_timings,
-                split.without_first_token
-            ),
-            (1, 1, 1)
-        );
+        assert_eq!((split.unanswered, split.without_timings, split.without_first_token), (1, 1, 1));
         assert_eq!(
             split.counted(|n| n.to_string()),
             "2, not 1 unanswered, not 1 without a first token, not 1 without timings of it"

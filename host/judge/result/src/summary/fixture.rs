@@ -50,12 +50,7 @@ pub(crate) fn facts() -> RunFacts {
 pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u32)]) -> Exchange {
     let mut columns = Events::default();
     for &(at, kind, tokens, bytes) in events {
-        columns.push(Event {
-            at: ms(at),
-            kind,
-            tokens,
-            bytes,
-        });
+        columns.push(Event { at: ms(at), kind, tokens, bytes });
     }
     Exchange {
         index,
@@ -108,18 +103,11 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
 }
 
 pub(crate) fn output_usage(tokens: u32) -> Option<Usage> {
-    Some(Usage {
-        output_tokens: Some(tokens),
-        ..Usage::default()
-    })
+    Some(Usage { output_tokens: Some(tokens), ..Usage::default() })
 }
 
 pub(crate) fn failed(mut exchange: Exchange, class: Class, message: &str) -> Exchange {
-    exchange.outcome = Outcome::Incomplete {
-        class,
-        reason: None,
-        message: message.into(),
-    };
+    exchange.outcome = Outcome::Incomplete { class, reason: None, message: message.into() };
     exchange
 }
 
@@ -136,18 +124,10 @@ const KINDS: [Kind; 4] = [Kind::Text, Kind::Reasoning, Kind::Tool, Kind::Role];
 
 /// Any exchange of that index: answered or not, with or without counts.
 pub(crate) fn any_exchange(index: u64) -> impl Strategy<Value = Exchange> {
-    let event = (
-        0u64..2_000_000_000,
-        0..KINDS.len(),
-        any::<Option<u8>>(),
-        0u32..9,
-    );
+    let event = (0u64..2_000_000_000, 0..KINDS.len(), any::<Option<u8>>(), 0u32..9);
     let counts = any::<[Option<u16>; 4]>();
     let times = (1u64..5_000_000_000, 0u64..50_000_000, any::<bool>());
-    let ends = (
-        any::<bool>(),
-        proptest::option::weighted(0.2, (0..CLASSES.len(), 0u8..5)),
-    );
+    let ends = (any::<bool>(), proptest::option::weighted(0.2, (0..CLASSES.len(), 0u8..5)));
     (prop::collection::vec(event, 1..12), counts, times, ends).prop_map(
         move |(events, [input, output, dataset, asked], (due, wait, capped), (length, failure))| {
             let mut exchange = reply(index, 0, &[]);
@@ -159,19 +139,9 @@ pub(crate) fn any_exchange(index: u64) -> impl Strategy<Value = Exchange> {
             for (gap, kind, tokens, bytes) in events {
                 at = at + Nanos(gap);
                 let (kind, tokens) = (KINDS[kind], tokens.map(u32::from));
-                exchange.events.push(Event {
-                    at,
-                    kind,
-                    tokens,
-                    bytes,
-                });
+                exchange.events.push(Event { at, kind, tokens, bytes });
             }
-            exchange.events.push(Event {
-                at,
-                kind: Kind::End,
-                tokens: None,
-                bytes: 0,
-            });
+            exchange.events.push(Event { at, kind: Kind::End, tokens: None, bytes: 0 });
             exchange.ended = Some(at);
             exchange.usage = Some(Usage {
                 input_tokens: input.map(u32::from),

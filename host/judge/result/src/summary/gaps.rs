@@ -37,21 +37,13 @@ pub(super) struct Gaps {
 impl Gaps {
     /// No gap yet, in so many slices.
     pub(super) fn new(slices: usize) -> Self {
-        Gaps {
-            counts: vec![0; slices * BUCKETS],
-            latest: None,
-        }
+        Gaps { counts: vec![0; slices * BUCKETS], latest: None }
     }
 
     /// Begins an answer, with its first token.
     pub(super) fn begin(&mut self, first: Nanos) {
         self.end();
-        self.latest = Some(Latest {
-            from: first,
-            at: first,
-            slice: 0,
-            tokens: 0,
-        });
+        self.latest = Some(Latest { from: first, at: first, slice: 0, tokens: 0 });
     }
 
     /// Adds tokens of the answer that was begun last. Those that came at one instant share the time
@@ -66,12 +58,7 @@ impl Gaps {
         }
         let from = latest.at;
         self.end();
-        self.latest = Some(Latest {
-            from,
-            at,
-            slice,
-            tokens,
-        });
+        self.latest = Some(Latest { from, at, slice, tokens });
     }
 
     /// Counts what came last.

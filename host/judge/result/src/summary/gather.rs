@@ -194,23 +194,15 @@ impl<'a> Gather<'a> {
         if exchange.connection.is_some_and(|own| own.waited) {
             self.requests.waited_for_connection += 1;
         }
-        let mut held_back = exchange
-            .granted
-            .is_some_and(|granted| granted.since(exchange.due) > WAITED);
+        let mut held_back =
+            exchange.granted.is_some_and(|granted| granted.since(exchange.due) > WAITED);
         match &exchange.outcome {
             Outcome::Ok => self.requests.successful += 1,
-            Outcome::Incomplete {
-                class: Class::Cancelled,
-                ..
-            } => {
+            Outcome::Incomplete { class: Class::Cancelled, .. } => {
                 self.requests.cancelled += 1;
                 self.requests.cancelled_unsent += u64::from(exchange.sent.is_none());
             }
-            Outcome::Incomplete {
-                class,
-                reason,
-                message,
-            } => {
+            Outcome::Incomplete { class, reason, message } => {
                 self.requests.failed += 1;
                 held_back |= *class == Class::NotSent;
                 let status = exchange.status.filter(|_| *class == Class::HttpStatus);
@@ -285,11 +277,7 @@ impl<'a> Gather<'a> {
             sessions
         });
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
-        let total = tokens
-            .input
-            .total
-            .zip(tokens.output.total)
-            .map(|(i, o)| i.saturating_add(o));
+        let total = tokens.input.total.zip(tokens.output.total).map(|(i, o)| i.saturating_add(o));
         let whole_second = duration.is_some_and(|seconds| seconds >= 1.0);
         let peak = self.load.peak_tokens().filter(|_| whole_second);
         let (last_sent, last_end) = (self.load.sent.last(), self.surveyed.last_end);

@@ -57,10 +57,8 @@ impl Judged {
     /// By these objectives; `None` if there are none.
     pub(super) fn by(objectives: &[Objective]) -> Option<Self> {
         let known = objectives.iter().filter_map(|objective| {
-            let attainment = Attainment {
-                at_most_ms: objective.at_most_ms,
-                ..Attainment::default()
-            };
+            let attainment =
+                Attainment { at_most_ms: objective.at_most_ms, ..Attainment::default() };
             Some((objective.metric.clone(), objective.measure()?, attainment))
         });
         (!objectives.is_empty()).then(|| Judged {
@@ -85,10 +83,7 @@ impl Judged {
         if good {
             self.good += 1;
             let tokens = reading.output_tokens.map(|count| u64::from(count.tokens));
-            self.tokens = self
-                .tokens
-                .zip(tokens)
-                .map(|(sum, more)| sum.saturating_add(more));
+            self.tokens = self.tokens.zip(tokens).map(|(sum, more)| sum.saturating_add(more));
         }
     }
 
@@ -98,10 +93,7 @@ impl Judged {
         let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);
         let objectives = self.objectives.into_iter().map(|(metric, _, attainment)| {
-            let attainment = Attainment {
-                attainment: share(attainment.kept),
-                ..attainment
-            };
+            let attainment = Attainment { attainment: share(attainment.kept), ..attainment };
             (metric, attainment)
         });
         Goodput {

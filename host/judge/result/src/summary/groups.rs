@@ -65,11 +65,7 @@ pub struct Group {
 impl Groups {
     /// True if no request states a turn, a class or an adapter.
     pub fn is_empty(&self) -> bool {
-        let Groups {
-            by_turn,
-            by_class,
-            by_adapter,
-        } = self;
+        let Groups { by_turn, by_class, by_adapter } = self;
         by_turn.is_empty() && by_class.is_empty() && by_adapter.is_empty()
     }
 }
@@ -120,10 +116,7 @@ pub(super) struct Divided<K, S> {
 
 impl<K, S> Default for Divided<K, S> {
     fn default() -> Self {
-        Divided {
-            apart: BTreeMap::new(),
-            others: None,
-        }
+        Divided { apart: BTreeMap::new(), others: None }
     }
 }
 
@@ -131,10 +124,7 @@ impl<K: Ord, S: Merge> Divided<K, S> {
     /// Returns the data kept of the group of that key, which may be the merged one.
     pub(super) fn of(&mut self, key: K) -> &mut S {
         let full = self.apart.len() >= APART && !self.apart.contains_key(&key);
-        let beyond = self
-            .apart
-            .last_key_value()
-            .is_some_and(|(last, _)| key > *last);
+        let beyond = self.apart.last_key_value().is_some_and(|(last, _)| key > *last);
         // Once there are others, every key beyond the last is one of them.
         if beyond && (full || self.others.is_some()) {
             return self.others.get_or_insert_default();
@@ -154,9 +144,7 @@ impl<K: Ord, S: Merge> Divided<K, S> {
     ) -> Vec<T> {
         let apart = self.apart.into_iter();
         let named = apart.map(|(key, sums)| finish(Some(name(key)), sums));
-        named
-            .chain(self.others.map(|sums| finish(None, sums)))
-            .collect()
+        named.chain(self.others.map(|sums| finish(None, sums))).collect()
     }
 }
 
@@ -214,10 +202,9 @@ impl Sums {
             self.failed += u64::from(reading.exchange.has_failed());
             return;
         }
-        for (sum, count) in [
-            (&mut self.input, reading.input_tokens),
-            (&mut self.output, reading.output_tokens),
-        ] {
+        for (sum, count) in
+            [(&mut self.input, reading.input_tokens), (&mut self.output, reading.output_tokens)]
+        {
             sum.0 += count.map_or(0, |count| u64::from(count.tokens));
             sum.1 += u64::from(count.is_some());
         }
@@ -270,48 +257,28 @@ mod tests {
             cached_input_tokens: (place > 0).then_some(50 * (place + 1)),
             ..output_usage(5).unwrap_or_default()
         });
-        exchange.sample.turn = Some(Turn {
-            session: "a".into(),
-            index: place,
-        });
+        exchange.sample.turn = Some(Turn { session: "a".into(), index: place });
         exchange
     }
 
     #[test]
     fn groups_by_hand() {
-        let mut run = vec![
-            turn(0, 0, 200),
-            turn(1, 0, 400),
-            turn(2, 1, 50),
-            turn(3, 1, 9),
-        ];
+        let mut run = vec![turn(0, 0, 200), turn(1, 0, 400), turn(2, 1, 50), turn(3, 1, 9)];
         run[3] = failed(run[3].clone(), Class::Truncated, "");
         run[2].sample.class = Some("code".into());
         let groups = Summary::of(&facts(), &run).groups;
         let [first, second] = &groups.by_turn[..] else {
             panic!("two turns");
         };
-        assert_eq!(
-            (first.name.as_deref(), first.requests, first.failed),
-            (Some("0"), 2, 0)
-        );
+        assert_eq!((first.name.as_deref(), first.requests, first.failed), (Some("0"), 2, 0));
         assert_eq!(first.metrics["ttft"].median, 300.0);
         assert_eq!(first.metrics["tpot"].mean, 25.0);
         assert_eq!(first.metrics["e2e"].max, 500.0);
-        assert_eq!(
-            (first.input_tokens, first.output_tokens),
-            (Some(100.0), Some(5.0))
-        );
+        assert_eq!((first.input_tokens, first.output_tokens), (Some(100.0), Some(5.0)));
         assert_eq!(first.cached_share, None);
-        assert_eq!(
-            (second.name.as_deref(), second.requests, second.failed),
-            (Some("1"), 2, 1)
-        );
+        assert_eq!((second.name.as_deref(), second.requests, second.failed), (Some("1"), 2, 1));
         assert_eq!(second.metrics["ttft"].count, 1);
-        assert_eq!(
-            (second.input_tokens, second.cached_share),
-            (Some(200.0), Some(0.5))
-        );
+        assert_eq!((second.input_tokens, second.cached_share), (Some(200.0), Some(0.5)));
         assert_eq!(groups.by_class.len(), 1);
         assert_eq!(groups.by_class[0].name.as_deref(), Some("code"));
         assert!(groups.by_adapter.is_empty());
@@ -322,10 +289,7 @@ mod tests {
         let mut run: Vec<Exchange> = (0..30).map(|i| turn(i, i as u32, 10 + i)).collect();
         let groups = Summary::of(&facts(), &run).groups;
         let last = groups.by_turn.last().unwrap();
-        assert_eq!(
-            (groups.by_turn.len(), &last.name, last.requests),
-            (25, &None, 6)
-        );
+        assert_eq!((groups.by_turn.len(), &last.name, last.requests), (25, &None, 6));
         assert_eq!(last.metrics["ttft"].min, 34.0);
         run.reverse();
         assert_eq!(Summary::of(&facts(), &run).groups, groups);

@@ -171,18 +171,11 @@ mod tests {
 
     #[test]
     fn what_no_answer_reports_is_absent() {
-        let tokens = tokens(&[Usage {
-            input_tokens: Some(10),
-            output_tokens: Some(4),
-            ..Usage::default()
-        }]);
+        let tokens =
+            tokens(&[Usage { input_tokens: Some(10), output_tokens: Some(4), ..Usage::default() }]);
         assert_eq!(tokens.drafts, None);
-        let kinds = [
-            tokens.input_image,
-            tokens.input_video,
-            tokens.input_audio,
-            tokens.output_audio,
-        ];
+        let kinds =
+            [tokens.input_image, tokens.input_video, tokens.input_audio, tokens.output_audio];
         assert_eq!(kinds, [None; 4]);
     }
 
@@ -209,24 +202,10 @@ mod tests {
                 ..Usage::default()
             },
             // What it proposed, it does not say.
-            Usage {
-                output_tokens: Some(5),
-                accepted_draft_tokens: Some(5),
-                ..Usage::default()
-            },
-            Usage {
-                input_tokens: Some(1000),
-                output_tokens: Some(1000),
-                ..Usage::default()
-            },
+            Usage { output_tokens: Some(5), accepted_draft_tokens: Some(5), ..Usage::default() },
+            Usage { input_tokens: Some(1000), output_tokens: Some(1000), ..Usage::default() },
         ]);
-        let reported = |total, answers, share| {
-            Some(Reported {
-                total,
-                answers,
-                share,
-            })
-        };
+        let reported = |total, answers, share| Some(Reported { total, answers, share });
         let drafts = tokens.drafts.unwrap();
         assert_eq!(drafts.proposed, Some(12));
         assert_eq!(drafts.accepted, reported(14, 3, Some(14.0 / 45.0)));
@@ -240,24 +219,14 @@ mod tests {
     #[test]
     fn words() {
         let count = |n: u64| n.to_string();
-        let accepted = |total| {
-            Some(Reported {
-                total,
-                answers: 1,
-                share: None,
-            })
-        };
+        let accepted = |total| Some(Reported { total, answers: 1, share: None });
         for (proposed, accepted, acceptance, words) in [
             (Some(40), accepted(30), Some(0.75), "30 of 40 (75.0 %)"),
             (Some(0), accepted(0), None, "0 of 0"),
             (None, accepted(30), None, "30"),
             (Some(40), None, None, "unknown, of 40"),
         ] {
-            let drafts = Drafts {
-                proposed,
-                accepted,
-                acceptance,
-            };
+            let drafts = Drafts { proposed, accepted, acceptance };
             assert_eq!(drafts.words(count), words);
         }
         let mut image = accepted(576).unwrap();

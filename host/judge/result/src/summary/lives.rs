@@ -78,10 +78,7 @@ struct Cover {
 
 impl Cover {
     fn new() -> Self {
-        Cover {
-            parts: vec![0; FINE],
-            whole: vec![0; FINE],
-        }
+        Cover { parts: vec![0; FINE], whole: vec![0; FINE] }
     }
 
     fn add(&mut self, grid: Grid, (from, to): (Nanos, Nanos), weight: u64) {
@@ -304,10 +301,7 @@ impl Lives {
             context(prompt, before),
             context(prompt, output),
         ];
-        self.latest = Some(Latest {
-            traits,
-            before: None,
-        });
+        self.latest = Some(Latest { traits, before: None });
         self.first = first;
         self.gaps.begin(first);
     }

@@ -72,11 +72,8 @@ impl Messages {
         }
         self.first = Some(self.first.map_or(index, |first| first.min(index)));
         let kind = self.kinds.entry((status, kind_of(message)));
-        let kind = kind.or_insert_with(|| Kind {
-            first: index,
-            text: message.to_owned(),
-            count: 0,
-        });
+        let kind =
+            kind.or_insert_with(|| Kind { first: index, text: message.to_owned(), count: 0 });
         kind.count += count;
         // Of two at one index, as in the records of two slices, the choice does not depend on their
         // order.
@@ -98,10 +95,7 @@ impl Messages {
         });
         kinds.truncate(REPORTED);
         let reported: u64 = kinds.iter().map(|kind| kind.count).sum();
-        let messages = kinds.into_iter().map(|kind| Message {
-            text: kind.text,
-            count: kind.count,
-        });
+        let messages = kinds.into_iter().map(|kind| Message { text: kind.text, count: kind.count });
         Failures {
             count: self.count,
             statuses: self.statuses,
@@ -159,14 +153,7 @@ mod tests {
         let said: Vec<_> = (failures.messages.iter())
             .map(|message| (message.text.as_str(), message.count))
             .collect();
-        assert_eq!(
-            said,
-            [
-                ("busy: 7 waiting", 2),
-                ("busy: 8 waiting", 1),
-                ("no such model", 1),
-            ]
-        );
+        assert_eq!(said, [("busy: 7 waiting", 2), ("busy: 8 waiting", 1), ("no such model", 1),]);
         assert_eq!(failures.statuses, BTreeMap::from([(429, 1), (503, 3)]));
         assert_eq!((failures.count, failures.first), (4, 2));
         assert_eq!(failures.other_messages, 0);

@@ -18,11 +18,7 @@ impl Occupancy {
     /// Nothing yet, in that many spans of that length from zero on. `grain` is above zero.
     #[must_use]
     pub fn new(grain: Nanos, spans: usize) -> Self {
-        Occupancy {
-            grain,
-            part: vec![0; spans],
-            whole: vec![0; spans + 1],
-        }
+        Occupancy { grain, part: vec![0; spans], whole: vec![0; spans + 1] }
     }
 
     /// Adds the time between two instants since the first span began; what lies after the last span
@@ -71,11 +67,7 @@ mod tests {
         occupancy.add(Nanos(10), Nanos(20));
         occupancy.add(Nanos(38), Nanos(99));
         occupancy.add(Nanos(7), Nanos(7));
-        let nanos: Vec<f64> = occupancy
-            .seconds()
-            .iter()
-            .map(|s| (s * 1e9).round())
-            .collect();
+        let nanos: Vec<f64> = occupancy.seconds().iter().map(|s| (s * 1e9).round()).collect();
         assert_eq!(nanos, [8.0, 20.0, 10.0, 7.0]);
     }
 }

@@ -74,9 +74,7 @@ impl Reasoning {
             ("unknown", self.unknown),
         ];
         let said = kinds.iter().filter(|(_, count)| *count > 0);
-        let said: Vec<String> = said
-            .map(|(kind, count)| format!("{kind} {count}"))
-            .collect();
+        let said: Vec<String> = said.map(|(kind, count)| format!("{kind} {count}")).collect();
         said.join(", ")
     }
 }
@@ -86,9 +84,7 @@ fn stated(reading: &Reading<'_>) -> Option<u32> {
     reading.stated?;
     let events = reading.exchange.events.iter();
     let reasoning = events.filter(|event| event.kind == Kind::Reasoning);
-    Some(reasoning.fold(0u32, |sum, event| {
-        sum.saturating_add(event.tokens.unwrap_or(0))
-    }))
+    Some(reasoning.fold(0u32, |sum, event| sum.saturating_add(event.tokens.unwrap_or(0))))
 }
 
 #[cfg(test)]
@@ -105,11 +101,8 @@ mod tests {
         }
         let mut exchange = reply(0, 1000, &events);
         exchange.reasoning = text.to_owned();
-        exchange.usage = Some(Usage {
-            output_tokens: Some(30),
-            reasoning_tokens: counted,
-            ..Usage::default()
-        });
+        exchange.usage =
+            Some(Usage { output_tokens: Some(30), reasoning_tokens: counted, ..Usage::default() });
         exchange
     }
 

@@ -219,31 +219,21 @@ impl<'a> Gather<'a> {
     }
 
     pub(super) fn finish(self) -> BTreeMap<String, Score> {
-        let Gather {
-            facts,
-            answers,
-            classes,
-            turns,
-            mut worst,
-        } = self;
+        let Gather { facts, answers, classes, turns, mut worst } = self;
         let in_order = |mut places: Vec<usize>| {
             places.sort_unstable_by_key(|place| answers[*place].index);
             places
         };
         let all = in_order((0..answers.len()).collect());
         let classes = classes.finish(|name, Places(places)| (name, in_order(places)), |name| name);
-        let turns = turns.finish(
-            |name, Places(places)| (name, in_order(places)),
-            |turn| turn.to_string(),
-        );
+        let turns =
+            turns.finish(|name, Places(places)| (name, in_order(places)), |turn| turn.to_string());
         let scores = facts.scores.iter().filter_map(|(name, column)| {
             let listed = |lists: &'a BTreeMap<String, Vec<u64>>| {
                 lists.get(name).map_or(&[][..], Vec::as_slice)
             };
-            let missing = Missing {
-                failed: listed(&facts.unscored),
-                left_out: listed(&facts.left_out),
-            };
+            let missing =
+                Missing { failed: listed(&facts.unscored), left_out: listed(&facts.left_out) };
             let is_share = column.iter().all(|(_, value)| value == 0.0 || value == 1.0);
             let judge = |places: &[usize]| {
                 let answers = places.iter().map(|place| &answers[*place]);

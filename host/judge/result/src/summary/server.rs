@@ -35,10 +35,7 @@ pub enum Figure {
 impl Figure {
     /// True if it only grows, so that the difference of two readings is the count between them.
     pub(crate) fn is_count(self) -> bool {
-        !matches!(
-            self,
-            Figure::RunningRequests | Figure::WaitingRequests | Figure::KvCacheUsage
-        )
+        !matches!(self, Figure::RunningRequests | Figure::WaitingRequests | Figure::KvCacheUsage)
     }
 }
 
@@ -73,11 +70,7 @@ pub struct TargetMetrics {
 impl TargetMetrics {
     /// At the beginning.
     pub fn since(url: String, before: BTreeMap<Figure, f64>) -> Self {
-        TargetMetrics {
-            url,
-            before,
-            ..TargetMetrics::default()
-        }
+        TargetMetrics { url, before, ..TargetMetrics::default() }
     }
 
     /// At the end.
@@ -134,29 +127,16 @@ mod tests {
     fn only_what_grows_has_a_difference() {
         use Figure::{InputTokens, KvCacheUsage, OutputTokens, Preemptions};
         let one = counted(
-            &[
-                (InputTokens, 10.0),
-                (OutputTokens, 5.0),
-                (KvCacheUsage, 0.1),
-            ],
-            &[
-                (InputTokens, 30.0),
-                (OutputTokens, 1.0),
-                (KvCacheUsage, 0.5),
-                (Preemptions, 2.0),
-            ],
+            &[(InputTokens, 10.0), (OutputTokens, 5.0), (KvCacheUsage, 0.1)],
+            &[(InputTokens, 30.0), (OutputTokens, 1.0), (KvCacheUsage, 0.5), (Preemptions, 2.0)],
         );
         assert_eq!(one.during, BTreeMap::from([(InputTokens, 20.0)]));
         let other = counted(&[(InputTokens, 0.0)], &[(InputTokens, 1.0)]);
-        let mut server = Server {
-            targets: vec![one, other],
-        };
+        let mut server = Server { targets: vec![one, other] };
         assert_eq!(server.counted(InputTokens), Some(21.0));
         assert_eq!(server.counted(OutputTokens), None);
         assert_eq!(server.largest(KvCacheUsage), [Some(0.1), Some(0.5)]);
-        server
-            .targets
-            .push(TargetMetrics::since("http://c".to_owned(), BTreeMap::new()));
+        server.targets.push(TargetMetrics::since("http://c".to_owned(), BTreeMap::new()));
         assert_eq!(server.counted(InputTokens), None, "one does not say");
         assert_eq!(Server::default().counted(InputTokens), None);
     }

@@ -200,14 +200,7 @@ impl Gather {
         rows.sort_unstable_by_key(|row| (row.kind, row.of, row.sent, row.ended, row.index));
         let mut sessions = Sessions::default();
         for rows in rows.chunk_by(|one, other| (one.kind, one.of) == (other.kind, other.of)) {
-            let is_alone = matches!(
-                rows,
-                [Row {
-                    kind: Kind::Root,
-                    descendants: 0,
-                    ..
-                }]
-            );
+            let is_alone = matches!(rows, [Row { kind: Kind::Root, descendants: 0, .. }]);
             if is_alone {
                 sessions.alone += 1;
                 continue;
@@ -402,11 +395,7 @@ mod tests {
         assert_eq!(summary.requests.failed, 4);
         assert_eq!(summary.requests.failed_by_themselves, Some(3));
         // Of six sessions, four count as infinitely slow.
-        let all = summary
-            .metric("session-time")
-            .unwrap()
-            .with_failures
-            .clone();
+        let all = summary.metric("session-time").unwrap().with_failures.clone();
         let all = all.unwrap();
         assert_eq!((all.requests, all.samples), (4, 4));
         assert_eq!((all.min.0, all.median.0), (410.0, f64::INFINITY));
@@ -415,11 +404,7 @@ mod tests {
     #[test]
     fn figures_of_sessions_have_names() {
         let summary = Summary::of(&facts(), run());
-        let read = |name: &str| {
-            name.parse::<crate::figure::Figure>()
-                .unwrap()
-                .read(&summary)
-        };
+        let read = |name: &str| name.parse::<crate::figure::Figure>().unwrap().read(&summary);
         for (name, value) in [
             ("sessions.total", 6.0),
             ("sessions.complete", 2.0),
@@ -440,10 +425,7 @@ mod tests {
         let checked = Summary::of(&facts, run()).thresholds.remove(0);
         assert!(!checked.held);
         let outcome = checked.outcome();
-        assert!(
-            outcome.contains("4 of 6 sessions failed or were cut short"),
-            "{outcome}"
-        );
+        assert!(outcome.contains("4 of 6 sessions failed or were cut short"), "{outcome}");
     }
 
     #[test]
@@ -452,13 +434,9 @@ mod tests {
             .map(|index| request(index, 1010 + 100 * index, 1060 + 100 * index, &[]))
             .collect();
         for (exchange, (name, turn)) in
-            run.iter_mut()
-                .zip([("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2)])
+            run.iter_mut().zip([("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2)])
         {
-            exchange.sample.turn = Some(Turn {
-                session: name.into(),
-                index: turn,
-            });
+            exchange.sample.turn = Some(Turn { session: name.into(), index: turn });
         }
         run[3] = failed(run[3].clone(), Class::NotSent, "");
         let summary = Summary::of(&facts(), &run);
@@ -493,11 +471,7 @@ mod tests {
     fn answers_in_histories_are_counted_by_their_source() {
         let mut run = run();
         for (index, answers, recorded) in [(1, 1, 0), (3, 1, 1), (5, 2, 1), (9, 1, 1)] {
-            run[index].sample.history = Some(History {
-                continues: 0,
-                answers,
-                recorded,
-            });
+            run[index].sample.history = Some(History { continues: 0, answers, recorded });
         }
         let summary = Summary::of(&facts(), &run);
         let histories = summary.histories.unwrap();

@@ -158,10 +158,7 @@ impl Paces {
             before += many;
             let length = length as f64 / THOUSANDTHS;
             let first = || {
-                let quarter = Quarter {
-                    from: length,
-                    ..Quarter::default()
-                };
+                let quarter = Quarter { from: length, ..Quarter::default() };
                 (quarter, 0)
             };
             let (quarter, sum) = quarters.entry(quarter).or_insert_with(first);
@@ -231,9 +228,7 @@ impl TpotByAcceptance {
     /// number of answers in brackets; `count` writes a number.
     pub fn words(&self, count: impl Fn(u64) -> String) -> String {
         let quarters = self.quarters.iter().map(|quarter| {
-            let Quarter {
-                from, to, tpot_ms, ..
-            } = quarter;
+            let Quarter { from, to, tpot_ms, .. } = quarter;
             let answers = count(quarter.answers);
             format!("{from:.2} to {to:.2} tok/step: {tpot_ms:.2} ms ({answers})")
         });
@@ -254,42 +249,14 @@ mod tests {
     #[test]
     fn steps_are_summed() {
         let told = [
-            (
-                Told {
-                    steps: 3,
-                    steps_by_accepted: vec![1, 1, 1],
-                },
-                None,
-            ),
-            (
-                Told {
-                    steps: 1,
-                    steps_by_accepted: vec![0, 1],
-                },
-                Some(9),
-            ),
-            (
-                Told {
-                    steps: 4,
-                    steps_by_accepted: vec![],
-                },
-                Some(2),
-            ),
-            (
-                Told {
-                    steps: 5,
-                    steps_by_accepted: vec![],
-                },
-                None,
-            ),
+            (Told { steps: 3, steps_by_accepted: vec![1, 1, 1] }, None),
+            (Told { steps: 1, steps_by_accepted: vec![0, 1] }, Some(9)),
+            (Told { steps: 4, steps_by_accepted: vec![] }, Some(2)),
+            (Told { steps: 5, steps_by_accepted: vec![] }, None),
         ];
         let mut run: Vec<Exchange> = (0..told.len() as u64 + 1)
             .map(|index| {
-                reply(
-                    index,
-                    1000 + index * 100,
-                    &[(1050 + index * 100, Kind::Text, None, 4)],
-                )
+                reply(index, 1000 + index * 100, &[(1050 + index * 100, Kind::Text, None, 4)])
             })
             .collect();
         for (exchange, (steps, accepted)) in run.iter_mut().zip(told) {
@@ -312,20 +279,11 @@ mod tests {
         assert_eq!(steps.words(count).as_deref(), Some(words));
         assert_eq!(steps.positions().as_deref(), Some("1: 75.0 %, 2: 25.0 %"));
 
-        let long = Speculation {
-            steps_by_accepted: vec![1; 20],
-            ..Speculation::default()
-        };
+        let long = Speculation { steps_by_accepted: vec![1; 20], ..Speculation::default() };
         let words = long.words(count).unwrap();
-        assert!(
-            words.ends_with("15: 1 (5.0 %), more: 4 (20.0 %)"),
-            "{words}"
-        );
+        assert!(words.ends_with("15: 1 (5.0 %), more: 4 (20.0 %)"), "{words}");
         for nothing in [vec![], vec![0, 0]] {
-            let nothing = Speculation {
-                steps_by_accepted: nothing,
-                ..Speculation::default()
-            };
+            let nothing = Speculation { steps_by_accepted: nothing, ..Speculation::default() };
             assert_eq!((nothing.words(count), nothing.positions()), (None, None));
         }
         let silent = [reply(0, 1000, &[(1050, Kind::Text, None, 4)])];
@@ -336,19 +294,11 @@ mod tests {
     /// accepted so many tokens together.
     fn paced(index: u64, accepted: u32, gap: u64) -> Exchange {
         let sent = 1000 + index * 100;
-        let events = [
-            (sent + 50, Kind::Text, None, 4),
-            (sent + 50 + 10 * gap, Kind::End, None, 0),
-        ];
+        let events = [(sent + 50, Kind::Text, None, 4), (sent + 50 + 10 * gap, Kind::End, None, 0)];
         let mut exchange = reply(index, sent, &events);
-        exchange.speculation = Some(Told {
-            steps: 10,
-            steps_by_accepted: Vec::new(),
-        });
-        exchange.usage = Some(Usage {
-            accepted_draft_tokens: Some(accepted),
-            ..output_usage(11).unwrap()
-        });
+        exchange.speculation = Some(Told { steps: 10, steps_by_accepted: Vec::new() });
+        exchange.usage =
+            Some(Usage { accepted_draft_tokens: Some(accepted), ..output_usage(11).unwrap() });
         exchange
     }
 
@@ -367,12 +317,7 @@ mod tests {
             .collect();
         let found = tpot(&run).unwrap();
         assert_eq!((found.answers, found.rank_correlation), (8, Some(-1.0)));
-        let quarter = |answers, from, to, tpot_ms| Quarter {
-            answers,
-            from,
-            to,
-            tpot_ms,
-        };
+        let quarter = |answers, from, to, tpot_ms| Quarter { answers, from, to, tpot_ms };
         assert_eq!(
             found.quarters,
             [
@@ -400,10 +345,7 @@ mod tests {
     #[test]
     fn groups_have_steps_of_their_own() {
         let mut run: Vec<Exchange> = (0..5).map(|index| paced(index, 10, 20)).collect();
-        for (exchange, class) in run
-            .iter_mut()
-            .zip(["code", "code", "prose", "prose", "none"])
-        {
+        for (exchange, class) in run.iter_mut().zip(["code", "code", "prose", "prose", "none"]) {
             exchange.sample.class = Some(class.to_owned());
             let told = exchange.speculation.as_mut().unwrap();
             told.steps_by_accepted = match class {

@@ -109,9 +109,7 @@ pub(super) fn steady(
     let enough = |plateau: u64| (SHARE * plateau as f64).ceil() as u64;
     let plateau = match offered {
         Offered { cap: Some(cap), .. } if peak >= enough(cap) => cap,
-        Offered {
-            even_rate: true, ..
-        } => flights.median().max(1),
+        Offered { even_rate: true, .. } => flights.median().max(1),
         Offered { cap, .. } => cap.unwrap_or(peak),
     };
     let at_least = enough(plateau);
@@ -222,22 +220,15 @@ impl Inside {
         let seconds = self.window.duration_s;
         // The window holds its share of the run's loads.
         let share = self.window.sent as f64 / requests.max(1) as f64;
-        let loads = loads.map(|of| Loads {
-            independent: of.independent * share,
-            ..of
+        let loads = loads.map(|of| Loads { independent: of.independent * share, ..of });
+        let metrics = self.spreads.into_iter().filter_map(|(metric, spread, blocks)| {
+            let figures = spread.figures()?;
+            let mut distribution = Distribution::of(metric, &figures, percentiles);
+            if let Some(blocks) = blocks {
+                distribution = distribution.with_confidence(metric, &figures, &blocks, loads, None);
+            }
+            Some((metric.name.to_owned(), distribution))
         });
-        let metrics = self
-            .spreads
-            .into_iter()
-            .filter_map(|(metric, spread, blocks)| {
-                let figures = spread.figures()?;
-                let mut distribution = Distribution::of(metric, &figures, percentiles);
-                if let Some(blocks) = blocks {
-                    distribution =
-                        distribution.with_confidence(metric, &figures, &blocks, loads, None);
-                }
-                Some((metric.name.to_owned(), distribution))
-            });
         let metrics: BTreeMap<String, Distribution> = metrics.collect();
         let gap = metrics.get(metric::ITL).map(|gaps| gaps.mean);
         SteadyState::Window(Box::new(Window {
@@ -264,10 +255,7 @@ mod tests {
         let short = (0..100).map(|n| (1000 + n / 4 * 1000, 1000));
         let long = (0..3).map(|n| (1000 + n * 10_000, 10_000));
         let run = short.chain(long).enumerate().map(|(index, (sent, took))| {
-            let events = [
-                (sent + took / 2, Text, None, 3),
-                (sent + took, End, None, 0),
-            ];
+            let events = [(sent + took / 2, Text, None, 3), (sent + took, End, None, 0)];
             fixture::reply(index as u64, sent, &events)
         });
         let summary = Summary::of(&fixture::facts(), run.collect::<Vec<_>>());

@@ -80,10 +80,7 @@ pub(crate) struct Surveyed {
 impl Survey {
     /// Has seen nothing of this run.
     pub fn of(run: &Run) -> Self {
-        Survey {
-            dues: run.request_rate.map(|_| Vec::new()),
-            ..Survey::default()
-        }
+        Survey { dues: run.request_rate.map(|_| Vec::new()), ..Survey::default() }
     }
 
     /// Adds an exchange; their order does not matter.
@@ -121,30 +118,19 @@ impl Survey {
     /// Combines what was seen. If the start of the measurement is not given, the first request's
     /// due time is used.
     pub(crate) fn finish(mut self, run: &Run) -> Surveyed {
-        let offered = Offered {
-            cap: run.max_in_flight,
-            even_rate: run.even_rate,
-        };
+        let offered = Offered { cap: run.max_in_flight, even_rate: run.even_rate };
         let began = |first: Nanos| first.since(run.first_due);
         self.starts.sort_unstable();
         self.ends.sort_unstable();
         let arrivals = self.dues.map(|mut dues| {
             dues.sort_unstable();
-            Arrivals {
-                due_gap_cv: gap_cv(&dues),
-                sent_gap_cv: gap_cv(&self.starts),
-            }
+            Arrivals { due_gap_cv: gap_cv(&dues), sent_gap_cv: gap_cv(&self.starts) }
         });
-        let origin = run
-            .measure_start
-            .or(self.due.map(|(first, _)| began(first)));
+        let origin = run.measure_start.or(self.due.map(|(first, _)| began(first)));
         let origin = origin.unwrap_or_default();
         let seconds = self.last_end.map(|end| end.since(origin).as_secs_f64());
         let duration = seconds.filter(|seconds| *seconds > 0.0);
-        let flights = Flights {
-            starts: &self.starts,
-            ends: &self.ends,
-        };
+        let flights = Flights { starts: &self.starts, ends: &self.ends };
         let peak = flights.peak();
         let steady = peak
             .zip(duration)
@@ -173,9 +159,7 @@ impl Survey {
             first_sent: self.starts.first().copied(),
             last_sent: self.starts.last().copied(),
             last_first: self.last_first,
-            gap_cv: arrivals
-                .and_then(|of| of.due_gap_cv)
-                .or_else(|| gap_cv(&self.starts)),
+            gap_cv: arrivals.and_then(|of| of.due_gap_cv).or_else(|| gap_cv(&self.starts)),
             arrivals,
         }
     }

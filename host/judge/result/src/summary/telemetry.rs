@@ -65,9 +65,7 @@ pub(super) fn devices(
             Some(SteadyState::Window(window)) => steady_energy(recording, from, window),
             _ => None,
         },
-        ..recording
-            .over(from, to)
-            .for_tokens(tokens.output, tokens.total)
+        ..recording.over(from, to).for_tokens(tokens.output, tokens.total)
     }
 }
 

@@ -14,17 +14,10 @@ use model::units::Nanos;
 
 /// An answer of two pieces and four tokens.
 fn answer(index: u64, sent: u64, first: u64, second: u64) -> Exchange {
-    let events = [
-        (first, Text, None, 3),
-        (second, Text, None, 3),
-        (second, End, None, 0),
-    ];
+    let events = [(first, Text, None, 3), (second, Text, None, 3), (second, End, None, 0)];
     let mut exchange = reply(index, sent, &events);
-    exchange.usage = Some(Usage {
-        input_tokens: Some(10),
-        output_tokens: Some(4),
-        ..Usage::default()
-    });
+    exchange.usage =
+        Some(Usage { input_tokens: Some(10), output_tokens: Some(4), ..Usage::default() });
     exchange
 }
 
@@ -38,25 +31,13 @@ fn a_run_by_hand() {
     (early.index, early.ended) = (2, Some(ms(1600)));
     let mut warmup = answer(0, 100, 200, 300);
     warmup.phase = Phase::Warmup;
-    let run = [
-        answer(0, 1000, 1100, 1500),
-        answer(1, 1500, 1700, 2100),
-        late,
-        unsent,
-        early,
-        warmup,
-    ];
+    let run =
+        [answer(0, 1000, 1100, 1500), answer(1, 1500, 1700, 2100), late, unsent, early, warmup];
     let summary = Summary::of(&facts(), &run);
 
     let requests = &summary.requests;
-    assert_eq!(
-        (requests.total, requests.successful, requests.failed),
-        (5, 2, 3)
-    );
-    assert_eq!(
-        (requests.sent, requests.warmup, requests.success_share),
-        (4, 1, Some(0.4))
-    );
+    assert_eq!((requests.total, requests.successful, requests.failed), (5, 2, 3));
+    assert_eq!((requests.sent, requests.warmup, requests.success_share), (4, 1, Some(0.4)));
     let http = &requests.failures[&Class::HttpStatus];
     assert_eq!(http.count, 2);
     let said: Vec<&str> = http.messages.iter().map(|kind| &*kind.text).collect();
@@ -64,11 +45,7 @@ fn a_run_by_hand() {
     assert_eq!(requests.failures[&Class::NotSent].count, 1);
 
     let throughput = &summary.throughput;
-    assert_eq!(
-        throughput.duration_s,
-        Some(2.0),
-        "failed exchanges belong to the duration"
-    );
+    assert_eq!(throughput.duration_s, Some(2.0), "failed exchanges belong to the duration");
     assert_eq!(throughput.requests_per_s, Some(1.0));
     assert_eq!(throughput.input_tokens_per_s, Some(10.0));
     assert_eq!(throughput.output_tokens_per_s, Some(4.0));
@@ -80,15 +57,8 @@ fn a_run_by_hand() {
 
     let concurrency = &summary.concurrency;
     assert_eq!(concurrency.mean, Some((0.5 + 0.6) / 2.0));
-    assert_eq!(
-        concurrency.mean_in_flight,
-        Some((0.5 + 0.6 + 1.5 + 0.1) / 2.0)
-    );
-    assert_eq!(
-        concurrency.peak,
-        Some(3),
-        "the first had ended when the others were sent"
-    );
+    assert_eq!(concurrency.mean_in_flight, Some((0.5 + 0.6 + 1.5 + 0.1) / 2.0));
+    assert_eq!(concurrency.peak, Some(3), "the first had ended when the others were sent");
 
     let e2e = summary.metric("e2e").unwrap();
     assert_eq!((e2e.count, e2e.mean, e2e.std), (2, 550.0, 50.0));
@@ -96,11 +66,7 @@ fn a_run_by_hand() {
     assert_eq!(e2e.percentile(90.0), Some(590.0));
     assert_eq!(e2e.unit, "ms");
     assert_eq!(summary.metric("tpot").unwrap().mean, 400.0 / 3.0);
-    assert_eq!(
-        summary.metric("send-lag").unwrap().count,
-        4,
-        "of all that were sent"
-    );
+    assert_eq!(summary.metric("send-lag").unwrap().count, 4, "of all that were sent");
     assert_eq!(summary.metric("queue"), None, "there was no cap");
 }
 
@@ -124,11 +90,7 @@ fn unknown_tokens_are_counted_as_unknown_and_in_no_sum() {
     assert_eq!((tokens.output.total, tokens.output.unknown), (Some(4), 1));
     assert_eq!((tokens.input.total, tokens.input.unknown), (Some(10), 1));
     assert_eq!(tokens.output.exchanges_by_source[&Source::Usage], 1);
-    assert_eq!(
-        tokens.per_event,
-        Some(2.0),
-        "events of unknown tokens are left out"
-    );
+    assert_eq!(tokens.per_event, Some(2.0), "events of unknown tokens are left out");
     assert_eq!(summary.metric("tpot").unwrap().count, 1);
     assert_eq!(summary.metric("ttft").unwrap().count, 2);
 }
@@ -162,13 +124,7 @@ fn counts_of_two_sources_are_compared_within_tolerance() {
     }
     let tokens = Summary::of(&facts, run).tokens;
     let comparison = |lower, higher, counted, reference| {
-        Some(Comparison {
-            exchanges: 3,
-            lower,
-            higher,
-            counted,
-            reference,
-        })
+        Some(Comparison { exchanges: 3, lower, higher, counted, reference })
     };
     assert_eq!(tokens.input_against_dataset, comparison(1, 1, 30, 34));
     assert_eq!(tokens.output_against_requested, comparison(1, 1, 12, 12));
@@ -186,13 +142,7 @@ fn a_length_asked_for_is_compared_with_what_came_whoever_counted_it() {
     }
     run[2].finish = Some("length".into());
     let tokens = Summary::of(&facts, &run).tokens;
-    let expected = Comparison {
-        exchanges: 2,
-        lower: 1,
-        higher: 0,
-        counted: 190,
-        reference: 200,
-    };
+    let expected = Comparison { exchanges: 2, lower: 1, higher: 0, counted: 190, reference: 200 };
     assert_eq!(tokens.output_against_requested, Some(expected));
     assert_eq!(tokens.output.exchanges_by_source[&Source::Length], 1);
 }
@@ -211,13 +161,7 @@ fn percentiles_are_in_order_once_each_with_99() {
     facts.run.percentiles = vec![99.9, 50.0, 99.9];
     let summary = Summary::of(&facts, [answer(0, 1000, 1100, 1200)]);
     assert_eq!(summary.run.percentiles, [50.0, 99.0, 99.9]);
-    let keys: Vec<_> = summary
-        .metric("e2e")
-        .unwrap()
-        .percentiles
-        .keys()
-        .cloned()
-        .collect();
+    let keys: Vec<_> = summary.metric("e2e").unwrap().percentiles.keys().cloned().collect();
     assert_eq!(keys, ["p50", "p99", "p99.9"]);
 }
 
@@ -238,11 +182,7 @@ fn waits_at_the_cap_are_counted_where_there_is_one() {
 fn a_request_without_an_end_was_in_flight_until_it_was_last_heard_of() {
     let mut silent = failed(answer(0, 1000, 1200, 1400), Class::Interrupted, "");
     silent.ended = None;
-    let run = [
-        silent,
-        answer(1, 1300, 1400, 1500),
-        answer(2, 1400, 1500, 2000),
-    ];
+    let run = [silent, answer(1, 1300, 1400, 1500), answer(2, 1400, 1500, 2000)];
     assert_eq!(Summary::of(&facts(), &run).concurrency.peak, Some(2));
 }
 
@@ -253,16 +193,10 @@ fn a_summary_survives_json() {
     facts.run_scores.insert("macro".into(), 1.0 / 3.0);
     let mut exchange = answer(0, 1000, 1100, 1200);
     exchange.usage = output_usage(7);
-    let run = [
-        exchange,
-        failed(reply(1, 1000, &[]), Class::Refused, "refused"),
-    ];
+    let run = [exchange, failed(reply(1, 1000, &[]), Class::Refused, "refused")];
     let summary = Summary::of(&facts, run);
     let text = serde_json::to_string(&summary).unwrap();
-    assert!(
-        !text.contains("null"),
-        "an absent figure has no key: {text}"
-    );
+    assert!(!text.contains("null"), "an absent figure has no key: {text}");
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
 }
 
@@ -287,10 +221,7 @@ fn a_steady_state_by_hand() {
     let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
         panic!("eight seconds are too short");
     };
-    assert!(
-        why.contains("4 or more") && why.contains("10.00 s"),
-        "{why}"
-    );
+    assert!(why.contains("4 or more") && why.contains("10.00 s"), "{why}");
 
     let mut run = closed_loop(4, 20);
     run.retain(|e| e.index % 4 > 1 || e.index >= 12);
@@ -300,14 +231,7 @@ fn a_steady_state_by_hand() {
     let Some(SteadyState::Window(window)) = Summary::of(&facts, &run).steady_state else {
         panic!("sixteen seconds are enough");
     };
-    let Window {
-        plateau,
-        at_least,
-        from_s,
-        to_s,
-        duration_s,
-        ..
-    } = *window;
+    let Window { plateau, at_least, from_s, to_s, duration_s, .. } = *window;
     assert_eq!((plateau, at_least), (4, 4));
     assert_eq!((from_s, to_s, duration_s), (3.0, 19.0, 16.0));
     // 16 rounds of four, and the one that was under way: it overlaps by half a second.
@@ -402,15 +326,9 @@ fn goodput_by_hand() {
 #[test]
 fn tokens_are_counted_and_requests_are_not() {
     let summary = Summary::of(&facts(), closed_loop(4, 20));
-    let (ttft, itl) = (
-        summary.metric("ttft").unwrap(),
-        summary.metric("itl").unwrap(),
-    );
+    let (ttft, itl) = (summary.metric("ttft").unwrap(), summary.metric("itl").unwrap());
     assert_eq!((ttft.from, ttft.relative_error), (Basis::Samples, None));
-    assert_eq!(
-        (itl.from, itl.relative_error),
-        (Basis::Histogram, Some(1.0 / 2048.0))
-    );
+    assert_eq!((itl.from, itl.relative_error), (Basis::Histogram, Some(1.0 / 2048.0)));
     assert!(ttft.confidence.is_some() && itl.confidence.is_none());
     assert_eq!(ttft.confidence.unwrap().level, 95.0);
 }

@@ -28,11 +28,8 @@ use statistics::Spread;
 pub const MOST: u64 = 1000;
 
 /// The metrics of a slice, with the instant that says which slice a sample belongs to.
-const METRICS: [(&str, Place); 3] = [
-    (metric::TTFT, Place::Sent),
-    (metric::TPOT, Place::Ended),
-    (metric::E2E, Place::Sent),
-];
+const METRICS: [(&str, Place); 3] =
+    [(metric::TTFT, Place::Sent), (metric::TPOT, Place::Ended), (metric::E2E, Place::Sent)];
 
 #[derive(Clone, Copy)]
 enum Place {
@@ -217,13 +214,7 @@ impl Gather {
     }
 
     pub(super) fn finish(self, percentiles: &[f64]) -> TimeSlices {
-        let Gather {
-            duration,
-            requested,
-            length,
-            metrics,
-            ..
-        } = self;
+        let Gather { duration, requested, length, metrics, .. } = self;
         let is_known = self.held.iter().any(|held| held.tokens > 0);
         let in_flight = self.in_flight.seconds();
         let slices = self.held.into_iter().zip(in_flight).enumerate();
@@ -286,11 +277,8 @@ mod tests {
     /// Three answers and a failure over 2.5 s, whose measurement begins at 1 s.
     fn by_hand() -> Vec<Exchange> {
         let answer = |index, sent: u64, first: u64, second: u64| {
-            let events = [
-                (first, Text, Some(1), 3),
-                (second, Text, Some(2), 3),
-                (second, End, None, 0),
-            ];
+            let events =
+                [(first, Text, Some(1), 3), (second, Text, Some(2), 3), (second, End, None, 0)];
             let mut exchange = reply(index, sent, &events);
             exchange.usage = output_usage(3);
             exchange
@@ -311,17 +299,13 @@ mod tests {
     fn slices_by_hand() {
         let found = slices(&sliced(ms(1000)), &by_hand());
         assert_eq!((found.length_s, found.requested_s), (1.0, None));
-        let spans: Vec<_> = (found.slices.iter())
-            .map(|slice| (slice.from_s, slice.to_s))
-            .collect();
+        let spans: Vec<_> = (found.slices.iter()).map(|slice| (slice.from_s, slice.to_s)).collect();
         assert_eq!(spans, [(0.0, 1.0), (1.0, 2.0), (2.0, 2.5)]);
         let counts: Vec<_> = (found.slices.iter())
             .map(|slice| (slice.due, slice.sent, slice.successful, slice.failed))
             .collect();
         assert_eq!(counts, [(3, 3, 1, 0), (1, 1, 2, 0), (0, 0, 0, 1)]);
-        let tokens: Vec<_> = (found.slices.iter())
-            .map(|slice| slice.output_tokens)
-            .collect();
+        let tokens: Vec<_> = (found.slices.iter()).map(|slice| slice.output_tokens).collect();
         assert_eq!(tokens, [Some(4), Some(5), Some(0)]);
         let [first, second, last] = &found.slices[..] else {
             panic!("three slices");
@@ -355,17 +339,11 @@ mod tests {
         facts.run.streamed = false;
         let found = slices(&facts, &by_hand());
         let first = &found.slices[0];
-        assert_eq!(
-            (first.output_tokens, first.output_tokens_per_s),
-            (None, None)
-        );
+        assert_eq!((first.output_tokens, first.output_tokens_per_s), (None, None));
         assert_eq!(first.mean_itl_ms, None);
         assert!(!first.metrics.contains_key("ttft"));
         assert_eq!(first.metrics["e2e"].count, 3);
-        assert_eq!(
-            Summary::of(&facts, std::iter::empty::<Exchange>()).time_slices,
-            None
-        );
+        assert_eq!(Summary::of(&facts, std::iter::empty::<Exchange>()).time_slices, None);
         facts.run.time_slice = None;
         assert_eq!(Summary::of(&facts, &by_hand()).time_slices, None);
     }
@@ -388,11 +366,7 @@ mod tests {
         }
         let found = slices(&sliced(Nanos(1)), &by_hand());
         assert_eq!(found.slices.len(), 1000);
-        assert_eq!(
-            (found.length_s, found.requested_s),
-            (0.002_5, Some(1e-9)),
-            "both are said"
-        );
+        assert_eq!((found.length_s, found.requested_s), (0.002_5, Some(1e-9)), "both are said");
     }
 
     proptest! {

@@ -206,39 +206,19 @@ impl TokenSums {
         let got = output.filter(|count| count.source != Source::Length);
         let retokenizes = got.is_some_and(|count| count.source == Source::Retokenized);
         let tolerance = if retokenizes { five_percent } else { |_| 0 };
-        compare(
-            &mut self.tokens.output_against_requested,
-            got,
-            requested,
-            tolerance,
-        );
+        compare(&mut self.tokens.output_against_requested, got, requested, tolerance);
         // Where the server gives a total, and tokens by the event too, it should agree with itself.
         let usage = output.filter(|count| count.source == Source::Usage);
-        compare(
-            &mut self.tokens.output_against_events,
-            usage,
-            reading.stated,
-            |_| 0,
-        );
+        compare(&mut self.tokens.output_against_events, usage, reading.stated, |_| 0);
         let counted = output.filter(|count| count.source != Source::Retokenized);
-        compare(
-            &mut self.tokens.output_against_retokenized,
-            counted,
-            retokenized,
-            five_percent,
-        );
+        compare(&mut self.tokens.output_against_retokenized, counted, retokenized, five_percent);
     }
 
     /// Takes note of what came of an answer that is not complete. If output came of which no count
     /// is known, there is no guess: an event may hold any number of tokens.
     pub(super) fn leave_out(&mut self, reading: &Reading<'_>) {
         let counted = reading.output_tokens.filter(|count| count.tokens > 0);
-        let came = reading
-            .exchange
-            .events
-            .kind
-            .iter()
-            .any(|kind| kind.is_output());
+        let came = reading.exchange.events.kind.iter().any(|kind| kind.is_output());
         if !is_text(reading.exchange) || !(came || counted.is_some()) {
             return;
         }
@@ -303,11 +283,7 @@ fn compare(
     comparison.reference += u64::from(reference);
     if counted.tokens.abs_diff(reference) > tolerance(reference) {
         let (lower, higher) = (&mut comparison.lower, &mut comparison.higher);
-        *(if counted.tokens < reference {
-            lower
-        } else {
-            higher
-        }) += 1;
+        *(if counted.tokens < reference { lower } else { higher }) += 1;
     }
 }
 
@@ -326,26 +302,17 @@ mod tests {
         let mut exchange = reply(index, sent, &[(sent + 40, kind, None, 0)]);
         match kind {
             Kind::Vector => {
-                exchange.vectors = Some(Vectors {
-                    count: 2,
-                    dimensions: 768,
-                });
+                exchange.vectors = Some(Vectors { count: 2, dimensions: 768 });
             }
             _ => {
-                exchange.order = vec![Ranked {
-                    index: 1,
-                    score: 0.5,
-                }];
+                exchange.order = vec![Ranked { index: 1, score: 0.5 }];
             }
         }
         exchange.output = String::new();
         // As every request of a run with a length in its plan.
         exchange.sample.output_tokens = Some(128);
-        exchange.usage = Some(Usage {
-            input_tokens: Some(12),
-            output_tokens: Some(0),
-            ..Usage::default()
-        });
+        exchange.usage =
+            Some(Usage { input_tokens: Some(12), output_tokens: Some(0), ..Usage::default() });
         exchange
     }
 
@@ -353,24 +320,15 @@ mod tests {
     /// five.
     #[test]
     fn several_answers_to_a_request_are_not_too_long() {
-        let mut exchange = reply(
-            0,
-            1000,
-            &[(1100, Kind::Text, None, 4), (1200, Kind::Text, None, 4)],
-        );
+        let mut exchange =
+            reply(0, 1000, &[(1100, Kind::Text, None, 4), (1200, Kind::Text, None, 4)]);
         exchange.choices = vec!["two".into()];
         exchange.sample.output_tokens = Some(5);
-        exchange.usage = Some(Usage {
-            output_tokens: Some(10),
-            ..Usage::default()
-        });
+        exchange.usage = Some(Usage { output_tokens: Some(10), ..Usage::default() });
         let mut facts = facts();
         facts.retokenized = [(0, 10)].into_iter().collect();
         let tokens = Summary::of(&facts, &[exchange]).tokens;
-        assert_eq!(
-            (tokens.output.total, tokens.output_requested),
-            (Some(10), Some(10))
-        );
+        assert_eq!((tokens.output.total, tokens.output_requested), (Some(10), Some(10)));
         let against = tokens.output_against_requested.unwrap();
         assert_eq!((against.lower, against.higher), (0, 0));
         assert_eq!(tokens.reasoning, None);
@@ -386,22 +344,12 @@ mod tests {
             let tokens = &summary.tokens;
             assert_eq!(tokens.input.total, Some(48));
             assert_eq!((tokens.output.total, tokens.output.unknown), (None, 0));
-            assert_eq!(
-                (tokens.output_requested, tokens.output_retokenized),
-                (None, None)
-            );
+            assert_eq!((tokens.output_requested, tokens.output_retokenized), (None, None));
             assert_eq!(tokens.output_against_requested, None);
             assert_eq!(summary.throughput.output_tokens_per_s, None);
             assert_eq!(summary.throughput.total_tokens_per_s, None);
             assert_eq!(summary.throughput.peak_output_tokens_per_s, None);
-            for absent in [
-                "ttft",
-                "ttft-any",
-                "tpot",
-                "itl",
-                "output-tokens",
-                "output-speed",
-            ] {
+            for absent in ["ttft", "ttft-any", "tpot", "itl", "output-tokens", "output-speed"] {
                 assert!(summary.metric(absent).is_none(), "{absent}");
             }
             assert_eq!(summary.metric("e2e").unwrap().median, 40.0);

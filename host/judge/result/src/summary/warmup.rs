@@ -56,10 +56,7 @@ impl Waves {
         };
         self.0.insert(
             exchange.index,
-            Warmed {
-                wait: wait.filter(|_| exchange.is_ok()),
-                tpot: reading.tpot(),
-            },
+            Warmed { wait: wait.filter(|_| exchange.is_ok()), tpot: reading.tpot() },
         );
     }
 
@@ -76,20 +73,13 @@ impl Waves {
         }
         let mut last = waves.values().rev();
         let stable = (last.next().zip(last.next())).is_some_and(|(one, other)| alike(one, other));
-        Warmup {
-            waves: waves.len() as u64,
-            stable,
-        }
+        Warmup { waves: waves.len() as u64, stable }
     }
 }
 
 /// True if two waves do not differ.
 fn alike(one: &[Warmed], other: &[Warmed]) -> bool {
-    let waits = |wave: &[Warmed]| {
-        wave.iter()
-            .map(|own| own.wait)
-            .collect::<Option<Vec<f64>>>()
-    };
+    let waits = |wave: &[Warmed]| wave.iter().map(|own| own.wait).collect::<Option<Vec<f64>>>();
     let Some((ours, theirs)) = waits(one).zip(waits(other)) else {
         return false;
     };
@@ -118,11 +108,7 @@ mod tests {
         let mut waves = Waves::default();
         for (index, (wait, gap)) in (0..).zip(all.as_flattened()) {
             let (first, second) = (1000 + wait, 1000 + wait + gap);
-            let events = [
-                (first, Text, None, 3),
-                (second, Text, None, 3),
-                (second, End, None, 0),
-            ];
+            let events = [(first, Text, None, 3), (second, Text, None, 3), (second, End, None, 0)];
             let mut exchange = reply(index, 1000, &events);
             exchange.usage = output_usage(2);
             waves.add(&exchange, true);
@@ -138,14 +124,8 @@ mod tests {
         assert_eq!(stable(&[]), of(0, false));
         assert_eq!(stable(&[usual]), of(1, false));
         assert_eq!(stable(&[usual, usual]), of(2, true));
-        assert_eq!(
-            stable(&[usual, usual.map(|(w, g)| (w * 2, g))]),
-            of(2, false)
-        );
-        assert_eq!(
-            stable(&[usual, usual.map(|(w, g)| (w, g * 2))]),
-            of(2, false)
-        );
+        assert_eq!(stable(&[usual, usual.map(|(w, g)| (w * 2, g))]), of(2, false));
+        assert_eq!(stable(&[usual, usual.map(|(w, g)| (w, g * 2))]), of(2, false));
         // A compile that one request had to wait for, in the last wave or in the one before.
         let compiles = [(100, 20), (110, 21), (120, 20), (40_000, 22)];
         assert_eq!(stable(&[usual, compiles]), of(2, false));

@@ -73,11 +73,7 @@ fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Opti
     let count = summary.metric(name)?.with_failures.as_ref()?.requests;
     let sessions = summary.sessions.as_ref();
     let (total, missing, kept) = match metric.of {
-        Of::Answered => (
-            summary.requests.total,
-            "failed or were not sent",
-            "answered",
-        ),
+        Of::Answered => (summary.requests.total, "failed or were not sent", "answered"),
         Of::Sent => (summary.requests.total, "were not sent", "sent"),
         Of::Session => (sessions?.total, "failed or were cut short", "complete"),
     };
@@ -136,10 +132,7 @@ mod tests {
             (false, "not measured".into()),
             "tokens are unknown"
         );
-        assert_eq!(
-            checked("requests.success-share >= 99%", &run),
-            (true, "1.00".into())
-        );
+        assert_eq!(checked("requests.success-share >= 99%", &run), (true, "1.00".into()));
         let (held, told) = checked("verdict <= valid", &run);
         assert!(!held && told == "the run is suspect", "{told}");
         let mut broken = run.clone();
@@ -180,10 +173,7 @@ mod tests {
     #[test]
     fn a_gate_on_latency_does_not_open_because_requests_failed() {
         let infinite = checked_of("ttft.p99 <= 200ms", 30, 10);
-        assert_eq!(
-            (infinite.held, infinite.infinite, infinite.seen),
-            (false, true, None)
-        );
+        assert_eq!((infinite.held, infinite.infinite, infinite.seen), (false, true, None));
         // Those answered came after 90 to 149 ms.
         assert_eq!(infinite.without_failures, Some(148.41));
         assert_eq!(

@@ -18,11 +18,7 @@ fn clusters_far_from_the_limit_do_not_count() {
             waits = if random.uniform() < 0.08 { 100.0 } else { 10.0 };
         }
         let due = Nanos(place * 1_000_000);
-        gather.add_seen(
-            due,
-            Some(Nanos(due.0 + 1)),
-            Some(&[Observation::Took(waits)]),
-        );
+        gather.add_seen(due, Some(Nanos(due.0 + 1)), Some(&[Observation::Took(waits)]));
     }
     let shown = gather.finish(None);
     let [far, near] = [shown.tiers[0][0], shown.tiers[1][0]];
@@ -33,12 +29,7 @@ fn clusters_far_from_the_limit_do_not_count() {
 
 #[test]
 fn requests_are_counted_for_each_objective_in_any_order() {
-    let tiers = tiers([
-        "ttft.p99 < 10ms",
-        "tpot.p90 <= 5ms",
-        "loose: ttft.p50 < 20ms",
-    ])
-    .unwrap();
+    let tiers = tiers(["ttft.p99 < 10ms", "tpot.p90 <= 5ms", "loose: ttft.p50 < 20ms"]).unwrap();
     let measured = |turned: bool| {
         let mut gather = Gather::new(&tiers);
         let mut places: Vec<u64> = (0..100).collect();
@@ -49,11 +40,7 @@ fn requests_are_counted_for_each_objective_in_any_order() {
             let due = Nanos(place * 1_000_000);
             let seen = [
                 Observation::Took(if place % 10 == 0 { 15.0 } else { 5.0 }),
-                if place < 3 {
-                    Observation::Unknown
-                } else {
-                    Observation::Took(5.0)
-                },
+                if place < 3 { Observation::Unknown } else { Observation::Took(5.0) },
             ];
             let answered = place % 25 != 24;
             let ended = Nanos(due.0 + 2_000_000);
@@ -69,10 +56,7 @@ fn requests_are_counted_for_each_objective_in_any_order() {
     assert_eq!(measured(true), straight);
     // Two milliseconds each, one a millisecond.
     let little = straight.little.unwrap();
-    assert!(
-        (little.latency_s - 0.002).abs() < 1e-9 && little.agrees(),
-        "{little:?}"
-    );
+    assert!((little.latency_s - 0.002).abs() < 1e-9 && little.agrees(), "{little:?}");
     let json = serde_json::to_string(&straight).unwrap();
     assert_eq!(serde_json::from_str::<Measured>(&json).unwrap(), straight);
 }
@@ -86,10 +70,7 @@ fn littles_law_is_broken_where_the_backlog_grows() {
         gather.add_seen(due, ended, Some(&[Observation::Took(1.0)]));
     }
     let little = gather.finish(None).little.unwrap();
-    assert!(
-        !little.agrees() && little.ratio().unwrap() < 0.8,
-        "{little:?}"
-    );
+    assert!(!little.agrees() && little.ratio().unwrap() < 0.8, "{little:?}");
 }
 
 /// A hundred exchanges, a second apart, each answered after 100 ms with its first token, and 10 ms
@@ -99,14 +80,8 @@ fn exchanges() -> Vec<Exchange> {
     let served: Vec<Served> = (0..100)
         .map(|place| Served {
             sent: Nanos(place * second),
-            work: Work {
-                prompt_tokens: 5,
-                output_tokens: 11,
-                ..Work::default()
-            },
-            tokens: (10..21)
-                .map(|step| Nanos(place * second + step * 10_000_000))
-                .collect(),
+            work: Work { prompt_tokens: 5, output_tokens: 11, ..Work::default() },
+            tokens: (10..21).map(|step| Nanos(place * second + step * 10_000_000)).collect(),
         })
         .collect();
     simulator::exchanges(&served)
@@ -119,9 +94,7 @@ fn gathered(exchanges: &[Exchange]) -> Vec<(u64, u64, u64)> {
         gather.add(&Reading::new(exchange, true, None));
     }
     let measured = gather.finish(None);
-    (measured.tiers[0].iter())
-        .map(|own| (own.requests, own.bad, own.unknown))
-        .collect()
+    (measured.tiers[0].iter()).map(|own| (own.requests, own.bad, own.unknown)).collect()
 }
 
 #[test]
@@ -129,11 +102,7 @@ fn requests_that_failed_or_were_not_sent_are_bad_and_cancelled_ones_are_not_judg
     let mut all = exchanges();
     assert_eq!(gathered(&all), [(100, 0, 0); 3]);
     let ended_as = |exchange: &mut Exchange, class: Class| {
-        exchange.outcome = Outcome::Incomplete {
-            class,
-            reason: None,
-            message: String::new(),
-        };
+        exchange.outcome = Outcome::Incomplete { class, reason: None, message: String::new() };
     };
     for exchange in &mut all[..5] {
         ended_as(exchange, Class::HttpStatus);
@@ -165,10 +134,7 @@ fn latencies_begin_when_a_request_is_due() {
     assert_eq!(gathered(&all)[1], (100, 100, 100));
     // One token has no time per further token, and keeps the limit.
     for exchange in &mut all {
-        exchange.usage = Some(Usage {
-            output_tokens: Some(1),
-            ..Usage::default()
-        });
+        exchange.usage = Some(Usage { output_tokens: Some(1), ..Usage::default() });
     }
     assert_eq!(gathered(&all)[1], (100, 0, 0));
 }

@@ -32,11 +32,7 @@ const PACED: f64 = 12_000.0;
 /// The next thing that a tier needs.
 pub(super) enum Goal {
     /// A run at a load, with so many requests if that is known.
-    Run {
-        at: f64,
-        purpose: Purpose,
-        requests: Option<u64>,
-    },
+    Run { at: f64, purpose: Purpose, requests: Option<u64> },
     /// Nothing.
     Done(Ended),
 }
@@ -86,28 +82,16 @@ impl Search {
             own.sort_unstable_by(f64::total_cmp);
             own
         };
-        Bracket {
-            below,
-            above,
-            unknown: within(Side::Unknown),
-            open: within(Side::Open),
-        }
+        Bracket { below, above, unknown: within(Side::Unknown), open: within(Side::Open) }
     }
 
     pub(super) fn goal(&self, tier: usize) -> Goal {
         let interval = self.interval(tier);
         if interval.is_narrow(&self.config) {
-            return self
-                .confirming(&interval)
-                .unwrap_or(Goal::Done(Ended::Narrow));
+            return self.confirming(&interval).unwrap_or(Goal::Done(Ended::Narrow));
         }
         let bracket = self.bracket(tier);
-        let Bracket {
-            below,
-            above,
-            unknown,
-            open,
-        } = &bracket;
+        let Bracket { below, above, unknown, open } = &bracket;
         let lower = (*below, unknown.first().copied().or(*above));
         let upper = (unknown.last().copied().or(*below), *above);
         // First a load below, then one above, then what lies between.
@@ -129,11 +113,7 @@ impl Search {
                 false => 1.0 + self.config.width,
             };
             if let Some(at) = self.within(gap, open, coarse) {
-                return Goal::Run {
-                    at,
-                    purpose: Purpose::Bracket,
-                    requests: None,
-                };
+                return Goal::Run { at, purpose: Purpose::Bracket, requests: None };
             }
         }
         match (below, above) {
@@ -141,19 +121,17 @@ impl Search {
                 if let Some(goal) = self.narrowing([*below, *above], &interval) {
                     return goal;
                 }
-                self.confirming(&interval)
-                    .unwrap_or(Goal::Done(Ended::Undecided))
+                self.confirming(&interval).unwrap_or(Goal::Done(Ended::Undecided))
             }
             _ => {
                 if let Some(goal) = self.deciding(tier, *below) {
                     return goal;
                 }
-                self.confirming(&interval)
-                    .unwrap_or(Goal::Done(match (below, above) {
-                        _ if !unknown.is_empty() => Ended::Undecided,
-                        (_, None) => Ended::Highest,
-                        _ => Ended::Lowest,
-                    }))
+                self.confirming(&interval).unwrap_or(Goal::Done(match (below, above) {
+                    _ if !unknown.is_empty() => Ended::Undecided,
+                    (_, None) => Ended::Highest,
+                    _ => Ended::Lowest,
+                }))
             }
         }
     }
@@ -162,10 +140,8 @@ impl Search {
     fn deciding(&self, tier: usize, at: Option<f64>) -> Option<Goal> {
         let at = at?;
         let level = &self.levels[self.place(at, false)?];
-        let is_open = matches!(
-            level.tiers[tier].decision,
-            Decision::Undecided { more: Some(_), .. }
-        );
+        let is_open =
+            matches!(level.tiers[tier].decision, Decision::Undecided { more: Some(_), .. });
         (is_open && !level.closed).then_some(Goal::Run {
             at,
             purpose: Purpose::Bracket,
@@ -210,17 +186,12 @@ impl Search {
             };
             sent[place] += own.requests as f64 / PARTS[place];
         }
-        let least = (0..3)
-            .min_by(|a, b| sent[*a].total_cmp(&sent[*b]))
-            .unwrap_or(1);
+        let least = (0..3).min_by(|a, b| sent[*a].total_cmp(&sent[*b])).unwrap_or(1);
         let mut at = middle * (away * (least as f64 - 1.0)).exp();
         if least == 2 {
             at = at.min((middle * interval.overload.unwrap_or(f64::INFINITY)).sqrt());
         }
-        let at = self.free_near(
-            at.clamp(self.config.least, self.config.most),
-            [below, above],
-        )?;
+        let at = self.free_near(at.clamp(self.config.least, self.config.most), [below, above])?;
         Some(Goal::Run {
             at,
             purpose: Purpose::Narrow,
@@ -239,10 +210,7 @@ impl Search {
                 let at = at.round();
                 let beside = [at, at + 1.0, at - 1.0, below, above];
                 let bounds = self.config.least..=self.config.most;
-                beside
-                    .into_iter()
-                    .filter(|at| bounds.contains(at))
-                    .find(may)
+                beside.into_iter().filter(|at| bounds.contains(at)).find(may)
             }
             false => {
                 let rounded = self.round(at, (at / (1.0 + self.config.width), f64::INFINITY));
@@ -256,13 +224,8 @@ impl Search {
     fn narrowing_requests(&self, at: f64, middle: f64, interval: &Interval) -> u64 {
         let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
-        let last = self
-            .reports
-            .last()
-            .map_or(0, |report| report.probe.requests);
-        let most = ((2 * last).min(SHORT))
-            .max((GROWTH * spent as f64) as u64)
-            .max(first);
+        let last = self.reports.last().map_or(0, |report| report.probe.requests);
+        let most = ((2 * last).min(SHORT)).max((GROWTH * spent as f64) as u64).max(first);
         let wanted = match interval.more(&self.config) {
             // The last run is to be the last.
             Some(more) if more <= most => more + more / 10,
@@ -305,12 +268,7 @@ impl Search {
         open: &[f64],
         coarse: f64,
     ) -> Option<f64> {
-        let Config {
-            least,
-            most,
-            factor,
-            ..
-        } = self.config;
+        let Config { least, most, factor, .. } = self.config;
         let inside =
             |at: &f64| low.is_none_or(|low| *at > low) && high.is_none_or(|high| *at < high);
         let wanted = match (low, high) {
@@ -337,9 +295,7 @@ impl Search {
     fn round(&self, at: f64, (low, high): (f64, f64)) -> f64 {
         if self.config.load.is_whole() {
             // Towards the middle, also where the two are two apart.
-            return at
-                .round()
-                .clamp(low.floor() + 1.0, (high.ceil() - 1.0).max(1.0));
+            return at.round().clamp(low.floor() + 1.0, (high.ceil() - 1.0).max(1.0));
         }
         let digits = 2 + (-self.config.width.log10()).ceil().max(0.0) as usize;
         let text = format!("{at:.*e}", digits.saturating_sub(1));

@@ -38,10 +38,7 @@ impl Search {
             .filter(|level| level.tiers[tier].decision.is_fail())
             .filter_map(|level| {
                 let passed = highest.filter(|highest| *highest > level.at)?;
-                Some(Violation {
-                    failed: level.at,
-                    passed,
-                })
+                Some(Violation { failed: level.at, passed })
             })
             .collect();
         violations.sort_unstable_by(|a, b| a.failed.total_cmp(&b.failed));
@@ -83,10 +80,7 @@ impl Search {
         };
         let is_close = matches!(
             own.decision,
-            Decision::Undecided {
-                why: Doubt::Close | Doubt::TooFew | Doubt::FewLoads(_),
-                ..
-            }
+            Decision::Undecided { why: Doubt::Close | Doubt::TooFew | Doubt::FewLoads(_), .. }
         );
         if is_close && interval.low.is_some_and(|low| at <= low) {
             own.decision = Decision::Below;

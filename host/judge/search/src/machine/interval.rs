@@ -59,8 +59,7 @@ impl Interval {
     pub(super) fn effect_near(&self, at: f64) -> f64 {
         let all = self.points.iter().zip(effects(&self.points, self.allowed));
         let distance = |own: &Point| (own.at / at).ln().abs();
-        all.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))
-            .map_or(1.0, |(_, effect)| effect)
+        all.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))).map_or(1.0, |(_, effect)| effect)
     }
 }
 
@@ -114,9 +113,7 @@ impl Search {
         // A load whose backlog grew fails whatever the shares say; one that failed by its shares
         // does where no curve says more of it.
         let is_bound = |level: &&Level| match &level.tiers[tier].decision {
-            Decision::Fail {
-                why: Failure::Misses(place),
-            } => curves[*place].is_none_or(|curve| {
+            Decision::Fail { why: Failure::Misses(place) } => curves[*place].is_none_or(|curve| {
                 curve.high.is_none() || (level.at / curve.estimate).ln().abs() > NEAR
             }),
             decision => decision.is_fail(),
@@ -132,14 +129,9 @@ impl Search {
         }
         let low = low.filter(|low| low.is_finite());
         let (low, high) = self.outwards(low, high);
-        let guess = guess
-            .or_else(|| Some((seen.below? * seen.above?).sqrt()))
-            .map(|guess| {
-                guess.clamp(
-                    low.unwrap_or(0.0),
-                    high.unwrap_or(f64::INFINITY).max(low.unwrap_or(0.0)),
-                )
-            });
+        let guess = guess.or_else(|| Some((seen.below? * seen.above?).sqrt())).map(|guess| {
+            guess.clamp(low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY).max(low.unwrap_or(0.0)))
+        });
         let overload = guess.and_then(|guess| {
             let is_far = |level: &&Level| {
                 let shares = |own: &crate::decision::Stated| {
@@ -154,17 +146,7 @@ impl Search {
         if requests == 0 {
             requests = guess.map_or(0, |guess| self.requests_near(guess));
         }
-        Interval {
-            low,
-            high,
-            guess,
-            slope,
-            overload,
-            curves,
-            requests,
-            points,
-            allowed,
-        }
+        Interval { low, high, guess, slope, overload, curves, requests, points, allowed }
     }
 
     /// The ends in few digits, rounded outwards; whole numbers where only these make sense.

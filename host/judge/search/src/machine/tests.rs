@@ -36,11 +36,7 @@ fn shares(probe: &Probe, shares: &[f64]) -> Outcome {
         requests: probe.requests,
         tiers: shares.iter().map(counted).collect(),
         loads: 100.0,
-        backlog: Some(Backlog {
-            second_quarter: 1.0,
-            fourth_quarter: 1.0,
-            chance: 3.0,
-        }),
+        backlog: Some(Backlog { second_quarter: 1.0, fourth_quarter: 1.0, chance: 3.0 }),
         little: None,
     })
 }
@@ -58,10 +54,7 @@ fn the_interval_holds_the_truth_wherever_the_search_starts() {
             let answer = drive(&mut search, step(truth));
             let found = &answer.tiers[0];
             let (passed, failed) = (found.passed.unwrap(), found.failed.unwrap());
-            assert!(
-                passed <= truth && truth < failed,
-                "{truth} {start}: {found:?}"
-            );
+            assert!(passed <= truth && truth < failed, "{truth} {start}: {found:?}");
             assert!(found.width().unwrap() <= 0.02 && found.ended == Ended::Narrow);
             assert_eq!(found.again, Some(Again::Shown));
             assert!(answer.probes <= 30, "{} {answer:?}", answer.probes);
@@ -74,16 +67,10 @@ fn whole_numbers_are_found_exactly() {
     for load in [Load::Concurrency, Load::Sessions] {
         for truth in [1.0, 2.0, 7.0, 40.0] {
             for start in [1.0, 5.0, 64.0] {
-                let narrow = Config {
-                    width: 0.001,
-                    ..config(load, start)
-                };
+                let narrow = Config { width: 0.001, ..config(load, start) };
                 let answer = drive(&mut Search::new(narrow).unwrap(), step(truth));
                 let found = &answer.tiers[0];
-                assert_eq!(
-                    (found.passed, found.failed),
-                    (Some(truth), Some(truth + 1.0))
-                );
+                assert_eq!((found.passed, found.failed), (Some(truth), Some(truth + 1.0)));
                 assert!(answer.levels.iter().all(|level| level.at.fract() == 0.0));
             }
         }
@@ -92,11 +79,7 @@ fn whole_numbers_are_found_exactly() {
 
 #[test]
 fn loads_beyond_the_bounds_are_not_tried() {
-    let bounded = Config {
-        least: 2.0,
-        most: 10.0,
-        ..config(Load::Rate, 4.0)
-    };
+    let bounded = Config { least: 2.0, most: 10.0, ..config(Load::Rate, 4.0) };
     let of = |truth: f64| {
         let answer = drive(&mut Search::new(bounded.clone()).unwrap(), step(truth));
         let found = answer.tiers[0].clone();
@@ -109,9 +92,7 @@ fn loads_beyond_the_bounds_are_not_tried() {
 #[test]
 fn a_run_that_is_not_valid_is_made_once_more() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let invalid = |_: &Probe| Outcome::Invalid {
-        why: "send-lag".into(),
-    };
+    let invalid = |_: &Probe| Outcome::Invalid { why: "send-lag".into() };
     let mut attempts = Vec::new();
     let answer = drive(&mut search, |probe| {
         attempts.push((probe.at, probe.attempt, probe.seed));
@@ -128,11 +109,7 @@ fn a_run_that_is_not_valid_is_made_once_more() {
     let mut seeds: Vec<u64> = attempts.iter().map(|own| own.2).collect();
     seeds.sort_unstable();
     seeds.dedup();
-    assert_eq!(
-        seeds.len(),
-        attempts.len(),
-        "every run has a seed of its own"
-    );
+    assert_eq!(seeds.len(), attempts.len(), "every run has a seed of its own");
     let found = &answer.tiers[0];
     // What could not be run is no obstacle above it.
     assert!(found.passed.unwrap() <= 14.0 && found.failed.unwrap() > 14.0);
@@ -145,9 +122,7 @@ fn a_run_that_is_not_valid_is_made_once_more() {
 fn loads_that_cannot_be_offered_end_the_way_up() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
     let answer = drive(&mut search, |probe| match probe.at > 10.0 {
-        true => Outcome::Invalid {
-            why: "send-lag".into(),
-        },
+        true => Outcome::Invalid { why: "send-lag".into() },
         false => shares(probe, &[0.0]),
     });
     let found = &answer.tiers[0];
@@ -156,25 +131,16 @@ fn loads_that_cannot_be_offered_end_the_way_up() {
     let highest = answer.levels.last().unwrap();
     assert!(highest.at <= 32.0 && highest.is_given_up(), "{highest:?}");
     // Nor is the way down long where nothing can be run at all.
-    let answer = drive(&mut Search::new(config(Load::Rate, 4.0)).unwrap(), |_| {
-        Outcome::Invalid {
-            why: "no server".into(),
-        }
+    let answer = drive(&mut Search::new(config(Load::Rate, 4.0)).unwrap(), |_| Outcome::Invalid {
+        why: "no server".into(),
     });
     assert_eq!((answer.probes, answer.levels.len()), (4, 2));
-    assert_eq!(
-        (answer.tiers[0].passed, answer.tiers[0].failed),
-        (None, None)
-    );
+    assert_eq!((answer.tiers[0].passed, answer.tiers[0].failed), (None, None));
 }
 
 #[test]
 fn runs_are_as_long_as_they_must_be() {
-    let long = Config {
-        seconds_least: 600.0,
-        requests_least: 5000,
-        ..config(Load::Rate, 4.0)
-    };
+    let long = Config { seconds_least: 600.0, requests_least: 5000, ..config(Load::Rate, 4.0) };
     let mut search = Search::new(long).unwrap();
     drive(&mut search, |probe| {
         assert!(probe.requests >= 5000 && probe.requests as f64 >= 600.0 * probe.at);
@@ -191,31 +157,16 @@ fn runs_are_as_long_as_they_must_be() {
 fn a_rate_without_its_backlog_does_not_pass() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
     let answer = drive(&mut search, |probe| {
-        let Outcome::Measured(own) = shares(probe, &[0.0]) else {
-            unreachable!()
-        };
-        Outcome::Measured(Measured {
-            backlog: None,
-            ..own
-        })
+        let Outcome::Measured(own) = shares(probe, &[0.0]) else { unreachable!() };
+        Outcome::Measured(Measured { backlog: None, ..own })
     });
     assert_eq!(answer.tiers[0].passed, None);
-    assert!(
-        answer
-            .levels
-            .iter()
-            .all(|level| level.invalid[0].contains("backlog"))
-    );
+    assert!(answer.levels.iter().all(|level| level.invalid[0].contains("backlog")));
 }
 
 fn alarm(sent: u64) -> Alarm {
     Alarm {
-        progress: Progress {
-            at: Nanos(60_000_000_000),
-            due: 1000,
-            sent,
-            ended: 400,
-        },
+        progress: Progress { at: Nanos(60_000_000_000), due: 1000, sent, ended: 400 },
         second_quarter: 100.0,
         fourth_quarter: 500.0,
         chance: 90.0,
@@ -240,11 +191,7 @@ fn over_saturated_runs_fail_unless_this_client_held_them_back() {
 
 #[test]
 fn what_contradicts_monotonicity_is_flagged() {
-    let mut search = Search::new(Config {
-        confirm: false,
-        ..config(Load::Rate, 4.0)
-    })
-    .unwrap();
+    let mut search = Search::new(Config { confirm: false, ..config(Load::Rate, 4.0) }).unwrap();
     // 5.7 fails, between 4 and 8 which pass; 16 fails.
     let answer = drive(&mut search, |probe| {
         let bad = probe.at > 12.0 || (10.0..11.5).contains(&probe.at);
@@ -262,21 +209,14 @@ fn what_contradicts_monotonicity_is_flagged() {
     .unwrap();
     let answer = drive(&mut search, |probe| {
         let first = if probe.at > 6.0 { 0.5 } else { 0.0 };
-        let second = if (5.0..6.0).contains(&probe.at) || probe.at > 14.0 {
-            0.5
-        } else {
-            0.0
-        };
+        let second = if (5.0..6.0).contains(&probe.at) || probe.at > 14.0 { 0.5 } else { 0.0 };
         shares(probe, &[first, second])
     });
     let second = &answer.tiers[1];
     assert!(!second.violations.is_empty(), "{second:?}");
     let violation = second.violations[0];
     assert!(violation.failed < 6.0 && violation.passed >= 8.0);
-    assert!(
-        second.passed.unwrap() < 5.0 && second.failed.unwrap() < 6.0,
-        "the lower end counts"
-    );
+    assert!(second.passed.unwrap() < 5.0 && second.failed.unwrap() < 6.0, "the lower end counts");
 }
 
 #[test]
@@ -284,20 +224,12 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
     let answer = drive(&mut search, |probe| {
         // Holds up to 10, and runs that confirm say 9.
-        let truth = if probe.purpose == Purpose::Confirm {
-            9.0
-        } else {
-            10.0
-        };
+        let truth = if probe.purpose == Purpose::Confirm { 9.0 } else { 10.0 };
         step(truth)(probe)
     });
     let found = &answer.tiers[0];
     let failed = (answer.levels.iter()).filter(|level| level.confirms);
-    assert!(
-        failed
-            .clone()
-            .any(|level| level.tiers[0].decision.is_fail())
-    );
+    assert!(failed.clone().any(|level| level.tiers[0].decision.is_fail()));
     assert!(
         found.passed.is_none_or(|passed| passed <= 9.9) && found.failed.unwrap() <= 10.0,
         "{found:?}"
@@ -309,11 +241,7 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
 /// rise for granted, so its interval lies among these loads, and need not reach both ends of them.
 #[test]
 fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
-    let mut search = Search::new(Config {
-        loads: 25,
-        ..config(Load::Rate, 4.0)
-    })
-    .unwrap();
+    let mut search = Search::new(Config { loads: 25, ..config(Load::Rate, 4.0) }).unwrap();
     let answer = drive(&mut search, |probe| {
         let share = match probe.at {
             at if at < 9.0 => 0.0,
@@ -327,18 +255,12 @@ fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
     assert!(passed < 10.0 && failed > 9.0, "{found:?}");
     assert!((9.0..10.0).contains(&found.estimate.unwrap()), "{found:?}");
     let alone = |level: &&Level| level.at > passed && level.at < failed;
-    assert!(
-        answer.levels.iter().filter(alone).count() >= 2,
-        "{answer:?}"
-    );
+    assert!(answer.levels.iter().filter(alone).count() >= 2, "{answer:?}");
 }
 
 #[test]
 fn a_search_ends_when_its_budget_does() {
-    let few = Config {
-        loads: 5,
-        ..config(Load::Rate, 4.0)
-    };
+    let few = Config { loads: 5, ..config(Load::Rate, 4.0) };
     let answer = drive(&mut Search::new(few).unwrap(), step(100.0));
     assert_eq!(answer.levels.len(), 5);
     assert_eq!(answer.tiers[0].ended, Ended::Budget);
@@ -351,18 +273,13 @@ fn a_search_ends_when_its_budget_does() {
 fn a_search_never_takes_more_requests_than_it_may() {
     for most in [100, 600, 791, 2500, 3000] {
         for wrong in [0, 3] {
-            let short = Config {
-                requests_in_all: Some(most),
-                ..config(Load::Rate, 4.0)
-            };
+            let short = Config { requests_in_all: Some(most), ..config(Load::Rate, 4.0) };
             let mut sent = 0;
             let shares = step(100.0);
             let answer = drive(&mut Search::new(short).unwrap(), |probe| {
                 sent += probe.requests;
                 match wrong > 0 && probe.number % wrong == 0 {
-                    true => Outcome::Invalid {
-                        why: "the client was busy".into(),
-                    },
+                    true => Outcome::Invalid { why: "the client was busy".into() },
                     false => shares(probe),
                 }
             });
@@ -382,26 +299,16 @@ fn tiers_share_probes() {
         .unwrap()
     };
     let of = |at: f64, truth: f64| if at <= truth { 0.0 } else { 0.5 };
-    let both = drive(
-        &mut search(&["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]),
-        |probe| shares(probe, &[of(probe.at, 11.0), of(probe.at, 30.0)]),
-    );
-    let alone = drive(&mut search(&["b: e2e.p99 < 2s"]), |probe| {
-        shares(probe, &[of(probe.at, 30.0)])
+    let both = drive(&mut search(&["a: e2e.p99 < 1s", "b: e2e.p99 < 2s"]), |probe| {
+        shares(probe, &[of(probe.at, 11.0), of(probe.at, 30.0)])
     });
+    let alone =
+        drive(&mut search(&["b: e2e.p99 < 2s"]), |probe| shares(probe, &[of(probe.at, 30.0)]));
     for (found, truth) in both.tiers.iter().zip([11.0, 30.0]) {
         assert!(found.passed.unwrap() <= truth && truth < found.failed.unwrap());
-        assert_eq!(
-            (found.ended, found.again),
-            (Ended::Narrow, Some(Again::Shown))
-        );
+        assert_eq!((found.ended, found.again), (Ended::Narrow, Some(Again::Shown)));
     }
-    assert!(
-        both.probes < 2 * alone.probes,
-        "{} {}",
-        both.probes,
-        alone.probes
-    );
+    assert!(both.probes < 2 * alone.probes, "{} {}", both.probes, alone.probes);
 }
 
 /// Stopped after any report and read back, a search goes on as if it had not been stopped.
@@ -418,11 +325,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
         3 => Outcome::Invalid { why: "lag".into() },
         7 => Outcome::Stopped(alarm(1000)),
         _ => {
-            let queue = Queue {
-                servers: 1,
-                service: Service::Exponential,
-                load: probe.at,
-            };
+            let queue = Queue { servers: 1, service: Service::Exponential, load: probe.at };
             let run = queue.run(probe.requests as usize, probe.seed);
             Outcome::Measured(measured(tiers, &run, true))
         }
@@ -448,36 +351,15 @@ fn an_interrupted_search_goes_on_where_it_was() {
 #[test]
 fn reports_of_other_searches_are_refused() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let Step::Probe(probe) = search.next() else {
-        panic!()
-    };
+    let Step::Probe(probe) = search.next() else { panic!() };
     let outcome = step(9.0)(&probe);
-    let other = Probe {
-        at: 5.0,
-        ..probe.clone()
-    };
-    let error = search.report(Report {
-        probe: other,
-        outcome: outcome.clone(),
-    });
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("is not of the probe that comes next, 1 at 4")
-    );
+    let other = Probe { at: 5.0, ..probe.clone() };
+    let error = search.report(Report { probe: other, outcome: outcome.clone() });
+    assert!(error.unwrap_err().to_string().contains("is not of the probe that comes next, 1 at 4"));
     let wrong = shares(&probe, &[0.0, 0.0]);
-    let error = search.report(Report {
-        probe: probe.clone(),
-        outcome: wrong,
-    });
+    let error = search.report(Report { probe: probe.clone(), outcome: wrong });
     assert!(error.unwrap_err().to_string().contains("other objectives"));
     drive(&mut search, step(9.0));
     let error = search.report(Report { probe, outcome });
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("after the search has ended")
-    );
+    assert!(error.unwrap_err().to_string().contains("after the search has ended"));
 }

@@ -117,9 +117,8 @@ pub fn curve(points: &[Point]) -> Curve {
     let mut points = points.to_vec();
     points.sort_by(|a, b| (a.at.number().total_cmp(&b.at.number())).then(a.repeat.cmp(&b.repeat)));
     let mut places: Vec<Place> = points.chunk_by(|a, b| a.at == b.at).map(place).collect();
-    let figures: Vec<Option<(f64, f64)>> = (places.iter())
-        .map(|own| Some((own.throughput?.mean, own.latency?.mean)))
-        .collect();
+    let figures: Vec<Option<(f64, f64)>> =
+        (places.iter()).map(|own| Some((own.throughput?.mean, own.latency?.mean))).collect();
     for (place, own) in places.iter_mut().zip(&figures) {
         place.on_front =
             own.map(|own| !figures.iter().flatten().any(|other| dominates(*other, own)));
@@ -132,11 +131,7 @@ pub fn curve(points: &[Point]) -> Curve {
         Ok(knee) => (Some(knee), None),
         Err(why) => (None, Some(why)),
     };
-    Curve {
-        places,
-        knee,
-        no_knee,
-    }
+    Curve { places, knee, no_knee }
 }
 
 /// True if one has as much throughput and as little latency as another, and more of one.
@@ -147,10 +142,7 @@ fn dominates(one: (f64, f64), other: (f64, f64)) -> bool {
 fn place(runs: &[Point]) -> Place {
     let valid = runs.iter().filter(|run| run.valid);
     let of = |figure: fn(&Point) -> Option<f64>| {
-        let values = valid
-            .clone()
-            .filter_map(figure)
-            .filter(|value| value.is_finite());
+        let values = valid.clone().filter_map(figure).filter(|value| value.is_finite());
         mean(&values.collect::<Vec<_>>())
     };
     Place {
@@ -180,12 +172,7 @@ fn knee(points: &[(f64, f64)]) -> Result<Knee, NoKnee> {
     if !is_bent || corner.squares > BETTER * line(points) {
         return Err(NoKnee::NoCorner);
     }
-    Ok(Knee {
-        at: corner.at,
-        throughput: corner.level,
-        slope_below,
-        slope_above,
-    })
+    Ok(Knee { at: corner.at, throughput: corner.level, slope_below, slope_above })
 }
 
 #[cfg(test)]
@@ -218,10 +205,7 @@ mod tests {
         assert!((moved.at / knee.at - 1.0).abs() < 0.02, "{moved:?}");
         // Nor do other units.
         let scaled: Vec<Point> = (points.iter())
-            .map(|own| Point {
-                throughput: own.throughput.map(|own| own * 1e6),
-                ..*own
-            })
+            .map(|own| Point { throughput: own.throughput.map(|own| own * 1e6), ..*own })
             .collect();
         let scaled = curve(&scaled).knee.unwrap();
         assert!((scaled.at - knee.at).abs() < 1e-6);
@@ -229,15 +213,12 @@ mod tests {
 
     #[test]
     fn a_curve_without_a_corner_has_no_knee() {
-        let straight: Vec<Point> = (1..9)
-            .map(|at| point(at.into(), f64::from(at), 1.0))
-            .collect();
+        let straight: Vec<Point> = (1..9).map(|at| point(at.into(), f64::from(at), 1.0)).collect();
         assert_eq!(curve(&straight).no_knee, Some(NoKnee::NoCorner));
         let few: Vec<Point> = (1..5).map(|at| point(at.into(), 3.0, 1.0)).collect();
         assert_eq!(curve(&few).no_knee, Some(NoKnee::TooFewLoads));
-        let rises: Vec<Point> = (1..9)
-            .map(|at| point(at.into(), f64::from(at * at), 1.0))
-            .collect();
+        let rises: Vec<Point> =
+            (1..9).map(|at| point(at.into(), f64::from(at * at), 1.0)).collect();
         assert_eq!(curve(&rises).knee, None, "it becomes steeper");
         assert_eq!(curve(&[]).places, []);
     }
@@ -262,22 +243,10 @@ mod tests {
 
     #[test]
     fn what_is_absent_or_not_valid_is_not_zero() {
-        let absent = Point {
-            latency: None,
-            ..point(2.0, 99.0, 0.0)
-        };
-        let invalid = Point {
-            valid: false,
-            ..point(3.0, 999.0, 0.1)
-        };
-        let unlimited = Point {
-            at: At::Unlimited,
-            ..point(1.0, 40.0, 70.0)
-        };
-        let again = Point {
-            repeat: 2,
-            ..point(1.0, 14.0, 7.0)
-        };
+        let absent = Point { latency: None, ..point(2.0, 99.0, 0.0) };
+        let invalid = Point { valid: false, ..point(3.0, 999.0, 0.1) };
+        let unlimited = Point { at: At::Unlimited, ..point(1.0, 40.0, 70.0) };
+        let again = Point { repeat: 2, ..point(1.0, 14.0, 7.0) };
         let curve = curve(&[unlimited, again, absent, invalid, point(1.0, 10.0, 5.0)]);
         let [one, two, three, last] = &curve.places[..] else {
             panic!("{curve:?}");
@@ -288,10 +257,7 @@ mod tests {
         assert!((mean.margin.unwrap() - 25.41).abs() < 0.01);
         assert_eq!((two.latency, two.on_front), (None, None));
         assert_eq!(two.throughput.unwrap().margin, None);
-        assert_eq!(
-            (three.throughput, three.latency, three.invalid),
-            (None, None, 1)
-        );
+        assert_eq!((three.throughput, three.latency, three.invalid), (None, None, 1));
         assert_eq!(three.on_front, None);
         assert_eq!((last.at, last.on_front), (At::Unlimited, Some(true)));
         let json = serde_json::to_string(&curve).unwrap();

@@ -124,10 +124,7 @@ fn read(load: Load, item: &str) -> Result<Vec<At>, String> {
     let number = |text: &str| match text.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1e9 => {
             match load.is_whole() && number.fract() != 0.0 {
-                true => Err(format!(
-                    "expected a whole number of {load}, found `{}`",
-                    text.trim()
-                )),
+                true => Err(format!("expected a whole number of {load}, found `{}`", text.trim())),
                 false => Ok(number),
             }
         }
@@ -177,11 +174,7 @@ fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String>
         if exact > to * (1.0 + 1e-9) {
             return Ok(loads);
         }
-        let near = if (exact / to - 1.0).abs() < 1e-9 {
-            to
-        } else {
-            exact
-        };
+        let near = if (exact / to - 1.0).abs() < 1e-9 { to } else { exact };
         // Twelve digits, so that 0.1 + 0.2 is 0.3; whole where it must be.
         let neat = match load.is_whole() {
             true => near.round(),
@@ -245,10 +238,7 @@ mod tests {
         assert_eq!(rates("1..10x3"), [1.0, 3.0, 9.0]);
         assert_eq!(rates("0.5,1..4x2,inf"), [0.5, 1.0, 2.0, 4.0, f64::INFINITY]);
         assert_eq!(rates("1..10x1.1").len(), 25);
-        assert_eq!(
-            numbers(Load::Concurrency, "1..8x1.5"),
-            [1.0, 2.0, 3.0, 5.0, 8.0]
-        );
+        assert_eq!(numbers(Load::Concurrency, "1..8x1.5"), [1.0, 2.0, 3.0, 5.0, 8.0]);
     }
 
     #[test]
@@ -273,10 +263,7 @@ mod tests {
             assert!(mistake.contains(wanted), "{mistake}: {wanted}");
         }
         let whole = series(Load::Sessions, "1.5,inf").unwrap_err();
-        assert!(
-            whole[0].contains("a whole number of sessions, found `1.5`"),
-            "{whole:?}"
-        );
+        assert!(whole[0].contains("a whole number of sessions, found `1.5`"), "{whole:?}");
         assert!(whole[1].contains("must have a limit"), "{whole:?}");
         let many = series(Load::Rate, "1:900:1,1000.5:1900.5:1").unwrap_err();
         assert!(many[0].contains("at most 1000 loads"), "{many:?}");
@@ -286,9 +273,8 @@ mod tests {
     fn repeats_are_interleaved_and_each_run_has_a_seed() {
         let loads = series(Load::Rate, "2,1,inf").unwrap();
         let runs = order(&loads, 2, 7);
-        let shown: Vec<String> = (runs.iter())
-            .map(|run| format!("{}@{}", run.repeat, run.at))
-            .collect();
+        let shown: Vec<String> =
+            (runs.iter()).map(|run| format!("{}@{}", run.repeat, run.at)).collect();
         assert_eq!(shown, ["1@1", "1@2", "1@inf", "2@1", "2@2", "2@inf"]);
         let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
         seeds.sort_unstable();

@@ -24,24 +24,14 @@ const OF_VLLM: &str = "engine=\"0\",model_name=\"qwen\"";
 
 fn vllm_prefills(requests: u64) -> String {
     histogram("vllm:request_queue_time_seconds", OF_VLLM, requests, 0.020)
-        + &histogram(
-            "vllm:request_prefill_time_seconds",
-            OF_VLLM,
-            requests,
-            0.050,
-        )
+        + &histogram("vllm:request_prefill_time_seconds", OF_VLLM, requests, 0.050)
         + &histogram("vllm:nixl_xfer_time_seconds", OF_VLLM, 0, 0.0)
 }
 
 fn vllm_decodes(requests: u64) -> String {
     // Its queue holds the transfer.
     histogram("vllm:request_queue_time_seconds", OF_VLLM, requests, 0.015)
-        + &histogram(
-            "vllm:request_prefill_time_seconds",
-            OF_VLLM,
-            requests,
-            0.007,
-        )
+        + &histogram("vllm:request_prefill_time_seconds", OF_VLLM, requests, 0.007)
         + &histogram("vllm:nixl_xfer_time_seconds", OF_VLLM, requests, 0.004)
 }
 
@@ -52,12 +42,7 @@ fn sglang(role: &str, more: &str) -> String {
 fn sglang_prefills(requests: u64) -> String {
     let stage = |stage: &str, mean: f64| {
         let labels = sglang("prefill", &format!(",stage=\"{stage}\""));
-        histogram(
-            "sglang:per_stage_req_latency_seconds",
-            &labels,
-            requests,
-            mean,
-        )
+        histogram("sglang:per_stage_req_latency_seconds", &labels, requests, mean)
     };
     let own = sglang("prefill", "");
     stage("prefill_bootstrap", 0.003)
@@ -69,17 +54,8 @@ fn sglang_prefills(requests: u64) -> String {
 
 fn sglang_decodes(requests: u64) -> String {
     let labels = sglang("decode", ",stage=\"decode_transferred\"");
-    histogram(
-        "sglang:per_stage_req_latency_seconds",
-        &labels,
-        requests,
-        0.055,
-    ) + &histogram(
-        "sglang:queue_time_seconds",
-        &sglang("decode", ""),
-        requests,
-        0.002,
-    )
+    histogram("sglang:per_stage_req_latency_seconds", &labels, requests, 0.055)
+        + &histogram("sglang:queue_time_seconds", &sglang("decode", ""), requests, 0.002)
 }
 
 /// The stages over the second and the third page of these servers, which had requests before.
@@ -115,10 +91,7 @@ fn shown(stages: &Stages) -> Vec<(&'static str, f64)> {
 
 #[test]
 fn both_queues_and_the_transfer_are_told_of_servers_that_prefill_and_decode() {
-    for pages in [
-        [vllm_prefills as Page, vllm_decodes],
-        [vllm_decodes, vllm_prefills],
-    ] {
+    for pages in [[vllm_prefills as Page, vllm_decodes], [vllm_decodes, vllm_prefills]] {
         let found = stages(&pages).unwrap();
         let expected = [
             ("prefill-queue", 20.0),
@@ -133,12 +106,8 @@ fn both_queues_and_the_transfer_are_told_of_servers_that_prefill_and_decode() {
         assert_eq!(found.prefill_servers.len(), 1);
     }
     let found = stages(&[sglang_prefills, sglang_decodes]).unwrap();
-    let expected = [
-        ("prefill-queue", 20.0),
-        ("prefill", 40.0),
-        ("transfer", 8.0),
-        ("decode-queue", 2.0),
-    ];
+    let expected =
+        [("prefill-queue", 20.0), ("prefill", 40.0), ("transfer", 8.0), ("decode-queue", 2.0)];
     assert_eq!(shown(&found), expected);
     assert_eq!(
         found.stages[0].metrics,
@@ -153,11 +122,7 @@ fn both_queues_and_the_transfer_are_told_of_servers_that_prefill_and_decode() {
 fn servers_that_do_everything_have_one_queue_and_half_a_way_is_not_told() {
     let found = stages(&[vllm_prefills, vllm_prefills]).unwrap();
     assert_eq!(found.prefill_servers, Vec::<String>::new());
-    let names: Vec<_> = found
-        .stages
-        .iter()
-        .map(|it| (it.stage, it.mean_ms))
-        .collect();
+    let names: Vec<_> = found.stages.iter().map(|it| (it.stage, it.mean_ms)).collect();
     assert_eq!(names[0].0, Stage::Queue);
     assert!((names[0].1 - 20.0).abs() < 1e-6 && (names[1].1 - 50.0).abs() < 1e-6);
     assert_eq!(stages(&[sglang_prefills]), None);

@@ -4,14 +4,7 @@ use super::*;
 use simulator::Random;
 
 fn point(at: f64, bad: f64, requests: f64) -> Point {
-    Point {
-        at,
-        requests,
-        bad,
-        effect: 1.0,
-        tail_effect: 1.0,
-        loads: f64::INFINITY,
-    }
+    Point { at, requests, bad, effect: 1.0, tail_effect: 1.0, loads: f64::INFINITY }
 }
 
 /// Odds of 1 to 99 at 3, which grow with a power of the load.
@@ -64,25 +57,16 @@ fn a_curve_that_is_known_is_found() {
 /// the counts there, 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
 #[test]
 fn the_width_is_that_of_the_counts() {
-    let all: Vec<Point> = [2.9, 2.97, 3.03, 3.1]
-        .map(|at| point(at, 20_000.0 * share_at(at, 30), 20_000.0))
-        .to_vec();
+    let all: Vec<Point> =
+        [2.9, 2.97, 3.03, 3.1].map(|at| point(at, 20_000.0 * share_at(at, 30), 20_000.0)).to_vec();
     let curve = fit(&all, 3.0, 0.01, [0.025; 2]).unwrap();
     let half = (curve.high.unwrap() / curve.low.unwrap()).ln() / 2.0;
     // Student's quantile of twelve degrees of freedom is 2.179.
     let expected = 2.179 / 30.0 / (80_000.0_f64 * 0.01 * 0.99).sqrt();
-    assert!(
-        (0.95..1.15).contains(&(half / expected)),
-        "{half} {expected}"
-    );
+    assert!((0.95..1.15).contains(&(half / expected)), "{half} {expected}");
     // Requests that are worth a tenth.
-    let few: Vec<Point> = (all.iter())
-        .map(|own| Point {
-            effect: 10.0,
-            tail_effect: 10.0,
-            ..*own
-        })
-        .collect();
+    let few: Vec<Point> =
+        (all.iter()).map(|own| Point { effect: 10.0, tail_effect: 10.0, ..*own }).collect();
     let wide = fit(&few, 3.0, 0.01, [0.025; 2]).unwrap();
     let ratio = (wide.high.unwrap() / wide.low.unwrap()).ln() / 2.0 / half;
     let wanted = effects(&few, 0.01)[0].sqrt();
@@ -109,10 +93,7 @@ fn statsmodels_finds_the_same() {
     for (found, wanted) in found.into_iter().zip([3.001_834, 2.981_097, 3.020_202]) {
         assert!((found.unwrap() / wanted - 1.0).abs() < 5e-4, "{curve:?}");
     }
-    assert!(
-        (curve.slope / 18.467 - 1.0).abs() < 0.02 && curve.scatter == 1.0,
-        "{curve:?}"
-    );
+    assert!((curve.slope / 18.467 - 1.0).abs() < 0.02 && curve.scatter == 1.0, "{curve:?}");
 }
 
 /// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval
@@ -128,22 +109,13 @@ fn a_jump_is_an_interval_too() {
     ];
     let curve = fit(&all, 10.2, 0.01, [0.025; 2]).unwrap();
     let [low, high] = [curve.low.unwrap(), curve.high.unwrap()];
-    assert!(
-        (10.0..10.02).contains(&low) && (10.3..=10.5).contains(&high),
-        "{curve:?}"
-    );
+    assert!((10.0..10.02).contains(&low) && (10.3..=10.5).contains(&high), "{curve:?}");
 }
 
 #[test]
 fn too_few_loads_and_loads_on_one_side_give_no_curve() {
-    assert_eq!(
-        fit(&[2.9, 3.0, 3.1].map(exact), 3.0, 0.01, [0.025; 2]),
-        None
-    );
-    assert_eq!(
-        fit(&[2.6, 2.7, 2.8, 2.9].map(exact), 3.0, 0.01, [0.025; 2]),
-        None
-    );
+    assert_eq!(fit(&[2.9, 3.0, 3.1].map(exact), 3.0, 0.01, [0.025; 2]), None);
+    assert_eq!(fit(&[2.6, 2.7, 2.8, 2.9].map(exact), 3.0, 0.01, [0.025; 2]), None);
 }
 
 /// Loads far away follow another curve, and take no part.
@@ -153,10 +125,7 @@ fn loads_far_away_take_no_part() {
     all.push(point(1.0, 9e6, 1e9));
     all.push(point(6.0, 4e8, 1e9));
     let curve = fit(&all, 2.9, 0.01, [0.025; 2]).unwrap();
-    assert!(
-        (curve.estimate - 3.0).abs() < 1e-4 && curve.loads == 5,
-        "{curve:?}"
-    );
+    assert!((curve.estimate - 3.0).abs() < 1e-4 && curve.loads == 5, "{curve:?}");
 }
 
 /// Of 400 draws at six loads, the interval holds the crossing in 92 to 98 of 100, and each end is
@@ -177,8 +146,5 @@ fn intervals_hold_the_crossing_as_often_as_they_say() {
         low += u32::from(curve.low.is_some_and(|low| low > 3.0));
         high += u32::from(curve.high.is_some_and(|high| high < 3.0));
     }
-    assert!(
-        (2..=20).contains(&low) && (2..=20).contains(&high),
-        "{low} {high}"
-    );
+    assert!((2..=20).contains(&low) && (2..=20).contains(&high), "{low} {high}");
 }

@@ -21,10 +21,7 @@ struct Stream {
 
 impl Stream {
     fn new(backlog: &Arc<Backlog>, number: u64) -> Self {
-        Stream {
-            gate: Gate::new(backlog, number),
-            woken: Arc::default(),
-        }
+        Stream { gate: Gate::new(backlog, number), woken: Arc::default() }
     }
 
     fn may_read(&mut self) -> bool {
@@ -51,10 +48,7 @@ fn a_full_backlog_stops_readers_until_a_quarter_is_free() {
     assert!(!stream.may_read());
     let mut third = backlog.queue(30);
     drop(second);
-    assert!(
-        stream.may_read(),
-        "90 of 100 are held: whoever asks may read"
-    );
+    assert!(stream.may_read(), "90 of 100 are held: whoever asks may read");
     third.set(40);
     assert!(!stream.may_read());
     assert_eq!(stream.woken(), 0);

@@ -37,15 +37,8 @@ impl Wake for Bell {
 
 impl<F: Future> LazyTimer<F> {
     pub fn new(future: F) -> Self {
-        let bell = Arc::new(Bell {
-            rung: AtomicBool::new(true),
-            task: OnceLock::new(),
-        });
-        LazyTimer {
-            future: Box::pin(future),
-            waker: Waker::from(Arc::clone(&bell)),
-            bell,
-        }
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: OnceLock::new() });
+        LazyTimer { future: Box::pin(future), waker: Waker::from(Arc::clone(&bell)), bell }
     }
 
     /// Changes the future, which is then polled again.
@@ -71,9 +64,7 @@ impl<F: Future> LazyTimer<F> {
             return Poll::Pending;
         }
         self.bell.task.get_or_init(|| cx.waker().clone());
-        self.future
-            .as_mut()
-            .poll(&mut Context::from_waker(&self.waker))
+        self.future.as_mut().poll(&mut Context::from_waker(&self.waker))
     }
 }
 

@@ -35,11 +35,7 @@ struct Waiting {
 impl Outbox {
     /// Nothing waits, on a connection that was open at this instant.
     pub fn new(opened: Nanos) -> Self {
-        Outbox {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            last_due: opened,
-        }
+        Outbox { waiting: VecDeque::new(), bytes: 0, last_due: opened }
     }
 
     /// Adds a message that was demanded at this instant.
@@ -47,11 +43,7 @@ impl Outbox {
     /// # Errors
     /// If too much waits, in words for people.
     pub fn add(&mut self, outgoing: Outgoing, now: Nanos) -> Result<(), String> {
-        let Outgoing {
-            message,
-            delay,
-            hold,
-        } = outgoing;
+        let Outgoing { message, delay, hold } = outgoing;
         self.bytes += MESSAGE_BYTES + message.len();
         if self.bytes > OUTGOING_BYTES {
             return Err(format!(
@@ -59,12 +51,7 @@ impl Outbox {
                 OUTGOING_BYTES >> 20
             ));
         }
-        self.waiting.push_back(Waiting {
-            message,
-            delay,
-            is_held: hold,
-            from: now,
-        });
+        self.waiting.push_back(Waiting { message, delay, is_held: hold, from: now });
         Ok(())
     }
 
@@ -98,11 +85,7 @@ mod tests {
     use super::*;
 
     fn outgoing(text: &str, delay: u64, hold: bool) -> Outgoing {
-        Outgoing {
-            message: Message::Text(text.to_owned()),
-            delay: Nanos(delay),
-            hold,
-        }
+        Outgoing { message: Message::Text(text.to_owned()), delay: Nanos(delay), hold }
     }
 
     fn outbox(messages: &[(&str, u64, bool)]) -> Outbox {
@@ -139,12 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_held_waits_with_those_behind_it_until_the_answer_proceeds() {
-        let messages = [
-            ("a", 0, false),
-            ("b", 5, true),
-            ("c", 0, false),
-            ("d", 0, true),
-        ];
+        let messages = [("a", 0, false), ("b", 5, true), ("c", 0, false), ("d", 0, true)];
         let mut outbox = outbox(&messages);
         assert_eq!(taken(&mut outbox, 500), "a");
         assert_eq!(outbox.due(), None);

@@ -337,10 +337,7 @@ impl Opening {
                 return result.clone();
             }
             // So the panic reaches the worker, whose task this is.
-            assert!(
-                !self.is_over.get(),
-                "the task that opens a connection panicked"
-            );
+            assert!(!self.is_over.get(), "the task that opens a connection panicked");
             ended.await;
         }
     }
@@ -359,9 +356,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         self.order.push_back((number, Arc::clone(&session)));
         self.connections.insert(session, (number, connection));
         if self.order.len() > 2 * KEPT {
-            let Kept {
-                connections, order, ..
-            } = self;
+            let Kept { connections, order, .. } = self;
             order.retain(|(number, session)| {
                 (connections.get(session)).is_some_and(|(own, _)| own == number)
             });

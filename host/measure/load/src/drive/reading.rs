@@ -190,10 +190,7 @@ impl Reading {
         // What the server said before it fell silent or cut itself short is still its reason.
         let _ = tokio::time::timeout(idle, read).await;
         let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
-        let end = End::Status {
-            body: body.0,
-            retry_after: retry_after.map(str::to_owned),
-        };
+        let end = End::Status { body: body.0, retry_after: retry_after.map(str::to_owned) };
         (end, connection.last_read())
     }
 
@@ -326,9 +323,7 @@ impl Sink for Reading {
         self.gate.read(bytes.len());
         self.bytes += bytes.len() as u64;
         let held = self.frames.len();
-        self.framer
-            .push(at, bytes, &mut self.frames)
-            .map_err(|cannot| cannot.to_string())?;
+        self.framer.push(at, bytes, &mut self.frames).map_err(|cannot| cannot.to_string())?;
         if self.frames.len() == held {
             return Ok(());
         }
@@ -384,11 +379,7 @@ impl Pause {
     ) -> Self {
         let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
         timer.excused = excused;
-        Pause {
-            reply: Rc::clone(reply),
-            asked: Rc::clone(first),
-            timer,
-        }
+        Pause { reply: Rc::clone(reply), asked: Rc::clone(first), timer }
     }
 
     /// Waits until an instant.
@@ -433,12 +424,7 @@ struct TokenTimer {
 
 impl TokenTimer {
     fn new(clock: Clock, timeouts: Timeouts) -> Self {
-        TokenTimer {
-            clock,
-            timeouts,
-            alarm: None,
-            excused: Nanos::ZERO,
-        }
+        TokenTimer { clock, timeouts, alarm: None, excused: Nanos::ZERO }
     }
 
     /// The reply was not read until now.
@@ -449,9 +435,7 @@ impl TokenTimer {
     /// The shortest timeout that may have passed.
     fn shortest(&self) -> Nanos {
         let gap = self.timeouts.token_gap;
-        self.timeouts
-            .first_token
-            .map_or(gap, |first| first.min(gap))
+        self.timeouts.first_token.map_or(gap, |first| first.min(gap))
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -500,11 +484,9 @@ impl TokenTimer {
                 ("nothing of the answer arrived within", first),
             ),
             // Checked again when a first token may have arrived, and a second one not.
-            (None, None) => (
-                Class::TokenGapTimeout,
-                now + gap,
-                ("no more of the answer arrived for", gap),
-            ),
+            (None, None) => {
+                (Class::TokenGapTimeout, now + gap, ("no more of the answer arrived for", gap))
+            }
         };
         if now >= until {
             let (words, span) = what;

@@ -116,9 +116,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         if let Course::Socket(messages) = course {
             let inputs = inputs.insert(Inputs::default());
             let (to, of) = ((request, messages), (key, reply));
-            return self
-                .converse(pool, exchange, to, of, trail.first(), inputs)
-                .await;
+            return self.converse(pool, exchange, to, of, trail.first(), inputs).await;
         }
         let place = exchange.request.prepared.target;
         let mut saying = Saying {
@@ -130,22 +128,14 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             is_step: false,
         };
         let Course::Steps(first) = course else {
-            return self
-                .say(pool, exchange, saying, session, (key, reply), trail)
-                .await;
+            return self.say(pool, exchange, saying, session, (key, reply), trail).await;
         };
-        let First {
-            accepted,
-            context,
-            fields,
-        } = *first;
+        let First { accepted, context, fields } = *first;
         (saying.accepted, saying.context, saying.is_step) = (accepted, context, true);
         let mut demands = reply.demands(place, Kind::Steps);
         exchange.steps.push(exchange::Step::default());
         loop {
-            let end = self
-                .say(pool, exchange, saying, session, (key, reply), trail)
-                .await;
+            let end = self.say(pool, exchange, saying, session, (key, reply), trail).await;
             trail.note(exchange);
             if let Some(step) = exchange.steps.last_mut() {
                 step.ended = exchange.ended;
@@ -161,10 +151,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             if let Err(end) = self.pause(&step, since, reply, trail, halt).await {
                 return end;
             }
-            exchange.steps.push(exchange::Step {
-                host: step.host,
-                ..exchange::Step::default()
-            });
+            exchange.steps.push(exchange::Step { host: step.host, ..exchange::Step::default() });
             trail.next();
             saying = Saying {
                 request: (step.request)().with_missing(&fields),
@@ -230,14 +217,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         (key, reply): (u64, &Rc<dyn Reply>),
         trail: &Trail,
     ) -> End {
-        let Saying {
-            mut request,
-            place,
-            framing,
-            accepted,
-            context,
-            is_step,
-        } = saying;
+        let Saying { mut request, place, framing, accepted, context, is_step } = saying;
         let marks = Rc::clone(&trail.current.borrow());
         let (mut connection, mut reading, head) = loop {
             let mut connection = match pool.take(place, session.map(|session| &**session)).await {
@@ -322,13 +302,10 @@ fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
             "one whole JSON document instead of a stream",
             "if the server does not stream, ask for whole replies (--disable-stream)",
         ),
-        (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => (
-            "something else than gRPC",
-            "are the port and the path those of its gRPC service?",
-        ),
+        (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => {
+            ("something else than gRPC", "are the port and the path those of its gRPC service?")
+        }
         _ => return None,
     };
-    Some(format!(
-        "the server answered with {what} ({kind}); {advice}"
-    ))
+    Some(format!("the server answered with {what} ({kind}); {advice}"))
 }

@@ -81,10 +81,7 @@ impl WorkerHandle {
         let requests: Arc<Requests> = Arc::default();
         let handle = WorkerHandle {
             orders,
-            napper: Napper {
-                thread: Arc::default(),
-                requests: Arc::clone(&requests),
-            },
+            napper: Napper { thread: Arc::default(), requests: Arc::clone(&requests) },
             requests,
         };
         (handle, worker)
@@ -134,10 +131,7 @@ impl Requests {
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
-    (from..number)
-        .chain(0..from)
-        .min_by_key(|worker| workers[*worker].in_flight())
-        .unwrap_or(0)
+    (from..number).chain(0..from).min_by_key(|worker| workers[*worker].in_flight()).unwrap_or(0)
 }
 
 impl Napper {
@@ -150,11 +144,7 @@ impl Napper {
             if signal.in_flight() < BUSY {
                 return;
             }
-            let nap = if is_open {
-                NAP
-            } else {
-                requests.nap(since_process_began())
-            };
+            let nap = if is_open { NAP } else { requests.nap(since_process_began()) };
             if nap >= SHORTEST {
                 std::thread::park_timeout(nap);
             }
@@ -169,20 +159,14 @@ mod tests {
     #[test]
     fn the_worker_with_the_fewest_requests_is_next() {
         let workers: Vec<WorkerHandle> = (0..3).map(|_| WorkerHandle::new().0).collect();
-        assert_eq!(
-            [0, 1, 2, 3].map(|turn| idlest(&workers, turn)),
-            [0, 1, 2, 0]
-        );
+        assert_eq!([0, 1, 2, 3].map(|turn| idlest(&workers, turn)), [0, 1, 2, 0]);
         let begin = |worker: usize| {
             let requests = Arc::clone(&workers[worker].requests);
             requests.in_flight.fetch_add(1, Ordering::Relaxed);
             InFlight(requests)
         };
         let first = [begin(0), begin(0), begin(1), begin(1), begin(2)];
-        assert_eq!(
-            [0, 1, 2, 3].map(|turn| idlest(&workers, turn)),
-            [2, 2, 2, 2]
-        );
+        assert_eq!([0, 1, 2, 3].map(|turn| idlest(&workers, turn)), [2, 2, 2, 2]);
         drop(first);
         let _later = begin(1);
         assert_eq!([0, 1, 2].map(|turn| idlest(&workers, turn)), [0, 2, 2]);

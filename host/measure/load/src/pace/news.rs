@@ -69,16 +69,9 @@ impl<Item> Clone for Announcer<Item> {
 pub fn newsfeed<Item>(signal: &Signal) -> (Announcer<Item>, Newsfeed<Item>) {
     let (sender, news) = crossbeam_channel::unbounded();
     let unsettled = Arc::new(AtomicUsize::new(0));
-    let announcer = Announcer {
-        news: sender,
-        unsettled: Arc::clone(&unsettled),
-        signal: signal.clone(),
-    };
-    let newsfeed = Newsfeed {
-        news,
-        taken: Vec::new().into_iter(),
-        unsettled,
-    };
+    let announcer =
+        Announcer { news: sender, unsettled: Arc::clone(&unsettled), signal: signal.clone() };
+    let newsfeed = Newsfeed { news, taken: Vec::new().into_iter(), unsettled };
     (announcer, newsfeed)
 }
 

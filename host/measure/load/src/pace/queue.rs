@@ -21,10 +21,7 @@ struct Waiting<Item> {
 
 impl<Item> Queue<Item> {
     pub(super) fn new() -> Self {
-        Queue {
-            waiting: BinaryHeap::new(),
-            pushed: 0,
-        }
+        Queue { waiting: BinaryHeap::new(), pushed: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -25,12 +25,7 @@ async fn run(
         slots,
         by_session: true,
         capped: arrival.is_open() && slots.is_some(),
-        thinking: think.map(|think| Thinking {
-            think,
-            seed: 1,
-            first: 0,
-            step: 1,
-        }),
+        thinking: think.map(|think| Thinking { think, seed: 1, first: 0, step: 1 }),
     };
     let due_times = arrival.due_times(1, Some(u64::from(items)), &Trace::default());
     paced(&pacing, due_times, items, |_| service).await
@@ -78,10 +73,7 @@ fn closed(concurrency: u32, think: Option<Think>) -> Arrival {
 }
 
 fn thinking(ms: u64, spread: ThinkSpread) -> Option<Think> {
-    Some(Think {
-        time: Nanos(ms * MS),
-        spread,
-    })
+    Some(Think { time: Nanos(ms * MS), spread })
 }
 
 fn sent_at(sent: &[(u32, Verdict, Nanos)]) -> Vec<u64> {
@@ -114,10 +106,8 @@ async fn load_that_found_no_slot_is_on_record() {
     let arrival = Arrival::Constant { rate: 10.0 };
     let second = Some(Nanos(1000 * MS));
     let sent = run(arrival, 99, Some(1), second, Duration::from_millis(450)).await;
-    let verdicts: Vec<bool> = sent
-        .iter()
-        .map(|(_, verdict, _)| matches!(verdict, Verdict::Send(_)))
-        .collect();
+    let verdicts: Vec<bool> =
+        sent.iter().map(|(_, verdict, _)| matches!(verdict, Verdict::Send(_))).collect();
     assert_eq!(verdicts.len(), 10, "every request due within the second");
     assert_eq!(verdicts.iter().filter(|sent| **sent).count(), 3);
 }
@@ -129,11 +119,10 @@ async fn a_closed_loop_sends_when_a_user_is_free() {
     let sent = run(arrival, 99, Some(2), second, Duration::from_millis(400)).await;
     let at: Vec<u64> = sent.iter().map(|(_, _, at)| at.0 / MS).collect();
     assert_eq!(at, [0, 0, 400, 400, 800, 800]);
-    assert!(sent.iter().all(|(_, verdict, at)| *verdict
-        == Verdict::Send(Release {
-            due: *at,
-            granted: None
-        })));
+    assert!(
+        sent.iter()
+            .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
+    );
 }
 
 /// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and what it sends
@@ -143,11 +132,10 @@ async fn users_think_before_their_next_request() {
     let arrival = closed(2, thinking(100, ThinkSpread::Constant));
     let sent = run(arrival, 5, Some(2), None, Duration::from_millis(400)).await;
     assert_eq!(sent_at(&sent), [0, 0, 500, 500, 1000]);
-    assert!(sent.iter().all(|(_, verdict, at)| *verdict
-        == Verdict::Send(Release {
-            due: *at,
-            granted: None
-        })));
+    assert!(
+        sent.iter()
+            .all(|(_, verdict, at)| *verdict == Verdict::Send(Release { due: *at, granted: None }))
+    );
 }
 
 /// Nobody begins to think before an answer, and a phase ends while its users think.
@@ -163,16 +151,8 @@ async fn a_phase_ends_while_users_think() {
 /// runtime's timers tick in milliseconds, so each request leaves within one of its due time.
 #[tokio::test(start_paused = true)]
 async fn pauses_belong_to_users_and_turns() {
-    let think = Think {
-        time: Nanos(50 * MS),
-        spread: ThinkSpread::Exponential,
-    };
-    let thinking = Thinking {
-        think,
-        seed: 9,
-        first: 1,
-        step: 3,
-    };
+    let think = Think { time: Nanos(50 * MS), spread: ThinkSpread::Exponential };
+    let thinking = Thinking { think, seed: 9, first: 1, step: 3 };
     let pacing = Pacing {
         origin: Nanos::ZERO,
         duration: None,
@@ -226,16 +206,7 @@ async fn a_cap_holds_a_ramp_back() {
         })
         .collect();
     // t² requests are due until t, of which the third and later wait for the one before.
-    assert_eq!(
-        released,
-        [
-            (0, 0),
-            (1000, 1000),
-            (1414, 1700),
-            (1732, 2400),
-            (2000, 3100)
-        ]
-    );
+    assert_eq!(released, [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
 }
 
 /// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
@@ -255,11 +226,7 @@ async fn a_stop_leaves_what_was_due_undrawn() {
         let pacing = Pacing {
             origin: clock.now(),
             duration: limit,
-            slots: Some(if matches!(arrival, Arrival::Inf) {
-                3
-            } else {
-                2
-            }),
+            slots: Some(if matches!(arrival, Arrival::Inf) { 3 } else { 2 }),
             by_session: true,
             capped: true,
             thinking: None,

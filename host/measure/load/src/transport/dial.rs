@@ -99,17 +99,11 @@ impl Dial {
             config => config.map(|config| config.map_err(|error| error.to_string())),
         };
         let own = (targets.iter()).map(|target| {
-            let unknown = |cause| DialError::Unknown {
-                target: target.to_string(),
-                cause,
-            };
+            let unknown = |cause| DialError::Unknown { target: target.to_string(), cause };
             Host::look_up(target, config.as_ref()).map_err(unknown)
         });
         let others = (hosts.iter()).map(|host| {
-            let unknown = |cause| DialError::UnknownHost {
-                host: host.host().to_owned(),
-                cause,
-            };
+            let unknown = |cause| DialError::UnknownHost { host: host.host().to_owned(), cause };
             Host::look_up(host, config.as_ref()).map_err(unknown)
         });
         let all: Result<Arc<[Host]>, DialError> = own.chain(others).collect();
@@ -124,10 +118,7 @@ impl Dial {
     /// The same, for connections with another purpose, the first of which looks names up again.
     #[must_use]
     pub fn afresh(&self) -> Self {
-        Dial {
-            looked_up: unasked(self.hosts.len()),
-            ..self.clone()
-        }
+        Dial { looked_up: unasked(self.hosts.len()), ..self.clone() }
     }
 }
 
@@ -155,11 +146,7 @@ impl Host {
         };
         let is_address = target.host().parse::<IpAddr>().is_ok();
         let name = (!is_address).then(|| (target.host().to_owned(), addresses[0].port()));
-        Ok(Host {
-            addresses,
-            name,
-            tls,
-        })
+        Ok(Host { addresses, name, tls })
     }
 
     /// The addresses, and when they were looked up: by the first connection, which finds

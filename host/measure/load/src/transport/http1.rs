@@ -121,11 +121,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         marks: &Rc<Marks>,
     ) -> Result<Head, String> {
         self.wire.await_write(marks);
-        let mut upload = Upload {
-            head,
-            body,
-            failed: None,
-        };
+        let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
             // A server may answer before it has read everything, to refuse what is too large; so
@@ -205,12 +201,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// Parses the head from what has arrived, once it is complete; interim replies are skipped.
     fn read_head(&mut self, reply: &mut Reply) -> Result<Option<Head>, String> {
-        let too_long = || {
-            Err(format!(
-                "the reply's head is longer than {} KiB",
-                HEAD_BYTES >> 10
-            ))
-        };
+        let too_long = || Err(format!("the reply's head is longer than {} KiB", HEAD_BYTES >> 10));
         loop {
             let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS];
             let mut parsed = httparse::Response::new(&mut fields);
@@ -221,9 +212,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 }
                 Ok(_) => return too_long(),
                 Err(httparse::Error::TooManyHeaders) => {
-                    return Err(format!(
-                        "the reply's head has more than {HEAD_FIELDS} fields"
-                    ));
+                    return Err(format!("the reply's head has more than {HEAD_FIELDS} fields"));
                 }
                 Err(cause) => return Err(format!("the reply is not HTTP/1.1: {cause}")),
             };
@@ -249,12 +238,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
 
     /// The WebSocket that it has become: the reply whose head was read last has the status 101.
     pub(super) fn into_websocket(self) -> WebSocket<Io> {
-        let opened = Opened {
-            io: self.io,
-            wire: self.wire,
-            facts: self.facts,
-            readiness: self.readiness,
-        };
+        let opened =
+            Opened { io: self.io, wire: self.wire, facts: self.facts, readiness: self.readiness };
         WebSocket::new(opened, self.early)
     }
 
@@ -371,10 +356,7 @@ fn header_map(fields: &[httparse::Header<'_>]) -> Result<HeaderMap, String> {
         match (name, value) {
             (Ok(name), Ok(value)) => headers.append(name, value),
             _ => {
-                return Err(format!(
-                    "the reply has a malformed header field `{}`",
-                    field.name
-                ));
+                return Err(format!("the reply has a malformed header field `{}`", field.name));
             }
         };
     }

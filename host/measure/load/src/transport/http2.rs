@@ -102,12 +102,7 @@ where
         })
         .await
     });
-    Ok(Stream {
-        shared,
-        sender,
-        body: None,
-        is_place: false,
-    })
+    Ok(Stream { shared, sender, body: None, is_place: false })
 }
 
 impl Drop for Stream {
@@ -194,10 +189,7 @@ impl Stream {
         };
         self.shared.wire.mark_read(marks);
         self.body = Some(body);
-        Ok(Head {
-            status: head.status.as_u16(),
-            headers: head.headers,
-        })
+        Ok(Head { status: head.status.as_u16(), headers: head.headers })
     }
 
     /// Passes the body that has arrived to `sink`. Ready when the body has properly ended, or broke

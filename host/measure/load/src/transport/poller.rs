@@ -142,12 +142,7 @@ impl Poller {
             self.0.places.borrow_mut().leave(number);
             return Err(error);
         }
-        Ok(Registered {
-            socket,
-            number,
-            readiness,
-            sockets: Rc::clone(&self.0),
-        })
+        Ok(Registered { socket, number, readiness, sockets: Rc::clone(&self.0) })
     }
 }
 
@@ -197,10 +192,7 @@ impl PollLoop {
         let mut epoll = self.epoll.readable_mut().await?;
         let mut places = self.sockets.places.borrow_mut();
         places.settle();
-        match epoll
-            .get_inner_mut()
-            .poll(&mut self.events, Some(Duration::ZERO))
-        {
+        match epoll.get_inner_mut().poll(&mut self.events, Some(Duration::ZERO)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(false),
             polled => polled?,
         }

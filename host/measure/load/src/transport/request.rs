@@ -49,10 +49,9 @@ impl Request {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
         Ok(match version {
-            Version::Http1 => Request::Http1 {
-                head: head(&method, path, authority, &headers).into(),
-                body,
-            },
+            Version::Http1 => {
+                Request::Http1 { head: head(&method, path, authority, &headers).into(), body }
+            }
             Version::Http2 => {
                 let mut request = hyper::Request::new(Full::new(body));
                 *request.method_mut() = method;
@@ -105,10 +104,7 @@ impl Request {
                     put(&mut longer, name, value.as_bytes());
                 }
                 longer.extend_from_slice(b"\r\n");
-                Request::Http1 {
-                    head: longer.into(),
-                    body,
-                }
+                Request::Http1 { head: longer.into(), body }
             }
             Request::Http2(mut request) => {
                 request.headers_mut().extend(fields.iter().cloned());
@@ -163,17 +159,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer k"));
         let at = ("http", "h:81");
-        let request = Request::new(
-            Version::Http1,
-            at,
-            "POST",
-            "/v1/x?y",
-            headers,
-            Bytes::from_static(b"{}"),
-        );
-        let Ok(Request::Http1 { head, body }) = request else {
-            panic!("it can be sent")
-        };
+        let request =
+            Request::new(Version::Http1, at, "POST", "/v1/x?y", headers, Bytes::from_static(b"{}"));
+        let Ok(Request::Http1 { head, body }) = request else { panic!("it can be sent") };
         let expected = "POST /v1/x?y HTTP/1.1\r\nhost: h:81\r\nauthorization: Bearer k\r\ncontent-length: 2\r\n\r\n";
         assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
         assert_eq!(&body[..], b"{}");
@@ -185,10 +173,7 @@ mod tests {
         assert_eq!(std::str::from_utf8(&head).unwrap(), expected);
         assert_eq!(&body[..], b"{}");
         let field = |name, value| (name, HeaderValue::from_static(value));
-        let more = [
-            field(hyper::header::DATE, "later"),
-            field(hyper::header::FROM, "me"),
-        ];
+        let more = [field(hyper::header::DATE, "later"), field(hyper::header::FROM, "me")];
         let request = (Request::Http1 { head, body }).with_missing(&more);
         let Request::Http1 { head, .. } = request.with_missing(&more) else {
             panic!("it is of the same version")

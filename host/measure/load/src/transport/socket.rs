@@ -71,12 +71,8 @@ fn receive(
 ) -> io::Result<(usize, Option<Nanos>)> {
     let mut control = [0; CONTROL_BYTES];
     let mut buffers = [IoSliceMut::new(into)];
-    let received = recvmsg::<()>(
-        stream.as_raw_fd(),
-        &mut buffers,
-        Some(&mut control),
-        MsgFlags::empty(),
-    )?;
+    let received =
+        recvmsg::<()>(stream.as_raw_fd(), &mut buffers, Some(&mut control), MsgFlags::empty())?;
     let stamp = received.cmsgs()?.find_map(|message| match message {
         ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
         _ => None,

@@ -48,9 +48,7 @@ pub fn config(trust: &Trust, version: Version) -> Result<Arc<ClientConfig>, Trus
             .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
             .with_no_client_auth()
     } else {
-        builder
-            .with_root_certificates(roots(trust.ca_cert.as_deref())?)
-            .with_no_client_auth()
+        builder.with_root_certificates(roots(trust.ca_cert.as_deref())?).with_no_client_auth()
     };
     config.alpn_protocols = match version {
         Version::Http1 => vec![b"http/1.1".to_vec()],
@@ -64,10 +62,7 @@ fn roots(ca_cert: Option<&Path>) -> Result<RootCertStore, TrustError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(system.certs);
     if let Some(path) = ca_cert {
-        let unusable = |cause: String| TrustError::File {
-            path: path.to_owned(),
-            cause,
-        };
+        let unusable = |cause: String| TrustError::File { path: path.to_owned(), cause };
         let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect)
             .map_err(|cause| unusable(cause.to_string()))?;
@@ -75,9 +70,7 @@ fn roots(ca_cert: Option<&Path>) -> Result<RootCertStore, TrustError> {
             return Err(unusable("it holds no certificate".to_owned()));
         }
         for certificate in certificates {
-            roots
-                .add(certificate)
-                .map_err(|cause| unusable(cause.to_string()))?;
+            roots.add(certificate).map_err(|cause| unusable(cause.to_string()))?;
         }
     }
     if roots.is_empty() {

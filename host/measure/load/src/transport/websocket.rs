@@ -177,10 +177,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     /// Over a connection on which the server agreed to it. `early` are bytes that were read with the
     /// head of its reply.
     pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
-        let pipe = Pipe {
-            incoming: early,
-            ..Pipe::default()
-        };
+        let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
             io: opened.io,
             wire: opened.wire,
@@ -363,19 +360,14 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
             }
             Error::Capacity(_) => (
                 CloseCode::Size,
-                format!(
-                    "a message of the server is larger than {} MiB",
-                    FRAME_BYTES >> 20
-                ),
+                format!("a message of the server is larger than {} MiB", FRAME_BYTES >> 20),
             ),
-            Error::Utf8(_) => (
-                CloseCode::Invalid,
-                "a text message of the server is not UTF-8".to_owned(),
-            ),
-            error => (
-                CloseCode::Protocol,
-                format!("what the server sends is no WebSocket: {error}"),
-            ),
+            Error::Utf8(_) => {
+                (CloseCode::Invalid, "a text message of the server is not UTF-8".to_owned())
+            }
+            error => {
+                (CloseCode::Protocol, format!("what the server sends is no WebSocket: {error}"))
+            }
         };
         self.close(code);
         Broke::Refused(what)
@@ -394,10 +386,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        let frame = CloseFrame {
-            code,
-            reason: Utf8Bytes::default(),
-        };
+        let frame = CloseFrame { code, reason: Utf8Bytes::default() };
         // Whether it can be written is seen when it is.
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }

@@ -81,28 +81,22 @@ fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
 
 /// Of a group's `cpu.stat` how long it was throttled.
 fn parse_throttled(text: &str) -> Option<Nanos> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("throttled_usec "))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
     Some(Nanos(line.trim().parse::<u64>().ok()?.saturating_mul(1000)))
 }
 
 /// Of a thread's `schedstat`: time on a core, time waiting for one, and how often it had one.
 fn parse_spent(text: &str) -> Option<Spent> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
-    Some(Spent {
-        on_cpu: Nanos(fields.next()?.ok()?),
-        waiting: Nanos(fields.next()?.ok()?),
-    })
+    Some(Spent { on_cpu: Nanos(fields.next()?.ok()?), waiting: Nanos(fields.next()?.ok()?) })
 }
 
 /// Of `/proc/stat` the line of all cores (user, nice, system, idle, iowait, irq, softirq, steal;
 /// guests are in user), and of the process's `stat` the 14th and 15th field (user, system).
 fn parse_cores(machine: &str, own: &str) -> Option<Cores> {
     let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<u64> = (line.split_ascii_whitespace().take(8))
-        .map_while(|field| field.parse().ok())
-        .collect();
+    let fields: Vec<u64> =
+        (line.split_ascii_whitespace().take(8)).map_while(|field| field.parse().ok()).collect();
     let &[user, nice, system, idle, iowait, irq, softirq, stolen] = fields.as_slice() else {
         return None;
     };
@@ -111,12 +105,7 @@ fn parse_cores(machine: &str, own: &str) -> Option<Cores> {
     let (_, after_name) = own.rsplit_once(')')?;
     let mut times = after_name.split_ascii_whitespace().skip(11).take(2);
     let mut time = || times.next()?.parse::<u64>().ok();
-    Some(Cores {
-        all: busy + idle + iowait + stolen,
-        busy,
-        stolen,
-        own: time()? + time()?,
-    })
+    Some(Cores { all: busy + idle + iowait + stolen, busy, stolen, own: time()? + time()? })
 }
 
 #[cfg(test)]
@@ -125,12 +114,8 @@ mod tests {
 
     #[test]
     fn a_threads_time() {
-        let spent = |on_cpu, waiting| {
-            Some(Spent {
-                on_cpu: Nanos(on_cpu),
-                waiting: Nanos(waiting),
-            })
-        };
+        let spent =
+            |on_cpu, waiting| Some(Spent { on_cpu: Nanos(on_cpu), waiting: Nanos(waiting) });
         assert_eq!(parse_spent("69604 2131942 2\n"), spent(69_604, 2_131_942));
         // A kernel that does not count says so in words, or not at all.
         assert_eq!(parse_spent(""), None);
@@ -141,11 +126,7 @@ mod tests {
     fn time_that_a_group_was_kept_from_running() {
         let stat = "usage_usec 5\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500\n";
         assert_eq!(parse_throttled(stat), Some(Nanos(1_500_000)));
-        assert_eq!(
-            parse_throttled("usage_usec 5\n"),
-            None,
-            "the root has no limit"
-        );
+        assert_eq!(parse_throttled("usage_usec 5\n"), None, "the root has no limit");
         let all = |text| groups(text).map(Iterator::collect::<Vec<_>>);
         assert_eq!(
             all("1:cpu:/x\n0::/a.slice/b.scope\n"),
@@ -159,12 +140,7 @@ mod tests {
     fn the_cores_time() {
         let machine = "cpu  100 20 30 400 5 6 7 8 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
         let own = "77 (a) b) S 1 77 77 0 -1 4194560 10 0 0 0 41 12 0 0 20 0 9 0 55 1 1\n";
-        let cores = Cores {
-            all: 576,
-            busy: 163,
-            stolen: 8,
-            own: 53,
-        };
+        let cores = Cores { all: 576, busy: 163, stolen: 8, own: 53 };
         assert_eq!(parse_cores(machine, own), Some(cores));
         assert_eq!(parse_cores("intr 1 2 3\n", own), None);
         // Kernels that do not know stolen time have fewer fields.

@@ -190,10 +190,7 @@ fn shares(before: &Spent, after: &Spent, span: Nanos) -> (f64, f64) {
         Nanos::ZERO => 0.0,
         span => (spent.0 as f64 / span.0 as f64).min(1.0),
     };
-    (
-        share(after.on_cpu.since(before.on_cpu)),
-        share(after.waiting.since(before.waiting)),
-    )
+    (share(after.on_cpu.since(before.on_cpu)), share(after.waiting.since(before.waiting)))
 }
 
 /// The shares of the cores' time; absent where no tick passed.
@@ -216,16 +213,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     /// A system that says nothing of the whole machine.
-    const NOTHING: (Whole, Whole) = (
-        Whole {
-            cores: None,
-            throttled: None,
-        },
-        Whole {
-            cores: None,
-            throttled: None,
-        },
-    );
+    const NOTHING: (Whole, Whole) =
+        (Whole { cores: None, throttled: None }, Whole { cores: None, throttled: None });
 
     /// At so many milliseconds, milliseconds that each thread was on a core and waited for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
@@ -273,10 +262,7 @@ mod tests {
         let tally = tally(&["pace"], sample(0, &[Some((0, 0))]));
         let client = tally.finish(&sample(500, &[Some((100, 0))]), Nanos::ZERO, NOTHING);
         let pace = client.threads["pace"];
-        assert_eq!(
-            (pace.cpu, pace.cpu_most, pace.waiting_most),
-            (0.2, None, None)
-        );
+        assert_eq!((pace.cpu, pace.cpu_most, pace.waiting_most), (0.2, None, None));
     }
 
     #[test]
@@ -289,9 +275,8 @@ mod tests {
         assert_eq!((names, busy[1].cpu), (vec!["read-0", "read-2"], 0.2));
         let end = sample(2000, &[None, None, Some((200, 0))]);
         let client = tally.finish(&end, Nanos::ZERO, NOTHING);
-        let shares: Vec<(&str, f64)> = (client.threads.iter())
-            .map(|(name, thread)| (name.as_str(), thread.cpu))
-            .collect();
+        let shares: Vec<(&str, f64)> =
+            (client.threads.iter()).map(|(name, thread)| (name.as_str(), thread.cpu)).collect();
         // The first has ended after a second; of the one in the middle nothing is known.
         assert_eq!(shares, [("read-0", 0.1), ("read-2", 0.1)]);
     }
@@ -314,10 +299,7 @@ mod tests {
         for ahead in [5_000_000_000, 5_000_002_000, 4_991_002_000, 4_991_003_000] {
             tally.ahead(ahead);
         }
-        let at = |throttled| Whole {
-            cores: None,
-            throttled: Some(Nanos(throttled * MS)),
-        };
+        let at = |throttled| Whole { cores: None, throttled: Some(Nanos(throttled * MS)) };
         let client = tally.finish(&sample(1000, &[]), Nanos::ZERO, (at(100), at(350)));
         assert_eq!(client.clock_step_ms, Some(9.0));
         assert_eq!(client.throttled_s, Some(0.25));
@@ -325,19 +307,9 @@ mod tests {
 
     #[test]
     fn the_machine_between_two_instants() {
-        let at = |all, busy, stolen, own| Cores {
-            all,
-            busy,
-            stolen,
-            own,
-        };
+        let at = |all, busy, stolen, own| Cores { all, busy, stolen, own };
         let between = machine(&at(1000, 500, 10, 100), &at(1400, 800, 20, 180));
-        let expected = Machine {
-            busy: 0.75,
-            own: 0.2,
-            stolen: 0.025,
-            stolen_s: 0.1,
-        };
+        let expected = Machine { busy: 0.75, own: 0.2, stolen: 0.025, stolen_s: 0.1 };
         assert_eq!(between, Some(expected));
         assert_eq!(machine(&at(1, 1, 0, 0), &at(1, 1, 0, 0)), None);
     }

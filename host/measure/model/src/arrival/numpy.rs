@@ -14,10 +14,7 @@ impl Legacy {
     /// A stream at its beginning. Only the lowest 32 bits of larger seeds count, since NumPy takes
     /// no more.
     pub(super) fn new(seed: u64) -> Self {
-        Legacy {
-            twister: Mt::new(seed as u32),
-            gauss: None,
-        }
+        Legacy { twister: Mt::new(seed as u32), gauss: None }
     }
 
     /// A double in [0, 1) of 53 bits from two words.

@@ -79,12 +79,7 @@ impl Stage {
 
 /// Computes how long a rate must take from one value to another until this many requests were due.
 pub fn length_for(shape: Shape, from: f64, to: f64, requests: u64) -> Nanos {
-    let second = Stage {
-        from,
-        to,
-        shape,
-        length: Nanos(1_000_000_000),
-    };
+    let second = Stage { from, to, shape, length: Nanos(1_000_000_000) };
     Nanos::from_secs_f64(requests as f64 / second.area())
 }
 
@@ -98,11 +93,7 @@ pub(super) struct Profile<S> {
 
 impl<S: Iterator<Item = Stage>> Profile<S> {
     pub(super) fn new(mut stages: S) -> Self {
-        Profile {
-            current: stages.next(),
-            stages,
-            before: (0.0, 0.0),
-        }
+        Profile { current: stages.next(), stages, before: (0.0, 0.0) }
     }
 
     /// Seconds until the area has reached `area`, which must not be less than in the call before.
@@ -127,12 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn stage(shape: Shape, from: f64, to: f64, seconds: f64) -> Stage {
-        Stage {
-            from,
-            to,
-            shape,
-            length: Nanos::from_secs_f64(seconds),
-        }
+        Stage { from, to, shape, length: Nanos::from_secs_f64(seconds) }
     }
 
     #[test]
@@ -155,9 +141,7 @@ mod tests {
             stage(Shape::Linear, 1.0, 1.0, 2.0),
         ];
         let mut profile = Profile::new(stages.into_iter());
-        let at: Vec<_> = (0..6)
-            .map(|i| profile.seconds_until(f64::from(i)))
-            .collect();
+        let at: Vec<_> = (0..6).map(|i| profile.seconds_until(f64::from(i))).collect();
         let at: Vec<_> = at.into_iter().flatten().collect();
         assert_eq!(at, [0.0, 10.0, 20.0, 35.0, 36.0]);
     }

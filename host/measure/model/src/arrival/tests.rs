@@ -21,12 +21,7 @@ fn first(arrival: &Arrival, seed: u64, requests: u64) -> Vec<u64> {
 }
 
 fn stage(shape: Shape, from: f64, to: f64, seconds: f64) -> Stage {
-    Stage {
-        from,
-        to,
-        shape,
-        length: Nanos::from_secs_f64(seconds),
-    }
+    Stage { from, to, shape, length: Nanos::from_secs_f64(seconds) }
 }
 
 fn flat(rate: f64, seconds: f64) -> Stage {
@@ -34,10 +29,7 @@ fn flat(rate: f64, seconds: f64) -> Stage {
 }
 
 fn poisson(rate: f64) -> Arrival {
-    Arrival::Poisson {
-        rate,
-        normalise: false,
-    }
+    Arrival::Poisson { rate, normalise: false }
 }
 
 fn trace(text: &str, time_scale: f64) -> (Arrival, Trace) {
@@ -92,11 +84,7 @@ const GAMMA: [(u64, f64, f64, bool, [u64; 8]); 10] = [
 #[test]
 fn gamma_arrivals_are_vllms() {
     for (seed, rate, burstiness, normalise, expected) in GAMMA {
-        let arrival = Arrival::Gamma {
-            rate,
-            burstiness,
-            normalise,
-        };
+        let arrival = Arrival::Gamma { rate, burstiness, normalise };
         assert_eq!(first(&arrival, seed, 8), expected, "{arrival} seed {seed}");
         if burstiness == 1.0 && normalise {
             let poisson = Arrival::Poisson { rate, normalise };
@@ -109,20 +97,11 @@ fn gamma_arrivals_are_vllms() {
 /// show.
 #[test]
 fn a_million_gamma_arrivals_are_vllms() {
-    for (burstiness, last) in [
-        (0.5, 100_133_135_662_158_u64),
-        (1.0, 100_115_517_355_347),
-        (2.5, 100_050_637_895_332),
-    ] {
-        let arrival = Arrival::Gamma {
-            rate: 10.0,
-            burstiness,
-            normalise: false,
-        };
-        let due = arrival
-            .due_times(0, None, &Trace::default())
-            .nth(999_999)
-            .unwrap();
+    for (burstiness, last) in
+        [(0.5, 100_133_135_662_158_u64), (1.0, 100_115_517_355_347), (2.5, 100_050_637_895_332)]
+    {
+        let arrival = Arrival::Gamma { rate: 10.0, burstiness, normalise: false };
+        let due = arrival.due_times(0, None, &Trace::default()).nth(999_999).unwrap();
         let Due::At(due) = due else { panic!("{due:?}") };
         // Another library's logarithm may differ in its last bit.
         assert!(due.0.abs_diff(last) < 10, "{burstiness}: {due:?}");
@@ -131,11 +110,7 @@ fn a_million_gamma_arrivals_are_vllms() {
 
 #[test]
 fn poissons_gaps_are_gammas_of_burstiness_one() {
-    let gamma = Arrival::Gamma {
-        rate: 7.0,
-        burstiness: 1.0,
-        normalise: false,
-    };
+    let gamma = Arrival::Gamma { rate: 7.0, burstiness: 1.0, normalise: false };
     assert_eq!(
         first(&poisson(7.0), 3, 100)[1..],
         first(&gamma, 3, 99)[..],
@@ -146,19 +121,14 @@ fn poissons_gaps_are_gammas_of_burstiness_one() {
 /// From 1/s to 3/s in 4 s is t + t²/4 requests until t; then 3/s.
 #[test]
 fn a_linear_ramp_is_due_by_the_area_under_it() {
-    let arrival = Arrival::Ramp {
-        spread: Spread::Constant,
-        ramp: stage(Shape::Linear, 1.0, 3.0, 4.0),
-    };
+    let arrival =
+        Arrival::Ramp { spread: Spread::Constant, ramp: stage(Shape::Linear, 1.0, 3.0, 4.0) };
     let due = first(&arrival, 0, 12);
     let until = |area: f64| (2.0 * ((1.0 + area).sqrt() - 1.0) * 1e9).round() as u64;
     let climb: Vec<u64> = (0..8).map(|i| until(f64::from(i))).collect();
     assert_eq!(due[..8], climb);
     assert_eq!(due[3], 2 * SECOND, "1.5/s on average by then");
-    assert_eq!(
-        due[8..],
-        [4_000_000_000, 4_333_333_333, 4_666_666_667, 5_000_000_000]
-    );
+    assert_eq!(due[8..], [4_000_000_000, 4_333_333_333, 4_666_666_667, 5_000_000_000]);
     assert_eq!(arrival.rate(), Some(2.0));
     assert_eq!(arrival.peak_rate(), Some(3.0));
 }
@@ -166,10 +136,8 @@ fn a_linear_ramp_is_due_by_the_area_under_it() {
 /// From 8/s to 1/s, halving every second, is 8/ln 2 · (1 − 2^−t) requests until t.
 #[test]
 fn an_exponential_ramp_is_due_by_the_area_under_it() {
-    let arrival = Arrival::Ramp {
-        spread: Spread::Constant,
-        ramp: stage(Shape::Exponential, 8.0, 1.0, 3.0),
-    };
+    let arrival =
+        Arrival::Ramp { spread: Spread::Constant, ramp: stage(Shape::Exponential, 8.0, 1.0, 3.0) };
     let until = |area: f64| -(1.0 - area * 2f64.ln() / 8.0).log2() * 1e9;
     let due = first(&arrival, 0, 13);
     for (number, due) in due[..11].iter().enumerate() {
@@ -185,17 +153,9 @@ fn an_exponential_ramp_is_due_by_the_area_under_it() {
 fn a_ramp_over_so_many_requests_ends_with_them() {
     for shape in [Shape::Linear, Shape::Exponential] {
         let length = length_for(shape, 2.0, 20.0, 1000);
-        let ramp = Stage {
-            from: 2.0,
-            to: 20.0,
-            shape,
-            length,
-        };
+        let ramp = Stage { from: 2.0, to: 20.0, shape, length };
         assert!((ramp.area() - 1000.0).abs() < 1e-6);
-        let arrival = Arrival::Ramp {
-            spread: Spread::Constant,
-            ramp,
-        };
+        let arrival = Arrival::Ramp { spread: Spread::Constant, ramp };
         let due = first(&arrival, 0, 1001);
         assert!(due[1000].abs_diff(length.0) < 2, "{due:?}");
     }
@@ -203,10 +163,8 @@ fn a_ramp_over_so_many_requests_ends_with_them() {
 
 #[test]
 fn a_ramp_to_nothing_ends_the_run() {
-    let arrival = Arrival::Ramp {
-        spread: Spread::Constant,
-        ramp: stage(Shape::Linear, 4.0, 0.0, 3.0),
-    };
+    let arrival =
+        Arrival::Ramp { spread: Spread::Constant, ramp: stage(Shape::Linear, 4.0, 0.0, 3.0) };
     // 4t − 2t²/3 is 5 where t is 3·(1 − √(1/6)).
     let due = first(&arrival, 0, 100);
     assert_eq!(due.len(), 6);
@@ -229,15 +187,7 @@ fn stages_come_one_after_the_other() {
     let slope = 11 * SECOND + half;
     assert_eq!(
         due,
-        [
-            0,
-            half,
-            2 * half,
-            slope,
-            slope + 707_106_781,
-            slope + SECOND,
-            slope + SECOND + half / 2
-        ]
+        [0, half, 2 * half, slope, slope + 707_106_781, slope + SECOND, slope + SECOND + half / 2]
     );
     assert_eq!(arrival.rate(), Some(7.0 / 13.0));
     assert_eq!(arrival.peak_rate(), Some(4.0));
@@ -245,10 +195,8 @@ fn stages_come_one_after_the_other() {
 
 #[test]
 fn poisson_stages_of_one_rate_are_poisson() {
-    let stages = Arrival::Stages {
-        spread: Spread::Poisson,
-        stages: vec![flat(5.0, 3.0), flat(5.0, 200.0)],
-    };
+    let stages =
+        Arrival::Stages { spread: Spread::Poisson, stages: vec![flat(5.0, 3.0), flat(5.0, 200.0)] };
     let due = first(&stages, 9, 500);
     for (staged, plain) in due.iter().zip(first(&poisson(5.0), 9, 500)) {
         assert!(staged.abs_diff(plain) <= 1, "{staged} {plain}");
@@ -263,10 +211,7 @@ fn poisson_stages_are_exact_over_a_change_of_rate() {
         spread: Spread::Poisson,
         stages: vec![flat(10.0, 1.0), flat(1.0, 1000.0)],
     };
-    let unit: Vec<f64> = first(&poisson(1.0), 4, 500)
-        .iter()
-        .map(|at| *at as f64 / 1e9)
-        .collect();
+    let unit: Vec<f64> = first(&poisson(1.0), 4, 500).iter().map(|at| *at as f64 / 1e9).collect();
     for (due, area) in first(&stages, 4, 500).into_iter().zip(unit) {
         let seconds = if area < 10.0 { area / 10.0 } else { area - 9.0 };
         assert!(due.abs_diff((seconds * 1e9) as u64) < 5, "{due} {seconds}");
@@ -293,41 +238,20 @@ fn due_times_depend_on_the_seed_alone() {
 
 #[test]
 fn arrivals_are_named_with_their_parameters() {
-    let think = |spread| {
-        Some(Think {
-            time: Nanos(1_500_000_000),
-            spread,
-        })
-    };
-    let closed = |think| Arrival::Closed {
-        concurrency: 8,
-        think,
-    };
+    let think = |spread| Some(Think { time: Nanos(1_500_000_000), spread });
+    let closed = |think| Arrival::Closed { concurrency: 8, think };
     let gamma = Spread::Gamma { burstiness: 0.5 };
     let cases = [
         (Arrival::Inf, "all at once"),
         (Arrival::Constant { rate: 2.5 }, "constant, 2.5/s"),
         (poisson(30.0), "Poisson, 30/s"),
+        (Arrival::Poisson { rate: 30.0, normalise: true }, "Poisson, 30/s, normalised"),
         (
-            Arrival::Poisson {
-                rate: 30.0,
-                normalise: true,
-            },
-            "Poisson, 30/s, normalised",
-        ),
-        (
-            Arrival::Gamma {
-                rate: 10.0,
-                burstiness: 0.5,
-                normalise: true,
-            },
+            Arrival::Gamma { rate: 10.0, burstiness: 0.5, normalise: true },
             "gamma of burstiness 0.5, 10/s, normalised",
         ),
         (
-            Arrival::Ramp {
-                spread: gamma,
-                ramp: stage(Shape::Exponential, 1.0, 64.0, 90.0),
-            },
+            Arrival::Ramp { spread: gamma, ramp: stage(Shape::Exponential, 1.0, 64.0, 90.0) },
             "gamma of burstiness 0.5, ramp from 1/s to 64/s in 1m30s, exponential",
         ),
         (
@@ -338,26 +262,14 @@ fn arrivals_are_named_with_their_parameters() {
             "Poisson, 2 stages: 5/s for 30s; from 5/s to 20/s in 1m",
         ),
         (
-            Arrival::Stages {
-                spread: Spread::Constant,
-                stages: vec![flat(1.0, 1.0); 7],
-            },
+            Arrival::Stages { spread: Spread::Constant, stages: vec![flat(1.0, 1.0); 7] },
             "constant, 7 stages: 1/s for 1s; 1/s for 1s; 1/s for 1s; 1/s for 1s; 1/s for 1s; 1/s for 1s; …",
         ),
         (trace("0\n1\n", 1.0).0, "trace trace.jsonl, 2 timestamps"),
-        (
-            trace("0\n1\n", 2.5).0,
-            "trace trace.jsonl, 2 timestamps, 2.5 times as fast",
-        ),
+        (trace("0\n1\n", 2.5).0, "trace trace.jsonl, 2 timestamps, 2.5 times as fast"),
         (closed(None), "closed loop of 8"),
-        (
-            closed(think(ThinkSpread::Constant)),
-            "closed loop of 8, thinking 1.5s",
-        ),
-        (
-            closed(think(ThinkSpread::Exponential)),
-            "closed loop of 8, thinking 1.5s on average",
-        ),
+        (closed(think(ThinkSpread::Constant)), "closed loop of 8, thinking 1.5s"),
+        (closed(think(ThinkSpread::Exponential)), "closed loop of 8, thinking 1.5s on average"),
     ];
     for (arrival, expected) in cases {
         assert_eq!(arrival.to_string(), expected);
@@ -387,11 +299,7 @@ fn arrivals() -> impl Strategy<Value = Arrival> {
         (0.1..1e4_f64, any::<bool>())
             .prop_map(|(rate, normalise)| Arrival::Poisson { rate, normalise }),
         (0.1..1e4_f64, 0.05..20.0_f64, any::<bool>()).prop_map(|(rate, burstiness, normalise)| {
-            Arrival::Gamma {
-                rate,
-                burstiness,
-                normalise,
-            }
+            Arrival::Gamma { rate, burstiness, normalise }
         }),
         (spreads(), stages()).prop_map(|(spread, ramp)| Arrival::Ramp { spread, ramp }),
         (spreads(), prop::collection::vec(stages(), 1..6))

@@ -51,10 +51,7 @@ mod tests {
 
     #[test]
     fn exponential_pauses_have_their_mean_and_depend_on_seed_user_and_turn() {
-        let think = Think {
-            time: Nanos(2_000_000_000),
-            spread: ThinkSpread::Exponential,
-        };
+        let think = Think { time: Nanos(2_000_000_000), spread: ThinkSpread::Exponential };
         let mut all: Vec<f64> = Vec::new();
         for user in 0..200 {
             for turn in 1..=500 {
@@ -75,13 +72,7 @@ mod tests {
 
     #[test]
     fn constant_pauses_do_not_vary() {
-        let think = Think {
-            time: Nanos(5),
-            spread: ThinkSpread::Constant,
-        };
-        assert_eq!(
-            (think.pause(1, 2, 3), think.pause(4, 5, 6)),
-            (Nanos(5), Nanos(5))
-        );
+        let think = Think { time: Nanos(5), spread: ThinkSpread::Constant };
+        assert_eq!((think.pause(1, 2, 3), think.pause(4, 5, 6)), (Nanos(5), Nanos(5)));
     }
 }

@@ -174,10 +174,10 @@ fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
     };
     match number.is_finite() {
         true => Ok(number),
-        false => Err(
-            "expected a number of seconds, or a JSON object with a `timestamp` in milliseconds"
-                .to_owned(),
-        ),
+        false => {
+            Err("expected a number of seconds, or a JSON object with a `timestamp` in milliseconds"
+                .to_owned())
+        }
     }
 }
 
@@ -202,10 +202,7 @@ mod tests {
     fn a_time_scale_plays_it_faster() {
         let trace = Trace::read("0\n1\n1.9\n4\n".as_bytes()).unwrap();
         assert_eq!((trace.len(), trace.length(2.0)), (4, 2.0));
-        assert_eq!(
-            trace.seconds(2.0).collect::<Vec<_>>(),
-            [0.0, 0.5, 0.95, 2.0]
-        );
+        assert_eq!(trace.seconds(2.0).collect::<Vec<_>>(), [0.0, 0.5, 0.95, 2.0]);
         let peaks = [0.5, 1.0, 2.0, 8.0].map(|scale| trace.peak(scale));
         assert_eq!(peaks, [1, 2, 3, 4]);
     }
@@ -232,18 +229,13 @@ mod tests {
             (b"[1]", 1, expects),
         ] {
             let error = Trace::read(bytes).unwrap_err();
-            let TraceError::Line { line: at, what } = &error else {
-                panic!("{error:?}")
-            };
+            let TraceError::Line { line: at, what } = &error else { panic!("{error:?}") };
             assert_eq!(*at, line, "{what}");
             assert!(what.contains(expected), "{what:.300}");
         }
         // A device that never ends its first line takes no more memory than one line.
         let error = Trace::read(std::io::BufReader::new(std::io::repeat(b'1'))).unwrap_err();
-        assert!(
-            error.to_string().starts_with("line 1: it is longer"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("line 1: it is longer"), "{error}");
     }
 
     /// Endless lines.

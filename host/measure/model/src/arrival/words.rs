@@ -16,14 +16,8 @@ impl Display for Arrival {
             Arrival::Poisson { rate, normalise } => {
                 write!(f, "{}, {rate}/s{}", Spread::Poisson, or_not(*normalise))
             }
-            Arrival::Gamma {
-                rate,
-                burstiness,
-                normalise,
-            } => {
-                let spread = Spread::Gamma {
-                    burstiness: *burstiness,
-                };
+            Arrival::Gamma { rate, burstiness, normalise } => {
+                let spread = Spread::Gamma { burstiness: *burstiness };
                 write!(f, "{spread}, {rate}/s{}", or_not(*normalise))
             }
             Arrival::Ramp { spread, ramp } => write!(f, "{spread}, ramp {ramp}"),
@@ -36,12 +30,7 @@ impl Display for Arrival {
                 let rest = if stages.len() > TOLD { "; …" } else { "" };
                 f.write_str(rest)
             }
-            Arrival::Trace {
-                file,
-                time_scale,
-                timestamps,
-                ..
-            } => {
+            Arrival::Trace { file, time_scale, timestamps, .. } => {
                 let name = file.path.file_name().unwrap_or(file.path.as_os_str());
                 write!(f, "trace {}, {timestamps} timestamps", name.display())?;
                 match *time_scale {
@@ -49,11 +38,7 @@ impl Display for Arrival {
                     scale => write!(f, ", {scale} times as fast"),
                 }
             }
-            Arrival::Dataset {
-                time_scale,
-                timestamps,
-                ..
-            } => {
+            Arrival::Dataset { time_scale, timestamps, .. } => {
                 write!(f, "as the dataset has it, {timestamps} samples")?;
                 match *time_scale {
                     1.0 => Ok(()),
@@ -87,9 +72,7 @@ impl Display for Spread {
 
 impl Display for Stage {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Stage {
-            from, to, shape, ..
-        } = self;
+        let Stage { from, to, shape, .. } = self;
         let length = format(self.length.into());
         if from == to {
             return write!(f, "{from}/s for {length}");

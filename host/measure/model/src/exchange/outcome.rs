@@ -128,20 +128,10 @@ struct Written {
 impl Serialize for Outcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written = match self {
-            Outcome::Ok => Written {
-                class: Class::Complete,
-                reason: None,
-                message: None,
-            },
-            Outcome::Incomplete {
-                class,
-                reason,
-                message,
-            } => Written {
-                class: *class,
-                reason: *reason,
-                message: Some(message.clone()),
-            },
+            Outcome::Ok => Written { class: Class::Complete, reason: None, message: None },
+            Outcome::Incomplete { class, reason, message } => {
+                Written { class: *class, reason: *reason, message: Some(message.clone()) }
+            }
         };
         written.serialize(serializer)
     }
@@ -149,11 +139,7 @@ impl Serialize for Outcome {
 
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written {
-            class,
-            reason,
-            message,
-        } = Written::deserialize(deserializer)?;
+        let Written { class, reason, message } = Written::deserialize(deserializer)?;
         if class == Class::Complete {
             return Ok(Outcome::Ok);
         }
@@ -188,11 +174,7 @@ mod tests {
     }
 
     fn incomplete(class: Class, reason: Option<Reason>, message: &str) -> Outcome {
-        Outcome::Incomplete {
-            class,
-            reason,
-            message: message.to_owned(),
-        }
+        Outcome::Incomplete { class, reason, message: message.to_owned() }
     }
 
     #[test]
@@ -200,14 +182,8 @@ mod tests {
         let refused = incomplete(Class::HttpStatus, Some(Reason::Overloaded), "HTTP 429");
         for (outcome, text) in [
             (Outcome::Ok, r#"{"class":"complete"}"#),
-            (
-                refused,
-                r#"{"class":"http-status","reason":"overloaded","message":"HTTP 429"}"#,
-            ),
-            (
-                incomplete(Class::Truncated, None, ""),
-                r#"{"class":"truncated","message":""}"#,
-            ),
+            (refused, r#"{"class":"http-status","reason":"overloaded","message":"HTTP 429"}"#),
+            (incomplete(Class::Truncated, None, ""), r#"{"class":"truncated","message":""}"#),
         ] {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
             assert_eq!(read(text).unwrap(), outcome);
@@ -229,9 +205,6 @@ mod tests {
     #[test]
     fn only_what_was_answered_or_given_up_on_purpose_is_no_failure() {
         let others = Class::ALL.into_iter().filter(|class| !class.is_failure());
-        assert_eq!(
-            others.collect::<Vec<_>>(),
-            [Class::Complete, Class::Cancelled]
-        );
+        assert_eq!(others.collect::<Vec<_>>(), [Class::Complete, Class::Cancelled]);
     }
 }

@@ -103,11 +103,7 @@ pub struct Reply {
 impl Prepared {
     /// Makes the request due at `due`; the cap released it at `granted`.
     pub fn due(self: Box<Self>, due: Nanos, granted: Option<Nanos>) -> Due {
-        Due {
-            prepared: self,
-            due,
-            granted,
-        }
+        Due { prepared: self, due, granted }
     }
 }
 
@@ -138,20 +134,8 @@ impl Due {
 impl Open {
     /// The exchange is over, with this outcome.
     pub fn finish(self, reply: Reply, outcome: Outcome) -> Exchange {
-        let Due {
-            prepared,
-            due,
-            granted,
-        } = self.request;
-        let Prepared {
-            index,
-            phase,
-            sample,
-            target,
-            released,
-            forces_length: _,
-            ids,
-        } = *prepared;
+        let Due { prepared, due, granted } = self.request;
+        let Prepared { index, phase, sample, target, released, forces_length: _, ids } = *prepared;
         let Reply {
             events,
             output,
@@ -235,17 +219,9 @@ mod tests {
         open.status = Some(200);
         open.read_lag = Some(Nanos(1));
         open.ended = Some(Nanos(17));
-        let mut reply = Reply {
-            output: "hi".to_owned(),
-            finish: Some("stop".to_owned()),
-            ..Reply::default()
-        };
-        reply.events.push(Event {
-            at: Nanos(16),
-            kind: Kind::Text,
-            tokens: None,
-            bytes: 2,
-        });
+        let mut reply =
+            Reply { output: "hi".to_owned(), finish: Some("stop".to_owned()), ..Reply::default() };
+        reply.events.push(Event { at: Nanos(16), kind: Kind::Text, tokens: None, bytes: 2 });
         let exchange = open.finish(reply, Outcome::Ok);
         assert_eq!(
             serde_json::to_string(&exchange).unwrap(),
@@ -266,21 +242,13 @@ mod tests {
             open.inputs = [12, 20, 30].map(Nanos).to_vec();
             let mut reply = Reply::default();
             for (at, kind) in events {
-                reply.events.push(Event {
-                    at: Nanos(*at),
-                    kind: *kind,
-                    tokens: None,
-                    bytes: 0,
-                });
+                reply.events.push(Event { at: Nanos(*at), kind: *kind, tokens: None, bytes: 0 });
             }
             open.finish(reply, Outcome::Ok).input_sent
         };
         let role = (13, Kind::Role);
         assert_eq!(said(&[role, (25, Kind::Text)]), Some(Nanos(20)));
-        assert_eq!(
-            said(&[role, (30, Kind::Audio), (40, Kind::Text)]),
-            Some(Nanos(30))
-        );
+        assert_eq!(said(&[role, (30, Kind::Audio), (40, Kind::Text)]), Some(Nanos(30)));
         assert_eq!(said(&[(11, Kind::Text)]), None);
         assert_eq!(said(&[role, (50, Kind::End)]), None);
     }
@@ -293,10 +261,7 @@ mod tests {
             message: "no slot came free".to_owned(),
         };
         let exchange = prepared().due(Nanos(10), None).unsent(outcome.clone());
-        assert_eq!(
-            (exchange.due, exchange.sent, exchange.ended),
-            (Nanos(10), None, None)
-        );
+        assert_eq!((exchange.due, exchange.sent, exchange.ended), (Nanos(10), None, None));
         assert_eq!(exchange.outcome, outcome);
         assert!(!exchange.is_ok());
     }

@@ -42,12 +42,7 @@ pub struct Step {
 impl Step {
     /// Changes every instant.
     pub(super) fn shift(&mut self, moved: impl Fn(Nanos) -> Nanos) {
-        let instants = [
-            &mut self.sent,
-            &mut self.first_byte,
-            &mut self.headers,
-            &mut self.ended,
-        ];
+        let instants = [&mut self.sent, &mut self.first_byte, &mut self.headers, &mut self.ended];
         for at in instants {
             *at = at.map(&moved);
         }

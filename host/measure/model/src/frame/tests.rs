@@ -18,32 +18,20 @@ fn cut(framing: Framing, reads: &[&[u8]]) -> Vec<(u64, Option<String>, String, b
 }
 
 fn events(reads: &[&[u8]]) -> Vec<String> {
-    cut(Framing::EventStream, reads)
-        .into_iter()
-        .map(|(_, _, data, _)| data)
-        .collect()
+    cut(Framing::EventStream, reads).into_iter().map(|(_, _, data, _)| data).collect()
 }
 
 #[test]
 fn a_frame_has_the_instant_of_the_bytes_that_complete_it() {
-    let frames = cut(
-        Framing::EventStream,
-        &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"],
-    );
+    let frames = cut(Framing::EventStream, &[b"data: a\n", b"\ndata: b\n\ndata", b": c\n\n"]);
     let instants: Vec<u64> = frames.iter().map(|f| f.0).collect();
     assert_eq!(instants, [1, 1, 2]);
 }
 
 #[test]
 fn lines_may_end_in_lf_crlf_or_cr() {
-    assert_eq!(
-        events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]),
-        ["a", "b", "c"]
-    );
-    assert_eq!(
-        events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]),
-        ["a", "b"]
-    );
+    assert_eq!(events(&[b"data: a\r\n\r\ndata: b\r\rdata: c\n\n"]), ["a", "b", "c"]);
+    assert_eq!(events(&[b"data: a\r", b"\n\r", b"\ndata: b\r\n", b"\r\n"]), ["a", "b"]);
 }
 
 #[test]
@@ -53,10 +41,7 @@ fn data_lines_are_joined_and_one_space_is_dropped() {
 
 #[test]
 fn comments_and_empty_events_mean_nothing() {
-    assert_eq!(
-        events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]),
-        ["a"]
-    );
+    assert_eq!(events(&[b": ping\n\nevent: x\n\nid: 3\n\ndata: a\n\n"]), ["a"]);
 }
 
 #[test]
@@ -111,12 +96,8 @@ proptest! {
     }
 }
 
-const FOUR: Framing = Framing::LengthPrefixed(LengthPrefix {
-    skip: 1,
-    width: 4,
-    adjust: 0,
-    little_endian: false,
-});
+const FOUR: Framing =
+    Framing::LengthPrefixed(LengthPrefix { skip: 1, width: 4, adjust: 0, little_endian: false });
 
 #[test]
 fn frames_with_their_length_before_them() {
@@ -129,18 +110,12 @@ fn frames_with_their_length_before_them() {
     assert_eq!(cut(FOUR, &[reply]), expected);
     for at in 0..=reply.len() {
         let (head, tail) = reply.split_at(at);
-        let texts: Vec<String> = cut(FOUR, &[head, tail])
-            .into_iter()
-            .map(|(_, _, text, _)| text)
-            .collect();
+        let texts: Vec<String> =
+            cut(FOUR, &[head, tail]).into_iter().map(|(_, _, text, _)| text).collect();
         assert_eq!(texts, ["ab", "", "cde"], "cut at {at}");
     }
-    let little = Framing::LengthPrefixed(LengthPrefix {
-        skip: 0,
-        width: 2,
-        adjust: 0,
-        little_endian: true,
-    });
+    let little =
+        Framing::LengthPrefixed(LengthPrefix { skip: 0, width: 2, adjust: 0, little_endian: true });
     let one = [(0, None, "ab".to_owned(), false)];
     assert_eq!(cut(little, &[b"\x02\0ab"]), one);
 }
@@ -148,10 +123,7 @@ fn frames_with_their_length_before_them() {
 #[test]
 fn a_frame_that_lacks_bytes_is_unfinished_and_one_too_long_refused() {
     let ends = cut(FOUR, &[b"\0\0\0\0\x02a"]);
-    assert_eq!(
-        ends.last().map(|end| (end.2.as_str(), end.3)),
-        Some(("a", true))
-    );
+    assert_eq!(ends.last().map(|end| (end.2.as_str(), end.3)), Some(("a", true)));
     assert!(cut(FOUR, &[b"\0\0\0"]).is_empty());
     let mut framer = Framer::new(FOUR);
     let pushed = framer.push(Nanos(0), b"\0\xff\xff\xff\xff", &mut Frames::default());
@@ -181,10 +153,7 @@ fn messages_of_grpc_and_their_trailers() {
 
 #[test]
 fn raw_frames_are_the_reads() {
-    let expected = [
-        (0, None, "a\n\n".to_owned(), false),
-        (2, None, "b".to_owned(), false),
-    ];
+    let expected = [(0, None, "a\n\n".to_owned(), false), (2, None, "b".to_owned(), false)];
     assert_eq!(cut(Framing::Raw, &[b"a\n\n", b"", b"b"]), expected);
 }
 

@@ -36,38 +36,21 @@ fn of(ids: &RequestIds, member: &Member<'_>) -> Ids {
 
 #[test]
 fn a_prefix_is_followed_by_the_number() {
-    let ids = RequestIds {
-        prefix: Some("bench-".to_owned()),
-        ..everything()
-    };
+    let ids = RequestIds { prefix: Some("bench-".to_owned()), ..everything() };
     let alone = of(&ids, &member(17));
     assert_eq!(alone.request.as_deref(), Some("bench-17"));
     assert_eq!(alone.session.as_deref(), Some("bench-s17"));
     assert_eq!(alone.parent, None);
     assert_eq!(alone.routing_key, alone.session);
-    let warm = of(
-        &ids,
-        &Member {
-            phase: Phase::Warmup,
-            ..member(17)
-        },
-    );
+    let warm = of(&ids, &Member { phase: Phase::Warmup, ..member(17) });
     assert_eq!(warm.request.as_deref(), Some("bench-w17"));
     assert_eq!(warm.session.as_deref(), Some("bench-ws17"));
 }
 
 #[test]
 fn requests_of_a_session_share_its_id_and_its_trace() {
-    let turn = |index| Member {
-        root: 3,
-        session: Some("a"),
-        ..member(index)
-    };
-    let sub = |index| Member {
-        session: Some("b"),
-        parent: Some("a"),
-        ..turn(index)
-    };
+    let turn = |index| Member { root: 3, session: Some("a"), ..member(index) };
+    let sub = |index| Member { session: Some("b"), parent: Some("a"), ..turn(index) };
     let [first, second, agent] = [turn(3), turn(4), sub(5)].map(|it| of(&everything(), &it));
     assert_eq!(first.session, second.session);
     assert_eq!(agent.parent, first.session);
@@ -82,21 +65,13 @@ fn requests_of_a_session_share_its_id_and_its_trace() {
 fn no_two_requests_of_any_phase_or_process_have_an_id_in_common() {
     for form in Form::ALL {
         let mut seen = HashSet::new();
-        let ids = RequestIds {
-            form,
-            ..everything()
-        };
+        let ids = RequestIds { form, ..everything() };
         for process in 0..4 {
             let run = RunId::new([process; 16]);
             let identities = Identities::new(run, &ids, std::iter::empty(), false);
             for phase in [Phase::Warmup, Phase::Measure] {
                 for index in 0..2_000 {
-                    let ids = *identities
-                        .of(&Member {
-                            phase,
-                            ..member(index)
-                        })
-                        .unwrap();
+                    let ids = *identities.of(&Member { phase, ..member(index) }).unwrap();
                     let parts = [
                         ids.request.unwrap(),
                         ids.session.unwrap(),
@@ -132,15 +107,9 @@ fn fields_are_those_that_were_asked_for_and_the_users_go_first() {
     assert_eq!((&ids.session, &ids.routing_key), (&None, &None));
     assert_eq!(fields[0].1, fields[1].1);
     assert_eq!(fields[0].1.to_str().unwrap(), ids.request.unwrap());
-    let [trace, span] = [
-        ids.trace.unwrap().to_string(),
-        ids.span.unwrap().to_string(),
-    ];
+    let [trace, span] = [ids.trace.unwrap().to_string(), ids.span.unwrap().to_string()];
     assert_eq!((trace.len(), span.len()), (32, 16));
-    assert_eq!(
-        fields[2].1.to_str().unwrap(),
-        format!("00-{trace}-{span}-01")
-    );
+    assert_eq!(fields[2].1.to_str().unwrap(), format!("00-{trace}-{span}-01"));
 }
 
 #[test]
@@ -157,20 +126,10 @@ fn nothing_is_made_where_nothing_is_sent() {
 
 #[test]
 fn prompts_that_begin_alike_have_a_routing_key_in_common() {
-    let ids = RequestIds {
-        routing_by: Routing::Prefix,
-        ..everything()
-    };
+    let ids = RequestIds { routing_by: Routing::Prefix, ..everything() };
     let key = |index, text: &str| {
         let beginning = Some(beginning(text.bytes()));
-        of(
-            &ids,
-            &Member {
-                beginning,
-                ..member(index)
-            },
-        )
-        .routing_key
+        of(&ids, &Member { beginning, ..member(index) }).routing_key
     };
     assert_eq!(key(1, "alike"), key(2, "alike"));
     assert_ne!(key(1, "alike"), key(1, "other"));
@@ -178,13 +137,7 @@ fn prompts_that_begin_alike_have_a_routing_key_in_common() {
 
 #[test]
 fn ids_are_read_back_from_records() {
-    let ids = of(
-        &everything(),
-        &Member {
-            parent: Some("a"),
-            ..member(1)
-        },
-    );
+    let ids = of(&everything(), &Member { parent: Some("a"), ..member(1) });
     let json = serde_json::to_string(&ids).unwrap();
     assert_eq!(serde_json::from_str::<Ids>(&json).unwrap(), ids);
     for wrong in [

@@ -41,10 +41,7 @@ fn a_file_that_is_there_is_written_over_and_no_longer_by_others() {
     fs::write(&path, "before").unwrap();
     set_mode(&path, 0o666);
     write(&path, b"after").unwrap();
-    assert_eq!(
-        (fs::read(&path).unwrap(), mode(&path)),
-        (b"after".to_vec(), 0o644)
-    );
+    assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"after".to_vec(), 0o644));
     set_mode(&path, 0o664);
     append(&path).unwrap().write_all(b"wards").unwrap();
     let found = fs::read(&path).unwrap();
@@ -86,10 +83,7 @@ fn what_others_may_write_to_is_not_taken_for_our_own() {
     for open in [0o620, 0o602, 0o666] {
         set_mode(&file, open);
         let said = open_own(&file).unwrap_err().to_string();
-        assert_eq!(
-            said,
-            format!("other users may write to it (mode {open:03o})")
-        );
+        assert_eq!(said, format!("other users may write to it (mode {open:03o})"));
     }
     let said = open_own(&folder).unwrap_err().to_string();
     assert_eq!(said, "it is not a regular file");
@@ -124,11 +118,7 @@ fn what_belongs_to_another_user_is_not_taken_for_our_own() {
     assert_eq!(open_own(&file).unwrap_err().to_string(), said);
     assert_eq!(own_folder(&folder).unwrap_err().to_string(), said);
     std::os::unix::fs::lchown(&folder, Some(0), None).unwrap();
-    assert_eq!(
-        own_folder(&link).unwrap_err().to_string(),
-        said,
-        "a stranger's link"
-    );
+    assert_eq!(own_folder(&link).unwrap_err().to_string(), said, "a stranger's link");
     let error = io::Error::from(own_folder(&link).unwrap_err());
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }

@@ -48,14 +48,8 @@ fn secrets_do_not_stay_in_the_command_line() {
 #[test]
 fn commands_keep_all_but_their_secrets() {
     for (given, kept) in [
-        (
-            "vllm serve m --api-key sk-1 -tp 8",
-            "vllm serve m --api-key [redacted] -tp 8",
-        ),
-        (
-            "vllm serve m --api-key=sk-1",
-            "vllm serve m --api-key=[redacted]",
-        ),
+        ("vllm serve m --api-key sk-1 -tp 8", "vllm serve m --api-key [redacted] -tp 8"),
+        ("vllm serve m --api-key=sk-1", "vllm serve m --api-key=[redacted]"),
         (
             "lmdeploy serve api_server m --api-keys a b --tp 1",
             "lmdeploy serve api_server m --api-keys [redacted] [redacted] --tp 1",
@@ -73,10 +67,7 @@ fn commands_keep_all_but_their_secrets() {
             "vllm serve m --max-num-batched-tokens 8192 --tokenizer t --ssl-keyfile f",
         ),
         ("curl https://me:pw@h/x", "curl https://[redacted]@h/x"),
-        (
-            "curl https://h/x?api_key=1&b=2",
-            "curl https://h/x?api_key=[redacted]&b=2",
-        ),
+        ("curl https://h/x?api_key=1&b=2", "curl https://h/x?api_key=[redacted]&b=2"),
         ("curl https://h?u=a@b", "curl https://h?u=a@b"),
         ("serve --apikey X", "serve --apikey [redacted]"),
         ("serve --apiKey=X", "serve --apiKey=[redacted]"),
@@ -86,38 +77,14 @@ fn commands_keep_all_but_their_secrets() {
         ("serve -k X m", "serve -k [redacted] m"),
         ("curl -k https://h", "curl -k https://h"),
         ("TOKEN=x serve", "TOKEN=[redacted] serve"),
-        (
-            "export 'AWS_SECRET_ACCESS_KEY=x y'",
-            "export 'AWS_SECRET_ACCESS_KEY=[redacted]'",
-        ),
-        (
-            "docker run --env=HF_TOKEN=x i",
-            "docker run --env=HF_TOKEN=[redacted] i",
-        ),
-        (
-            "docker run -e \"A_PASSWORD=x\" i",
-            "docker run -e \"A_PASSWORD=[redacted]\" i",
-        ),
-        (
-            "HF_TOKEN=hf_1 vllm serve m",
-            "HF_TOKEN=[redacted] vllm serve m",
-        ),
-        (
-            "curl -H 'Authorization: Bearer x' h",
-            "curl -H 'Authorization: [redacted]' h",
-        ),
-        (
-            "serve --header \"X-Api-Key: x\" m",
-            "serve --header \"X-Api-Key: [redacted]\" m",
-        ),
-        (
-            "serve --header=X-Tenant:x m",
-            "serve --header=X-Tenant: [redacted] m",
-        ),
-        (
-            "curl Authorization: Bearer x",
-            "curl Authorization: Bearer [redacted]",
-        ),
+        ("export 'AWS_SECRET_ACCESS_KEY=x y'", "export 'AWS_SECRET_ACCESS_KEY=[redacted]'"),
+        ("docker run --env=HF_TOKEN=x i", "docker run --env=HF_TOKEN=[redacted] i"),
+        ("docker run -e \"A_PASSWORD=x\" i", "docker run -e \"A_PASSWORD=[redacted]\" i"),
+        ("HF_TOKEN=hf_1 vllm serve m", "HF_TOKEN=[redacted] vllm serve m"),
+        ("curl -H 'Authorization: Bearer x' h", "curl -H 'Authorization: [redacted]' h"),
+        ("serve --header \"X-Api-Key: x\" m", "serve --header \"X-Api-Key: [redacted]\" m"),
+        ("serve --header=X-Tenant:x m", "serve --header=X-Tenant: [redacted] m"),
+        ("curl Authorization: Bearer x", "curl Authorization: Bearer [redacted]"),
         ("curl X-Api-Key:x", "curl X-Api-Key:[redacted]"),
         ("curl -u me:pw h", "curl -u [redacted] h"),
         ("docker run -u 1000:1000 i", "docker run -u 1000:1000 i"),
@@ -131,10 +98,7 @@ fn commands_keep_all_but_their_secrets() {
             "serve --config '{\"api_key\":\"x\",\"max_tokens\":5}' m",
             "serve --config '{\"api_key\":\"[redacted]\",\"max_tokens\":5}' m",
         ),
-        (
-            "serve --config '{ \"max_tokens\": 5 }' m",
-            "serve --config '{ \"max_tokens\": 5 }' m",
-        ),
+        ("serve --config '{ \"max_tokens\": 5 }' m", "serve --config '{ \"max_tokens\": 5 }' m"),
         ("echo it's --api-key x", "echo it's --api-key [redacted]"),
         (
             "serve --password p --passphrase q",
@@ -165,10 +129,7 @@ fn fields_that_are_named_as_secrets_are_replaced() {
 fn a_secret_that_holds_another_is_removed_whole() {
     // The shorter one comes first, as a header may before a key.
     let known = Known::new(["open", "opensesame", "it"]);
-    assert_eq!(
-        known.redact("opensesame, open it"),
-        "[redacted], [redacted] it"
-    );
+    assert_eq!(known.redact("opensesame, open it"), "[redacted], [redacted] it");
     let secrets = Secrets {
         access: Access::Bearer("open".to_owned()),
         headers: vec![("x-key".to_owned(), "opensesame".to_owned())],
@@ -180,10 +141,7 @@ fn a_secret_that_holds_another_is_removed_whole() {
 
 #[test]
 fn what_the_runner_holds_is_said_nowhere() {
-    let secrets = Secrets {
-        access: Access::Bearer("abcdef".to_owned()),
-        ..Secrets::default()
-    };
+    let secrets = Secrets { access: Access::Bearer("abcdef".to_owned()), ..Secrets::default() };
     let said = About {
         launch_command: Some("serve abcdef".to_owned()),
         notes: [("key".to_owned(), "is abcdef".to_owned())].into(),

@@ -60,10 +60,7 @@ fn is_downward(segment: &[u8]) -> bool {
 /// True if a segment means the folder itself or the one above, with or without a parameter after a
 /// semicolon.
 fn leads_astray(segment: &[u8]) -> bool {
-    let name = segment
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or_default();
+    let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
     name == b"." || name == b".." || (name.is_empty() && !segment.is_empty())
 }
 

@@ -16,13 +16,11 @@ pub(super) fn fault(socket: &Socket) -> Option<String> {
         let is_hosts = lower.starts_with(OF_HANDSHAKES) && lower != PROTOCOLS;
         is_hosts.then(|| format!("the header `{name}` belongs to the host"))
     });
-    let bytes: usize = (socket.messages.iter())
-        .map(|outgoing| outgoing.message.as_bytes().len())
-        .sum();
+    let bytes: usize =
+        (socket.messages.iter()).map(|outgoing| outgoing.message.as_bytes().len()).sum();
     let large = (bytes > OUTGOING_BYTES)
         .then(|| format!("its messages have {bytes} bytes, at most {OUTGOING_BYTES} are allowed"));
-    own.or(large)
-        .or_else(|| socket.messages.iter().find_map(fault_of_message))
+    own.or(large).or_else(|| socket.messages.iter().find_map(fault_of_message))
 }
 
 /// Says what is wrong with one message.
@@ -41,11 +39,8 @@ mod tests {
     use crate::backend::SocketMessage;
 
     fn socket(header: &str, bytes: usize, delay: u64) -> Socket {
-        let message = Outgoing {
-            message: SocketMessage::Binary(vec![0; bytes]),
-            delay,
-            hold: false,
-        };
+        let message =
+            Outgoing { message: SocketMessage::Binary(vec![0; bytes]), delay, hold: false };
         Socket {
             path: "/ws".to_owned(),
             headers: vec![(header.to_owned(), "x".to_owned())],
@@ -58,10 +53,7 @@ mod tests {
         let half = OUTGOING_BYTES / 2;
         assert_eq!(fault(&socket(PROTOCOLS, half, LONGEST)), None);
         for (socket, what) in [
-            (
-                socket("Sec-WebSocket-Key", 0, 0),
-                "`Sec-WebSocket-Key` belongs",
-            ),
+            (socket("Sec-WebSocket-Key", 0, 0), "`Sec-WebSocket-Key` belongs"),
             (socket("x", half + 1, 0), "messages have 67108866 bytes"),
             (socket("x", 0, LONGEST + 1), "is to wait 3600000000001 ns"),
         ] {

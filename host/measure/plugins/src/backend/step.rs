@@ -19,13 +19,7 @@ pub(super) fn fault_of_first(step: &Step) -> Option<String> {
 /// Says what is wrong with a next request. Where it may go is not looked at: a server named that, so
 /// a place that cannot be reached is not the plugin's fault.
 pub(super) fn fault(step: &Step) -> Option<String> {
-    let Step {
-        framing,
-        delay,
-        accepted,
-        context,
-        request: _,
-    } = step;
+    let Step { framing, delay, accepted, context, request: _ } = step;
     if matches!(framing, Framing::Grpc) {
         return Some(
             "a step of several has the framing `grpc`, which only one request can have".to_owned(),
@@ -39,9 +33,7 @@ pub(super) fn fault(step: &Step) -> Option<String> {
     }
     if accepted.len() > ACCEPTED {
         let statuses = accepted.len();
-        return Some(format!(
-            "a step accepts {statuses} statuses, at most {ACCEPTED} are allowed"
-        ));
+        return Some(format!("a step accepts {statuses} statuses, at most {ACCEPTED} are allowed"));
     }
     if context.len() > STATE_BYTES {
         let bytes = context.len();
@@ -99,34 +91,10 @@ mod tests {
         assert!(fault_of_first(&most).unwrap().contains("has a delay"));
         assert_eq!(fault_of_first(&Step { delay: 0, ..most }), None);
         for (step, told) in [
-            (
-                Step {
-                    delay: DELAY + 1,
-                    ..step("/")
-                },
-                "at most an hour",
-            ),
-            (
-                Step {
-                    accepted: vec![404; 17],
-                    ..step("/")
-                },
-                "17 statuses, at most 16",
-            ),
-            (
-                Step {
-                    context: vec![0; STATE_BYTES + 1],
-                    ..step("/")
-                },
-                "65537 bytes of context",
-            ),
-            (
-                Step {
-                    framing: Framing::Grpc,
-                    ..step("/")
-                },
-                "the framing `grpc`",
-            ),
+            (Step { delay: DELAY + 1, ..step("/") }, "at most an hour"),
+            (Step { accepted: vec![404; 17], ..step("/") }, "17 statuses, at most 16"),
+            (Step { context: vec![0; STATE_BYTES + 1], ..step("/") }, "65537 bytes of context"),
+            (Step { framing: Framing::Grpc, ..step("/") }, "the framing `grpc`"),
         ] {
             let said = fault(&step).unwrap();
             assert!(said.contains(told), "{said}");

@@ -89,10 +89,7 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
 
 /// Says what is wrong with the list of steps, if it is too long or does not add up to their number.
 pub(super) fn wrong_steps(speculation: &Speculation) -> Option<String> {
-    let Speculation {
-        steps,
-        steps_by_accepted: list,
-    } = speculation;
+    let Speculation { steps, steps_by_accepted: list } = speculation;
     let entries = list.len();
     let sum: u64 = list.iter().map(|steps| u64::from(*steps)).sum();
     if entries > ENTRIES {

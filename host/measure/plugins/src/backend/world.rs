@@ -31,13 +31,7 @@ impl World for BackendPlugin {
 impl Reopen for BackendPlugin {
     fn open(&self, store: &mut Store<Guest>, from: &Configured<Self>) -> Located<ResourceAny> {
         let codec = self.runner_plugin_backend().codec();
-        exported!(
-            store,
-            "backend",
-            "[static]codec.open",
-            codec,
-            call_open(&from.config)
-        )
+        exported!(store, "backend", "[static]codec.open", codec, call_open(&from.config))
     }
 }
 
@@ -49,13 +43,7 @@ impl BackendPlugin {
         codec: ResourceAny,
     ) -> wasmtime::Result<String> {
         let interface = self.runner_plugin_backend().codec();
-        exported!(
-            store,
-            "backend",
-            "[method]codec.default-url",
-            interface,
-            call_default_url(codec)
-        )
+        exported!(store, "backend", "[method]codec.default-url", interface, call_default_url(codec))
     }
 
     pub(super) fn control(
@@ -65,13 +53,7 @@ impl BackendPlugin {
         what: Control,
     ) -> wasmtime::Result<Option<Request>> {
         let interface = self.runner_plugin_backend().codec();
-        exported!(
-            store,
-            "backend",
-            "[method]codec.control",
-            interface,
-            call_control(codec, what)
-        )
+        exported!(store, "backend", "[method]codec.control", interface, call_control(codec, what))
     }
 
     pub(super) fn read_models(
@@ -132,13 +114,7 @@ impl BackendPlugin {
         head: &Head,
     ) -> Located<Vec<u8>> {
         let interface = self.runner_plugin_backend().codec();
-        exported!(
-            store,
-            "backend",
-            "[method]codec.begin",
-            interface,
-            call_begin(codec, head)
-        )
+        exported!(store, "backend", "[method]codec.begin", interface, call_begin(codec, head))
     }
 
     pub(super) fn credentials(
@@ -147,13 +123,7 @@ impl BackendPlugin {
         codec: ResourceAny,
     ) -> wasmtime::Result<Credentials> {
         let interface = self.runner_plugin_backend().codec();
-        exported!(
-            store,
-            "backend",
-            "[method]codec.credentials",
-            interface,
-            call_credentials(codec)
-        )
+        exported!(store, "backend", "[method]codec.credentials", interface, call_credentials(codec))
     }
 
     pub(super) fn framing(

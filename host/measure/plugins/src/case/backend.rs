@@ -176,12 +176,10 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
     let read = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
         match what {
-            Control::Metrics => dialect
-                .read_metrics(body)
-                .map(|readings| format::readings(&readings)),
-            _ => dialect
-                .read_models(body)
-                .map(|models| format::models(&models)),
+            Control::Metrics => {
+                dialect.read_metrics(body).map(|readings| format::readings(&readings))
+            }
+            _ => dialect.read_models(body).map(|models| format::models(&models)),
         }
     };
     let first = match read(&mut dialect, seen, body) {
@@ -253,9 +251,7 @@ fn explain(
     let doing = "explaining the error reply";
     let explain = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
-        dialect
-            .explain(status, body)
-            .map(|said| format::refusal(&said))
+        dialect.explain(status, body).map(|said| format::refusal(&said))
     };
     let first = match explain(&mut dialect, seen, body) {
         Ok(said) => said,
@@ -295,10 +291,7 @@ fn damaged_bodies(
 
 /// True if an event says how a reply ended.
 fn settles(meaning: &Meaning) -> bool {
-    matches!(
-        meaning,
-        Meaning::End | Meaning::EndsWithBody | Meaning::Failure(_) | Meaning::Next(_)
-    )
+    matches!(meaning, Meaning::End | Meaning::EndsWithBody | Meaning::Failure(_) | Meaning::Next(_))
 }
 
 /// True if a plugin finds the end of the reply of a case.
@@ -362,11 +355,7 @@ fn read(
     };
     let mut one = [dialect];
     let whole = [trial.frames.clone()];
-    let whole = if trial.frames.is_empty() {
-        &[][..]
-    } else {
-        &whole
-    };
+    let whole = if trial.frames.is_empty() { &[][..] } else { &whole };
     let first = trial.decode(&mut one, "in one batch", whole)?;
     let is_sound = trial.is_stable(&mut one, &first, whole) && trial.prefixes(&mut one, &first);
     trial.damaged(&mut one);
@@ -415,8 +404,7 @@ impl Trial<'_> {
             1 => format!("frame {}: `{}`", on.start, reply::excerpt(frames, on.start)),
             _ => format!("frames {} to {}", on.start, on.end.saturating_sub(1)),
         };
-        self.seen
-            .misbehaved(&format!("{doing}, at {place}"), &misdeed.error);
+        self.seen.misbehaved(&format!("{doing}, at {place}"), &misdeed.error);
     }
 
     /// True if the reply means the same however it is batched, and in whichever instance.
@@ -449,10 +437,7 @@ impl Trial<'_> {
             let Ok(read) = batches(self.cutting, self.is_step, &reads) else {
                 return false;
             };
-            let sizes: Vec<String> = grouped
-                .iter()
-                .map(|batch| batch.len().to_string())
-                .collect();
+            let sizes: Vec<String> = grouped.iter().map(|batch| batch.len().to_string()).collect();
             let batched = format!("in batches of {} frames", sizes.join(", "));
             let cut = "as a network that cuts it at random bytes would deliver it";
             if !(self.agrees(one, first, &batched, &grouped)
@@ -500,12 +485,7 @@ impl Trial<'_> {
                 return false;
             };
             let expected = Reading {
-                events: first
-                    .events
-                    .iter()
-                    .filter(|(frame, _)| *frame < end)
-                    .cloned()
-                    .collect(),
+                events: first.events.iter().filter(|(frame, _)| *frame < end).cloned().collect(),
                 error: first.error.clone().filter(|_| first.frames < end),
                 frames: end,
             };
@@ -514,10 +494,7 @@ impl Trial<'_> {
                     "decoding the reply {how} gives different events than the same frames in the whole reply"
                 )
             };
-            if !self
-                .seen
-                .same(what, &expected.shown(true), &reading.shown(true))
-            {
+            if !self.seen.same(what, &expected.shown(true), &reading.shown(true)) {
                 return false;
             }
         }

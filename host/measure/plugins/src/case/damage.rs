@@ -24,13 +24,7 @@ const NUMBERS: [&str; 7] = [
 
 /// Bytes that are not UTF-8: an invalid byte, a lone continuation, an overlong form, a surrogate,
 /// an end too early.
-const NO_TEXT: [&[u8]; 5] = [
-    b"\xff\xfe",
-    b"\x80",
-    b"\xc0\xaf",
-    b"\xed\xa0\x80",
-    b"\xf0\x9f\x98",
-];
+const NO_TEXT: [&[u8]; 5] = [b"\xff\xfe", b"\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f\x98"];
 
 /// A reply's beginning, cut at a random byte.
 pub fn cut(framing: impl Into<Cutting>, body: &[u8], dice: &mut Dice) -> Option<(String, Frames)> {
@@ -171,9 +165,8 @@ fn bytes(bytes: &[u8], dice: &mut Dice) -> (String, Vec<u8>) {
             (what, spliced(bytes, digits, number.as_bytes()))
         }
         _ => {
-            let (open, close) = *dice
-                .of(&[("[", "]"), ("{\"a\":", "}"), ("[", "")])
-                .unwrap_or(&("[", "]"));
+            let (open, close) =
+                *dice.of(&[("[", "]"), ("{\"a\":", "}"), ("[", "")]).unwrap_or(&("[", "]"));
             let nest = open.repeat(DEPTH) + "1" + &close.repeat(DEPTH);
             let what = format!("{DEPTH} nested brackets");
             match digits(bytes, at).filter(|_| dice.below(2) == 0) {
@@ -191,10 +184,8 @@ fn digits(bytes: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
         Some(offset) => from + offset,
         None => bytes.iter().position(is_digit)?,
     };
-    let length = bytes[start..]
-        .iter()
-        .position(|byte| !is_digit(byte))
-        .unwrap_or(bytes.len() - start);
+    let length =
+        bytes[start..].iter().position(|byte| !is_digit(byte)).unwrap_or(bytes.len() - start);
     Some(start..start + length)
 }
 

@@ -39,19 +39,14 @@ impl Drawn {
     /// One line of JSON per sample.
     fn lines(&self) -> String {
         let lines = |samples: &[Sample]| -> String {
-            let lines = samples
-                .iter()
-                .map(|sample| format::sample(sample).to_string() + "\n");
+            let lines = samples.iter().map(|sample| format::sample(sample).to_string() + "\n");
             lines.collect()
         };
         lines(&self.samples)
     }
 
     fn spare_lines(&self) -> String {
-        let lines = self
-            .spare
-            .iter()
-            .map(|sample| format::sample(sample).to_string() + "\n");
+        let lines = self.spare.iter().map(|sample| format::sample(sample).to_string() + "\n");
         lines.collect()
     }
 }
@@ -140,12 +135,7 @@ fn drawn(
     let given = samples.len();
     samples.truncate(needless.unwrap_or(given));
     let remarks = sequence.remarks()?;
-    Ok(Drawn {
-        spare,
-        samples,
-        given,
-        remarks,
-    })
+    Ok(Drawn { spare, samples, given, remarks })
 }
 
 /// Draws with a spare sample too, where a case asks for none: most runs do.
@@ -199,11 +189,8 @@ fn check(drawn: &Drawn, seen: &mut Observations) {
             sample.id
         ));
     }
-    let measured: BTreeSet<String> = drawn
-        .samples
-        .iter()
-        .map(|sample| format::prompt(&sample.prompt).to_string())
-        .collect();
+    let measured: BTreeSet<String> =
+        drawn.samples.iter().map(|sample| format::prompt(&sample.prompt).to_string()).collect();
     for sample in &drawn.spare {
         if measured.contains(&format::prompt(&sample.prompt).to_string()) {
             seen.breach(format!(

@@ -22,18 +22,16 @@ pub fn compare(
     let mut written = Vec::new();
     for (file, found) in found {
         let path = folder.join(file);
-        let expected = fs::read(&path)
-            .ok()
-            .map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        let expected =
+            fs::read(&path).ok().map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
         if is_same(expected.as_deref(), found.as_deref()) {
             continue;
         }
         if bless {
             match write(&path, found.as_deref()) {
-                Ok(()) => written.push(Written {
-                    file: (*file).to_owned(),
-                    removed: found.is_none(),
-                }),
+                Ok(()) => {
+                    written.push(Written { file: (*file).to_owned(), removed: found.is_none() })
+                }
                 Err(cause) => failures.push(Failure::Unwritable {
                     file: (*file).to_owned(),
                     cause: cause.to_string(),

@@ -36,19 +36,12 @@ pub struct Files<'a> {
 impl<'a> Files<'a> {
     /// Of a folder; mistakes are added to `mistakes`.
     pub fn new(folder: &'a Path, mistakes: &'a mut Vec<Mistake>) -> Self {
-        Files {
-            folder,
-            mistakes,
-            named: Vec::new(),
-        }
+        Files { folder, mistakes, named: Vec::new() }
     }
 
     /// Records a mistake of a file, or of the folder if the name is empty.
     pub fn mistake(&mut self, file: &str, what: impl Into<String>) {
-        self.mistakes.push(Mistake {
-            path: self.folder.join(file),
-            what: what.into(),
-        });
+        self.mistakes.push(Mistake { path: self.folder.join(file), what: what.into() });
     }
 
     /// A file's bytes; `None` if there is no such file.
@@ -151,11 +144,9 @@ fn as_json(value: toml::Value) -> Result<Value, String> {
             .into(),
         toml::Value::Boolean(truth) => truth.into(),
         toml::Value::Datetime(date) => date.to_string().into(),
-        toml::Value::Array(values) => values
-            .into_iter()
-            .map(as_json)
-            .collect::<Result<Vec<_>, _>>()?
-            .into(),
+        toml::Value::Array(values) => {
+            values.into_iter().map(as_json).collect::<Result<Vec<_>, _>>()?.into()
+        }
         toml::Value::Table(table) => Value::Object(
             table
                 .into_iter()

@@ -31,20 +31,14 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     }
     let project = dir.join(CASES);
     let found = if project.is_dir() {
-        Found {
-            cases: folders(&project)?,
-            project: Some(dir.to_owned()),
-        }
+        Found { cases: folders(&project)?, project: Some(dir.to_owned()) }
     } else if is_case(dir)? {
         Found {
             cases: vec![dir.to_owned()],
             project: above(dir).and_then(|cases| project_of(&cases)),
         }
     } else {
-        Found {
-            cases: folders(dir)?,
-            project: project_of(dir),
-        }
+        Found { cases: folders(dir)?, project: project_of(dir) }
     };
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
@@ -72,10 +66,8 @@ pub(super) fn above(folder: &Path) -> Option<PathBuf> {
 }
 
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut folders: Vec<PathBuf> = entries(dir)?
-        .into_iter()
-        .filter(|path| path.is_dir() && !is_hidden(path))
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        entries(dir)?.into_iter().filter(|path| path.is_dir() && !is_hidden(path)).collect();
     folders.sort();
     Ok(folders)
 }
@@ -105,9 +97,7 @@ fn tells_a_case(name: &str) -> bool {
 pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let unreadable = |cause| format!("cannot read the folder `{}`: {cause}", dir.display());
     let entries = std::fs::read_dir(dir).map_err(unreadable)?;
-    entries
-        .map(|entry| Ok(entry.map_err(unreadable)?.path()))
-        .collect()
+    entries.map(|entry| Ok(entry.map_err(unreadable)?.path())).collect()
 }
 
 /// True if it is one of the files that operating systems and editors create.

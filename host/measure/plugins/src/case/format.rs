@@ -117,9 +117,7 @@ pub fn entries(events: &[(usize, Meaning)], frames: bool, step: Option<usize>) -
 }
 
 fn is_piece(event: &Map<String, Value>) -> bool {
-    ["text", "reasoning", "tool-call", "audio"]
-        .iter()
-        .any(|kind| event["kind"] == *kind)
+    ["text", "reasoning", "tool-call", "audio"].iter().any(|kind| event["kind"] == *kind)
 }
 
 fn join(last: &mut Map<String, Value>, next: &Map<String, Value>) {
@@ -150,11 +148,7 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
     match meaning {
         Meaning::Opened => set("kind", "opened".into()),
         Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => {
-            let Output {
-                text,
-                tokens,
-                choice,
-            } = piece;
+            let Output { text, tokens, choice } = piece;
             let kind = match meaning {
                 Meaning::Text(_) => "text",
                 Meaning::Reasoning(_) => "reasoning",
@@ -512,8 +506,6 @@ fn any(text: &str) -> Value {
 
 /// Scores by name, in the plugin's order.
 pub fn scores(scores: &[(String, f64)]) -> Value {
-    let scores = scores
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(value)));
+    let scores = scores.iter().map(|(name, value)| (name.clone(), json!(value)));
     Value::Object(scores.collect())
 }

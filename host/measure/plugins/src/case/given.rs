@@ -167,13 +167,9 @@ pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
 /// The files of a case of this kind, other than its expectations and replies.
 pub(super) fn inputs(kind: Kind) -> &'static [&'static str] {
     match kind {
-        Kind::Backend => &[
-            "config.toml",
-            "sample.json",
-            "settings.json",
-            "control.txt",
-            "head.json",
-        ],
+        Kind::Backend => {
+            &["config.toml", "sample.json", "settings.json", "control.txt", "head.json"]
+        }
         Kind::Dataset => &["config.toml", "case.toml"],
         Kind::Scorer => &["config.toml", "exchanges.json", "exchanges.jsonl"],
     }
@@ -251,10 +247,7 @@ impl Files<'_> {
                 let known = CONTROLS.iter().find(|(name, _)| *name == word.trim());
                 let Some((word, control)) = known else {
                     let words: Vec<&str> = CONTROLS.iter().map(|(name, _)| *name).collect();
-                    self.mistake(
-                        "control.txt",
-                        format!("expected one of {}", words.join(", ")),
-                    );
+                    self.mistake("control.txt", format!("expected one of {}", words.join(", ")));
                     return None;
                 };
                 let is_read = matches!(control, Control::ListModels | Control::Metrics);
@@ -340,10 +333,7 @@ impl Files<'_> {
                 _ => continue,
             };
             let Some(number) = number else { continue };
-            let status = status
-                .parse()
-                .ok()
-                .filter(|status| (200..=599).contains(status));
+            let status = status.parse().ok().filter(|status| (200..=599).contains(status));
             let ending = REPLIES.iter().find(|known| **known == ending);
             let (Some(status), Some(ending)) = (status, ending) else {
                 let what = format!(
@@ -356,22 +346,12 @@ impl Files<'_> {
             let Some(body) = self.bytes(&name) else {
                 continue;
             };
-            let reply = StepReply {
-                status,
-                ending,
-                body,
-            };
+            let reply = StepReply { status, ending, body };
             if numbered.insert(number, reply).is_some() {
-                self.mistake(
-                    &name,
-                    format!("there is another reply with the number {number}"),
-                );
+                self.mistake(&name, format!("there is another reply with the number {number}"));
             }
         }
-        if let Some((missing, _)) = (1..)
-            .zip(numbered.keys())
-            .find(|(at, number)| at != *number)
-        {
+        if let Some((missing, _)) = (1..).zip(numbered.keys()).find(|(at, number)| at != *number) {
             let what = format!(
                 "replies are numbered from 1 without gaps, but there is no reply.{missing}"
             );
@@ -501,10 +481,7 @@ impl Files<'_> {
                 return None;
             }
             [false, false] => {
-                self.mistake(
-                    "",
-                    "a scorer's case needs an exchanges.json or an exchanges.jsonl",
-                );
+                self.mistake("", "a scorer's case needs an exchanges.json or an exchanges.jsonl");
                 return None;
             }
         };

@@ -65,9 +65,8 @@ mod tests {
     fn lines_are_messages() {
         let read =
             frames(b"text {\"a\": 1}\r\nbinary AQI=\n\ntext \nclose 1011 no worker").unwrap();
-        let read: Vec<(&str, &[u8])> = (read.iter())
-            .map(|frame| (frame.name.unwrap(), frame.data))
-            .collect();
+        let read: Vec<(&str, &[u8])> =
+            (read.iter()).map(|frame| (frame.name.unwrap(), frame.data)).collect();
         let expected: [(&str, &[u8]); 4] = [
             ("text", b"{\"a\": 1}"),
             ("binary", &[1, 2]),

@@ -42,11 +42,7 @@ fn tables() -> Vec<Table> {
         let schema = schema.to_value();
         for (name, schema) in schema["$defs"].as_object().into_iter().flatten() {
             if has_table(name, schema) {
-                tables.push(Table {
-                    kind,
-                    name: called(name),
-                    schema: schema.clone(),
-                });
+                tables.push(Table { kind, name: called(name), schema: schema.clone() });
             }
         }
         let name = name.to_owned();
@@ -64,10 +60,7 @@ pub fn page() -> String {
     let mut shown = BTreeSet::new();
     let mut page = String::new();
     for (number, line) in PROSE.lines().enumerate() {
-        match line
-            .strip_prefix("{{")
-            .and_then(|rest| rest.strip_suffix("}}"))
-        {
+        match line.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) {
             None if number == 0 => page += &format!("{line}\n\n{GENERATED}"),
             None => page += &format!("{line}\n"),
             Some(marker) => {
@@ -227,10 +220,7 @@ fn kind(rules: &Value) -> String {
 fn words(rules: &Value) -> Option<String> {
     let words: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
         (Some(words), _) => words.iter().collect(),
-        (_, Some(parts)) => parts
-            .iter()
-            .map(|part| part.get("const"))
-            .collect::<Option<_>>()?,
+        (_, Some(parts)) => parts.iter().map(|part| part.get("const")).collect::<Option<_>>()?,
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -261,15 +251,9 @@ fn several(kind: &str) -> String {
 
 /// A type below a file's type.
 fn named(name: &str) -> String {
-    let schemas = [
-        schema_for!(SampleFile),
-        schema_for!(SettingsFile),
-        schema_for!(ExchangeFile),
-    ];
+    let schemas = [schema_for!(SampleFile), schema_for!(SettingsFile), schema_for!(ExchangeFile)];
     let schemas = schemas.map(schemars::Schema::to_value);
-    let mut found = schemas
-        .iter()
-        .filter_map(|schema| schema["$defs"].get(name));
+    let mut found = schemas.iter().filter_map(|schema| schema["$defs"].get(name));
     let schema = found.next().unwrap_or_else(|| panic!("no type `{name}`"));
     if has_table(name, schema) {
         return called(name);

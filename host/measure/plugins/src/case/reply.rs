@@ -72,9 +72,7 @@ pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frame
     let mut batches = Vec::new();
     for read in reads {
         let mut batch = Frames::default();
-        framer
-            .push(Nanos::ZERO, read, &mut batch)
-            .map_err(|cause| cause.to_string())?;
+        framer.push(Nanos::ZERO, read, &mut batch).map_err(|cause| cause.to_string())?;
         batches.push(batch);
     }
     let mut last = Frames::default();
@@ -90,10 +88,7 @@ pub fn reads<'b>(body: &'b [u8], dice: &mut Dice) -> Vec<&'b [u8]> {
     let mut cuts: Vec<usize> = (0..pieces).map(|_| dice.below(body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();
-    cuts.windows(2)
-        .map(|cut| &body[cut[0]..cut[1]])
-        .filter(|read| !read.is_empty())
-        .collect()
+    cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).filter(|read| !read.is_empty()).collect()
 }
 
 /// Each frame alone.
@@ -171,17 +166,12 @@ fn take(
     match dialects[which].decode(fold, &mut batch.clone()) {
         Ok(events) => {
             let events = events.into_iter();
-            reading
-                .events
-                .extend(events.map(|(frame, meaning)| (start + frame, meaning)));
+            reading.events.extend(events.map(|(frame, meaning)| (start + frame, meaning)));
             reading.frames += batch.len();
             Ok(true)
         }
         Err(error) => match format::error(&error) {
-            None => Err(Misdeed {
-                error,
-                on: start..start + batch.len(),
-            }),
+            None => Err(Misdeed { error, on: start..start + batch.len() }),
             Some(said) if batch.len() == 1 => {
                 reading.error = Some(said);
                 Ok(false)

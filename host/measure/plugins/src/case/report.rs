@@ -83,20 +83,13 @@ impl SuiteReport {
             name: said.name.clone(),
             version: said.version.clone(),
         };
-        let tested = Tested {
-            file: plugin.asked.clone(),
-            loaded: Some(loaded),
-        };
+        let tested = Tested { file: plugin.asked.clone(), loaded: Some(loaded) };
         SuiteReport::of(tested, limits.clone(), None)
     }
 
     /// A report of a plugin that was not tested, and why.
     pub fn untested(file: String, error: String) -> Self {
-        SuiteReport::of(
-            Tested { file, loaded: None },
-            Limits::default(),
-            Some(error),
-        )
+        SuiteReport::of(Tested { file, loaded: None }, Limits::default(), Some(error))
     }
 
     fn of(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
@@ -199,11 +192,7 @@ pub struct Written {
 
 /// One failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(
-    tag = "kind",
-    rename_all = "kebab-case",
-    rename_all_fields = "kebab-case"
-)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Failure {
     /// The plugin's output differs from an expectation.
     Differs {
@@ -253,14 +242,12 @@ impl Failure {
     /// The failure in one line.
     pub fn headline(&self) -> String {
         match self {
-            Failure::Differs {
-                file,
-                expected: false,
-                ..
-            } => format!("{file} is missing, but the plugin gave a result for it"),
-            Failure::Differs {
-                file, found: false, ..
-            } => format!("{file} is there, but the plugin gave no result for it"),
+            Failure::Differs { file, expected: false, .. } => {
+                format!("{file} is missing, but the plugin gave a result for it")
+            }
+            Failure::Differs { file, found: false, .. } => {
+                format!("{file} is there, but the plugin gave no result for it")
+            }
             Failure::Differs { file, .. } => format!("the result differs from {file}"),
             Failure::Unstable { what, .. } => what.clone(),
             Failure::Misbehaved { doing, error } => format!("{doing}: {error}"),

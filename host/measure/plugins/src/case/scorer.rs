@@ -9,15 +9,7 @@ use crate::PluginError;
 use crate::scorer::{Exchange, Judge, Scorer};
 
 /// References that a plugin might not expect.
-const REFERENCES: [&str; 7] = [
-    "null",
-    "true",
-    "-1e300",
-    "\"\"",
-    "[]",
-    "{}",
-    "[[{\"a\":[null]}]]",
-];
+const REFERENCES: [&str; 7] = ["null", "true", "-1e300", "\"\"", "[]", "{}", "[[{\"a\":[null]}]]"];
 /// Answers that a plugin might not expect.
 const OUTPUTS: [&str; 4] = ["", "\u{0}", "\u{1f1e9}\u{301}\u{202e} \u{2028}", "NaN"];
 
@@ -64,10 +56,9 @@ fn judged(
     let run = format::scores(&judge.finish()?);
     Ok(match lines.as_slice() {
         [] => format!("{{\n  \"exchanges\": [],\n  \"run\": {run}\n}}\n"),
-        lines => format!(
-            "{{\n  \"exchanges\": [\n{}\n  ],\n  \"run\": {run}\n}}\n",
-            lines.join(",\n")
-        ),
+        lines => {
+            format!("{{\n  \"exchanges\": [\n{}\n  ],\n  \"run\": {run}\n}}\n", lines.join(",\n"))
+        }
     })
 }
 
@@ -80,19 +71,13 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     for reference in REFERENCES {
         odd.push((
             format!("the reference {reference}"),
-            Exchange {
-                reference: Some(reference.to_owned()),
-                ..example.clone()
-            },
+            Exchange { reference: Some(reference.to_owned()), ..example.clone() },
         ));
     }
     for output in OUTPUTS {
         odd.push((
             format!("the answer {output:?}"),
-            Exchange {
-                output: output.to_owned(),
-                ..example.clone()
-            },
+            Exchange { output: output.to_owned(), ..example.clone() },
         ));
     }
     odd.push((
@@ -134,9 +119,6 @@ fn odd(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     }
     let finished = judge.finish().map(drop);
     tried("such values before `finish`".to_owned(), finished, seen);
-    let finished = plugin
-        .open()
-        .and_then(|mut judge: Judge| judge.finish())
-        .map(drop);
+    let finished = plugin.open().and_then(|mut judge: Judge| judge.finish()).map(drop);
     tried("nothing before `finish`".to_owned(), finished, seen);
 }

@@ -71,10 +71,8 @@ impl Observations {
     /// The plugin trapped or broke its contract; its output is unknown.
     pub fn misbehaved(&mut self, doing: &str, error: &PluginError) {
         self.settled = false;
-        self.failures.push(Failure::Misbehaved {
-            doing: doing.to_owned(),
-            error: error.to_string(),
-        });
+        self.failures
+            .push(Failure::Misbehaved { doing: doing.to_owned(), error: error.to_string() });
     }
 
     /// Returns true if a repetition gave the same as the first time; if not, records the
@@ -84,10 +82,7 @@ impl Observations {
             return true;
         }
         self.settled = false;
-        self.failures.push(Failure::Unstable {
-            what: what(),
-            diff: diff(first, second),
-        });
+        self.failures.push(Failure::Unstable { what: what(), diff: diff(first, second) });
         false
     }
 

@@ -62,15 +62,10 @@ fn continuation(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<Str
         ));
     }
     let prompt = &session.get(parent)?.prompt;
-    let is_conversation = matches!(
-        prompt,
-        Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_)
-    );
+    let is_conversation =
+        matches!(prompt, Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_));
     (!is_conversation).then(|| {
-        format!(
-            "sample `{}` continues `{parent}`, whose prompt is no conversation",
-            sample.id
-        )
+        format!("sample `{}` continues `{parent}`, whose prompt is no conversation", sample.id)
     })
 }
 
@@ -146,17 +141,9 @@ mod tests {
     }
 
     fn turn(id: &str, parent: &str, after: &[&str], parts: Vec<Part>) -> Sample {
-        let messages = vec![Message {
-            role: Role::User,
-            parts,
-            extra: None,
-        }];
+        let messages = vec![Message { role: Role::User, parts, extra: None }];
         let parent = parent.to_owned();
-        sample(
-            id,
-            Prompt::Continuation(Continuation { parent, messages }),
-            after,
-        )
+        sample(id, Prompt::Continuation(Continuation { parent, messages }), after)
     }
 
     fn answer(of: &str) -> Vec<Part> {
@@ -197,10 +184,7 @@ mod tests {
                 vec![root("a"), root("c"), turn("b", "a", &["a"], Vec::new())],
                 "`b` depends on `a`, which did not come before it in its session",
             ),
-            (
-                vec![root("a"), hasty],
-                "`b` continues `a` without depending on its end",
-            ),
+            (vec![root("a"), hasty], "`b` continues `a` without depending on its end"),
             (
                 vec![turn("b", "a", &[], Vec::new())],
                 "`b` continues `a` without depending on its end",

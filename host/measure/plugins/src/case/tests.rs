@@ -14,10 +14,7 @@ fn frames(framing: Framing, body: &[u8]) -> Frames {
 }
 
 fn shown(frames: &Frames) -> Vec<(Option<String>, Vec<u8>)> {
-    frames
-        .iter()
-        .map(|frame| (frame.name.map(str::to_owned), frame.data.to_vec()))
-        .collect()
+    frames.iter().map(|frame| (frame.name.map(str::to_owned), frame.data.to_vec())).collect()
 }
 
 #[test]
@@ -49,19 +46,12 @@ fn damage_is_of_many_kinds_the_same_each_time_and_never_of_nothing() {
         let (what, once) = damaged();
         assert_eq!(shown(&once), shown(&damaged().1), "{what}");
         let word = |word: &str| !word.starts_with(|first: char| first.is_ascii_digit());
-        kinds.insert(
-            what.split(' ')
-                .filter(|part| word(part))
-                .collect::<String>(),
-        );
+        kinds.insert(what.split(' ').filter(|part| word(part)).collect::<String>());
     }
-    for kind in [
-        "lost", "twice", "swapped", "empty", "flipped", "garbage", "nested", "UTF", "number",
-    ] {
-        assert!(
-            kinds.iter().any(|known| known.contains(kind)),
-            "{kind}: {kinds:?}"
-        );
+    for kind in
+        ["lost", "twice", "swapped", "empty", "flipped", "garbage", "nested", "UTF", "number"]
+    {
+        assert!(kinds.iter().any(|known| known.contains(kind)), "{kind}: {kinds:?}");
     }
 }
 
@@ -102,18 +92,10 @@ fn bodies_of_every_size_can_be_damaged() {
 fn where_frames_are_chance_events_have_none_and_pieces_are_joined() {
     let piece = |text: &str, tokens| {
         let text = text.to_owned();
-        Meaning::Text(Output {
-            text,
-            tokens,
-            choice: 0,
-        })
+        Meaning::Text(Output { text, tokens, choice: 0 })
     };
-    let events = [
-        (0, Meaning::Opened),
-        (0, piece("a", Some(1))),
-        (1, piece("b", None)),
-        (2, Meaning::End),
-    ];
+    let events =
+        [(0, Meaning::Opened), (0, piece("a", Some(1))), (1, piece("b", None)), (2, Meaning::End)];
     assert_eq!(
         format::events(&events, false),
         "[\n  {\"kind\":\"opened\"},\n  {\"kind\":\"text\",\"text\":\"ab\",\"tokens\":1},\n  {\"kind\":\"end\"}\n]\n"
@@ -130,15 +112,9 @@ fn a_request_is_written_as_it_goes_on_the_wire() {
         headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
         body: Vec::new(),
     };
-    assert_eq!(
-        format::request(&request),
-        "POST /a?b=c\ncontent-type: text/plain\n"
-    );
+    assert_eq!(format::request(&request), "POST /a?b=c\ncontent-type: text/plain\n");
     request.body = b"x\n".to_vec();
-    assert_eq!(
-        format::request(&request),
-        "POST /a?b=c\ncontent-type: text/plain\n\nx\n\n"
-    );
+    assert_eq!(format::request(&request), "POST /a?b=c\ncontent-type: text/plain\n\nx\n\n");
 }
 
 #[test]
@@ -148,18 +124,12 @@ fn an_editors_newlines_are_no_difference_and_everything_else_is() {
     let found = [("events.json", Some("a\nb\n".to_owned()))];
     for same in ["a\nb\n", "a\nb", "a\r\nb\r\n"] {
         std::fs::write(&path, same).unwrap();
-        assert_eq!(
-            expect::compare(folder.path(), &found, false),
-            (vec![], vec![])
-        );
+        assert_eq!(expect::compare(folder.path(), &found, false), (vec![], vec![]));
     }
     for other in ["a\nb\n\n", "a\n b\n", ""] {
         std::fs::write(&path, other).unwrap();
         let (failures, _) = expect::compare(folder.path(), &found, false);
-        assert!(
-            matches!(failures.as_slice(), [Failure::Differs { .. }]),
-            "{other:?}"
-        );
+        assert!(matches!(failures.as_slice(), [Failure::Differs { .. }]), "{other:?}");
     }
     let (failures, written) = expect::compare(folder.path(), &[("events.json", None)], true);
     assert!(failures.is_empty() && written[0].removed && !path.exists());

@@ -61,9 +61,7 @@ impl Declaration {
         };
         let declared = Self::deserialize(said).map_err(|_| expected())?;
         let named = !declared.passed.is_empty() && !declared.killed.is_empty();
-        (named && declared.passed != declared.killed)
-            .then_some(Some(declared))
-            .ok_or_else(expected)
+        (named && declared.passed != declared.killed).then_some(Some(declared)).ok_or_else(expected)
     }
 
     /// The scores of a program that was stopped.
@@ -221,20 +219,12 @@ mod tests {
     #[test]
     fn pass_at_k_is_the_mean_over_samples_that_all_have_k_answers() {
         let mut programs = Programs::default();
-        for (sample, passed) in [
-            ("a", true),
-            ("a", false),
-            ("b", false),
-            ("b", false),
-            ("b", true),
-        ] {
+        for (sample, passed) in [("a", true), ("a", false), ("b", false), ("b", false), ("b", true)]
+        {
             programs.add(&declared(), sample, &scores(passed));
         }
         let wanted = [
-            (
-                "code:pass@1".to_owned(),
-                f64::midpoint(1.0 / 2.0, 1.0 / 3.0),
-            ),
+            ("code:pass@1".to_owned(), f64::midpoint(1.0 / 2.0, 1.0 / 3.0)),
             ("code:pass@2".to_owned(), f64::midpoint(1.0, 2.0 / 3.0)),
         ];
         let found = programs.pass_at_k(&declared());

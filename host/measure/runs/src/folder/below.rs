@@ -14,9 +14,7 @@ pub fn runs(path: &Path) -> Result<Vec<RunFolder>, FolderError> {
     let mut found = Vec::new();
     search(path, &mut found)?;
     if found.is_empty() {
-        return Err(FolderError::NoRun {
-            path: path.to_owned(),
-        });
+        return Err(FolderError::NoRun { path: path.to_owned() });
     }
     let mut timed = Vec::with_capacity(found.len());
     for run in found {
@@ -35,13 +33,10 @@ fn search(path: &Path, found: &mut Vec<RunFolder>) -> Result<(), FolderError> {
         return Ok(());
     }
     let cannot = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FolderError::NoRun {
-            path: path.to_owned(),
-        },
-        _ => FolderError::List {
-            path: path.to_owned(),
-            cause,
-        },
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            FolderError::NoRun { path: path.to_owned() }
+        }
+        _ => FolderError::List { path: path.to_owned(), cause },
     };
     let mut below: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(path).map_err(cannot)? {
@@ -95,13 +90,7 @@ mod tests {
 
     fn found(path: &Path, below: &Path) -> Vec<String> {
         let runs = runs(path).unwrap();
-        let name = |run: &RunFolder| {
-            run.path()
-                .strip_prefix(below)
-                .unwrap()
-                .display()
-                .to_string()
-        };
+        let name = |run: &RunFolder| run.path().strip_prefix(below).unwrap().display().to_string();
         runs.iter().map(name).collect()
     }
 

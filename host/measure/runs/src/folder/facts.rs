@@ -68,15 +68,12 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
 /// Adds the scores that were given later to those of the run.
 pub(super) fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
     for later in later {
-        facts
-            .run
-            .plugins
-            .extend(later.scorers.iter().map(|scorer| Used {
-                kind: Kind::Scorer,
-                name: scorer.name.clone(),
-                version: scorer.version.clone(),
-                digest: scorer.digest.clone(),
-            }));
+        facts.run.plugins.extend(later.scorers.iter().map(|scorer| Used {
+            kind: Kind::Scorer,
+            name: scorer.name.clone(),
+            version: scorer.version.clone(),
+            digest: scorer.digest.clone(),
+        }));
         facts.scores.extend(later.scores);
         facts.unscored.extend(later.unscored);
         facts.left_out.extend(later.left_out);

@@ -73,11 +73,7 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
             (Some(*count), found)
         }
     };
-    Ok(Some(Damage {
-        written,
-        readable,
-        found,
-    }))
+    Ok(Some(Damage { written, readable, found }))
 }
 
 /// True if the lines are those that the run wrote.

@@ -67,12 +67,7 @@ impl Reader<'_> {
         self.skip(br#","bytes":["#)?;
         let bytes = self.column(|from| u32::try_from(from.number()?).ok())?;
         self.skip(b"}")?;
-        Some(Events {
-            at,
-            kind,
-            tokens,
-            bytes,
-        })
+        Some(Events { at, kind, tokens, bytes })
     }
 
     /// Values up to the bracket that ends them.
@@ -209,23 +204,14 @@ mod tests {
     #[test]
     fn what_is_written_otherwise_is_left_to_the_other_reader() {
         for (events, is_read) in [
-            (
-                r#""events":{"at":[1],"kind":"t","tokens":[null],"bytes":[1]}"#,
-                true,
-            ),
-            (
-                r#""events":{"at":[1,2],"kind":"tu","tokens":[3,null],"bytes":[1,0]}"#,
-                true,
-            ),
+            (r#""events":{"at":[1],"kind":"t","tokens":[null],"bytes":[1]}"#, true),
+            (r#""events":{"at":[1,2],"kind":"tu","tokens":[3,null],"bytes":[1,0]}"#, true),
             (r#""events":{"at":[1,2],"kind":"t","bytes":[]}"#, true),
             (r#""events":{"at":[1],"kind":"z","bytes":[1]}"#, false),
             (r#""events":{"at":[1],"kind":"\u0074","bytes":[1]}"#, false),
             (r#""events":{"at":[1],"bytes":[1],"kind":"t"}"#, false),
             (r#""events":{"at":[1], "kind":"t","bytes":[1]}"#, false),
-            (
-                r#""events":{"at":[1],"kind":"t","bytes":[1],"more":1}"#,
-                false,
-            ),
+            (r#""events":{"at":[1],"kind":"t","bytes":[1],"more":1}"#, false),
             (r#""events": {"at":[1],"kind":"t","bytes":[1]}"#, false),
             (r#""events":{"at":[1"#, false),
         ] {
@@ -237,10 +223,7 @@ mod tests {
         let text = own.replace(r#"{"a":[1,"]"]}"#, &format!("{{{elsewhere}}}"));
         assert_ne!(own, text);
         assert_eq!(read(&text), None);
-        assert_eq!(
-            read(&text.replace(r#""kind":"","at":[]"#, r#""at":[],"kind":"""#)),
-            None
-        );
+        assert_eq!(read(&text.replace(r#""kind":"","at":[]"#, r#""at":[],"kind":"""#)), None);
         let exchange: Exchange = serde_json::from_str(&text).unwrap();
         assert!(exchange.events.at.is_empty());
     }

@@ -27,10 +27,7 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
 
     /// Those of a file of records.
     pub fn of_file(path: &Path) -> Result<Self, RecordError> {
-        Lines::at(path).map_err(|cause| RecordError::Read {
-            path: path.to_owned(),
-            cause,
-        })
+        Lines::at(path).map_err(|cause| RecordError::Read { path: path.to_owned(), cause })
     }
 
     /// Those of a compressed file.
@@ -43,10 +40,7 @@ impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
 
 impl<R: BufRead> Lines<R> {
     pub fn of(reader: R) -> Self {
-        Lines {
-            reader,
-            line: Vec::new(),
-        }
+        Lines { reader, line: Vec::new() }
     }
 
     /// The next line with its end; nothing at the end of the file.
@@ -61,10 +55,9 @@ impl<R: BufRead> Lines<R> {
             if held.is_empty() {
                 return match self.line.is_empty() {
                     true => Ok(None),
-                    false => Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "it ends within a line",
-                    )),
+                    false => {
+                        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a line"))
+                    }
                 };
             }
             let end = memchr::memchr(b'\n', held);

@@ -56,21 +56,9 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
         ("load.concurrency", &load.concurrency, 1..=AT_ONCE),
         ("load.max-in-flight", &load.max_in_flight, 1..=AT_ONCE),
         ("load.warmup", &load.warmup, 0..=WARMUP),
-        (
-            "report.page-size",
-            &scenario.report.page_size,
-            1..=PAGE_SIZE,
-        ),
-        (
-            "connection.readers",
-            &scenario.connection.readers,
-            1..=THREADS,
-        ),
-        (
-            "connection.decoders",
-            &scenario.connection.decoders,
-            1..=THREADS,
-        ),
+        ("report.page-size", &scenario.report.page_size, 1..=PAGE_SIZE),
+        ("connection.readers", &scenario.connection.readers, 1..=THREADS),
+        ("connection.decoders", &scenario.connection.decoders, 1..=THREADS),
     ] {
         check(within(name, count, &range));
     }
@@ -93,9 +81,7 @@ pub(super) fn values(scenario: &Scenario, problems: &mut Vec<Problem>) {
     }
     let wait = &scenario.target.wait_ready;
     let expected = format!("at most {}", duration::format(LONGEST));
-    check(unless("target.wait-ready", wait, &expected, |span| {
-        span.0 <= LONGEST
-    }));
+    check(unless("target.wait-ready", wait, &expected, |span| span.0 <= LONGEST));
     for (name, span) in [
         ("sandbox.compile", &sandbox.compile),
         ("sandbox.backend-call", &sandbox.backend_call),
@@ -137,9 +123,7 @@ fn watched(scenario: &Scenario, check: &mut impl FnMut(Option<Problem>)) {
     let (run, cost) = (&scenario.run, &scenario.cost);
     let expected = "a duration from 10ms to 1m";
     let interval = &run.device_interval;
-    check(unless("run.device-interval", interval, expected, |span| {
-        INTERVALS.contains(&span.0)
-    }));
+    check(unless("run.device-interval", interval, expected, |span| INTERVALS.contains(&span.0)));
     let expected = "a number above zero";
     check(unless("cost.per-hour", &cost.per_hour, expected, |price| {
         *price > 0.0 && *price <= MOST_PER_HOUR
@@ -183,15 +167,9 @@ pub(super) fn together(load: &Load, problems: &mut Vec<Problem>) {
 fn fits(load: &Load) -> bool {
     let stages = || load.stages.iter().flatten().map(|said| &said.value);
     let ends = stages().flat_map(|stage| [&stage.rate, &stage.from, &stage.to]);
-    let mut rates = [&load.ramp.from, &load.ramp.to]
-        .into_iter()
-        .chain(ends)
-        .flatten();
+    let mut rates = [&load.ramp.from, &load.ramp.to].into_iter().chain(ends).flatten();
     let lengths = stages().map(|stage| &stage.length);
-    let mut spans = [&load.duration, &load.ramp.over]
-        .into_iter()
-        .chain(lengths)
-        .flatten();
+    let mut spans = [&load.duration, &load.ramp.over].into_iter().chain(lengths).flatten();
     let steady = load.rate.iter().all(|said| is_rate(said.value));
     let counted = (load.requests.iter())
         .chain(&load.sessions)
@@ -218,11 +196,10 @@ fn at_once(load: &Load, problems: &mut Vec<Problem>) {
             continue;
         };
         let message = format!("`load.{what}`: at most {AT_ONCE} {what} can begin at once");
-        problems.push(
-            Problem::new(message)
-                .at(said.place.clone(), "all of them due at once")
-                .help("cap them with `max-in-flight` (--max-concurrency), or set a `rate` (--request-rate)"),
-        );
+        problems
+            .push(Problem::new(message).at(said.place.clone(), "all of them due at once").help(
+            "cap them with `max-in-flight` (--max-concurrency), or set a `rate` (--request-rate)",
+        ));
     }
 }
 
@@ -245,12 +222,8 @@ fn scaled(load: &Load, problems: &mut Vec<Problem>) {
 /// Stages that each fit may be too long together.
 fn whole_length(load: &Load) -> Option<Problem> {
     let stages = load.stages.as_ref()?;
-    let lengths = stages
-        .iter()
-        .filter_map(|stage| stage.value.length.as_ref());
-    let whole = lengths
-        .map(|said| said.value.0)
-        .fold(Duration::ZERO, Duration::saturating_add);
+    let lengths = stages.iter().filter_map(|stage| stage.value.length.as_ref());
+    let whole = lengths.map(|said| said.value.0).fold(Duration::ZERO, Duration::saturating_add);
     (whole > LONGEST).then(|| {
         let [longest, whole] = [LONGEST, whole].map(duration::format);
         let message = format!("`load.stages`: expected at most {longest} in all, found {whole}");
@@ -271,10 +244,7 @@ fn most_due(load: &Load) -> Option<Problem> {
             let stage = &stage.value;
             let rates = [&stage.rate, &stage.from, &stage.to].into_iter().flatten();
             let peak = rates.map(|rate| rate.value).fold(0.0, f64::max);
-            let length = stage
-                .length
-                .as_ref()
-                .map_or(Duration::ZERO, |said| said.value.0);
+            let length = stage.length.as_ref().map_or(Duration::ZERO, |said| said.value.0);
             peak * length.as_secs_f64()
         });
         return too_many(due.sum(), &stages.first()?.place);
@@ -292,12 +262,8 @@ fn most_due(load: &Load) -> Option<Problem> {
         let needs = match &load.ramp.over {
             None => length_for(load.ramp.shape(), from, to, count),
             Some(over) => {
-                let ramp = Stage {
-                    from,
-                    to,
-                    shape: load.ramp.shape(),
-                    length: over.value.0.into(),
-                };
+                let ramp =
+                    Stage { from, to, shape: load.ramp.shape(), length: over.value.0.into() };
                 match ramp.area() < as_number(count) && to > 0.0 {
                     true => length_for(Shape::Linear, to, to, count) + ramp.length,
                     false => ramp.length,
@@ -311,10 +277,7 @@ fn most_due(load: &Load) -> Option<Problem> {
         Some(seconds) => too_many(rate.value * seconds, &rate.place),
         None => {
             let count = requests.map_or(usual, |said| said.value);
-            too_long(
-                length_for(Shape::Linear, rate.value, rate.value, count),
-                &rate.place,
-            )
+            too_long(length_for(Shape::Linear, rate.value, rate.value, count), &rate.place)
         }
     }
 }
@@ -355,13 +318,8 @@ fn within(name: &str, said: &Option<Located<u64>>, range: &RangeInclusive<u64>) 
 }
 
 fn lasting(name: &str, said: &Option<Located<Span>>, longest: Duration) -> Option<Problem> {
-    let expected = format!(
-        "a duration above zero, at most {}",
-        duration::format(longest)
-    );
-    unless(name, said, &expected, |span| {
-        !span.0.is_zero() && span.0 <= longest
-    })
+    let expected = format!("a duration above zero, at most {}", duration::format(longest));
+    unless(name, said, &expected, |span| !span.0.is_zero() && span.0 <= longest)
 }
 
 /// A range of numbers in messages.

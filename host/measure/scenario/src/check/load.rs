@@ -15,9 +15,7 @@ use reader::{Located, Place};
 pub fn values(load: &Load, problems: &mut Vec<Problem>) {
     let mut check = |problem: Option<Problem>| problems.extend(problem);
     let expected = format!("{} requests per second, or inf", from_to(&RATES));
-    check(unless("load.rate", &load.rate, &expected, |rate| {
-        is_rate(*rate)
-    }));
+    check(unless("load.rate", &load.rate, &expected, |rate| is_rate(*rate)));
     if let Some(problem) = unless(
         "load.burstiness",
         &load.burstiness,
@@ -65,14 +63,9 @@ fn climb(
     ends: [&Option<Located<f64>>; 2],
 ) -> Option<Problem> {
     let [from, to] = ends.map(|end| end.as_ref().filter(|end| usable(&end.value)));
-    let exponential = shape
-        .as_ref()
-        .filter(|shape| shape.value == Shape::Exponential);
+    let exponential = shape.as_ref().filter(|shape| shape.value == Shape::Exponential);
     if let Some(shape) = exponential {
-        let zero = [from, to]
-            .into_iter()
-            .flatten()
-            .find(|end| end.value == 0.0)?;
+        let zero = [from, to].into_iter().flatten().find(|end| end.value == 0.0)?;
         let message = format!("`{name}`: an exponential ramp cannot begin or end at 0");
         return Some(
             Problem::new(message)
@@ -123,10 +116,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         let help = "a trace sets when requests are due; keep one of the two";
         clash("rate", place(&load.rate), help);
     } else if meant == Some(Arrival::Gamma)
-        && load
-            .rate
-            .as_ref()
-            .is_some_and(|rate| rate.value.is_infinite())
+        && load.rate.as_ref().is_some_and(|rate| rate.value.is_infinite())
     {
         let help = "requests sent all at once have no gaps; set a rate, or drop `burstiness`";
         clash("rate", place(&load.rate), help);
@@ -180,13 +170,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
     {
         let decision = format!("`load.cache` = \"{}\"", cache.value.name());
         let help = "`flush-cache` = true is `cache` = \"flush\"; keep `cache` alone";
-        problems.push(against(
-            "flush-cache",
-            &flush.place,
-            &cache.place,
-            &decision,
-            help,
-        ));
+        problems.push(against("flush-cache", &flush.place, &cache.place, &decision, help));
     }
     if let Some(normalise) = normalise
         && let Some(duration) = &load.duration
@@ -194,13 +178,7 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
         let help = "gaps are scaled so that the last of `requests` requests is due at \
                     requests / rate; keep one of the two";
         let decision = "`load.duration`";
-        problems.push(against(
-            "normalise",
-            &normalise.place,
-            &duration.place,
-            decision,
-            help,
-        ));
+        problems.push(against("normalise", &normalise.place, &duration.place, decision, help));
     }
     if let Some(sessions) = &load.sessions {
         let others = [
@@ -272,11 +250,8 @@ fn keyed<'a>(place: Option<&'a Place>, key: &str) -> Option<(&'a Place, String)>
 
 /// A constant rate, a ramp and stages are three ways to set one thing; scaling needs the first.
 fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
-    let ways = [
-        ("rate", place(&load.rate)),
-        ("ramp", load.ramp.place()),
-        ("stages", first_stage(load)),
-    ];
+    let ways =
+        [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
     let mut said = ways.into_iter().filter_map(|(key, at)| Some((key, at?)));
     let Some((kept, kept_at)) = said.next() else {
         return;
@@ -291,13 +266,7 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
     {
         let help = "gaps are scaled to a constant rate; drop `normalise`";
         let decision = format!("`load.{kept}`");
-        problems.push(against(
-            "normalise",
-            &normalise.place,
-            kept_at,
-            &decision,
-            help,
-        ));
+        problems.push(against("normalise", &normalise.place, kept_at, &decision, help));
     }
 }
 
@@ -307,19 +276,14 @@ fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
         return;
     }
-    let ways = [
-        ("rate", place(&load.rate)),
-        ("ramp", load.ramp.place()),
-        ("stages", first_stage(load)),
-    ];
+    let ways =
+        [("rate", place(&load.rate)), ("ramp", load.ramp.place()), ("stages", first_stage(load))];
     let said = ways.into_iter().find_map(|(key, at)| Some((key, at?)));
     if let Some((key, at @ Place::Text { .. })) = said {
         problems.push(
-            Problem::new(format!(
-                "`load.{key}` does not say how requests are spread over time"
-            ))
-            .at(at.clone(), "a rate without an arrival")
-            .help("add `arrival` = \"poisson\" (at random) or \"constant\" (at equal gaps)"),
+            Problem::new(format!("`load.{key}` does not say how requests are spread over time"))
+                .at(at.clone(), "a rate without an arrival")
+                .help("add `arrival` = \"poisson\" (at random) or \"constant\" (at equal gaps)"),
         );
     }
 }
@@ -342,10 +306,7 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
     }
     let loads = |stage: &Stage| {
         let rates = [&stage.rate, &stage.from, &stage.to];
-        rates
-            .into_iter()
-            .flatten()
-            .any(|rate| rate.value > 0.0 || rate.value.is_nan())
+        rates.into_iter().flatten().any(|rate| rate.value > 0.0 || rate.value.is_nan())
     };
     if let Some(first) = stages.first()
         && !stages.iter().any(|said| loads(&said.value))
@@ -362,9 +323,8 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
                 .help("add one under [[load.stages]], or drop the list"),
         );
     }
-    let lengths: Option<std::time::Duration> = stages
-        .iter()
-        .try_fold(std::time::Duration::ZERO, |sum, stage| {
+    let lengths: Option<std::time::Duration> =
+        stages.iter().try_fold(std::time::Duration::ZERO, |sum, stage| {
             Some(sum.saturating_add(stage.value.length.as_ref()?.value.0))
         });
     if let (Some(duration), Some(whole)) = (&load.duration, lengths)
@@ -387,28 +347,27 @@ fn stages(load: &Load, problems: &mut Vec<Problem>) {
 fn ways_of(said: &Located<Stage>, follows: bool) -> Option<Problem> {
     let stage = &said.value;
     let at = || said.place.clone();
-    let ramp: Vec<String> = [
-        ("from", place(&stage.from)),
-        ("to", place(&stage.to)),
-        ("shape", place(&stage.shape)),
-    ]
-    .into_iter()
-    .filter_map(|(key, said)| said.map(|_| format!("`{key}`")))
-    .collect();
+    let ramp: Vec<String> =
+        [("from", place(&stage.from)), ("to", place(&stage.to)), ("shape", place(&stage.shape))]
+            .into_iter()
+            .filter_map(|(key, said)| said.map(|_| format!("`{key}`")))
+            .collect();
     match (&stage.rate, &stage.to) {
         (Some(rate), _) if !ramp.is_empty() => {
             let keys = joined(&ramp, "and");
             Some(
                 Problem::new(format!("a stage has both `rate` and {keys}"))
                     .at(rate.place.clone(), "a constant rate")
-                    .help("a stage has a `rate`, or ramps from one to another with `from` and `to`"),
+                    .help(
+                        "a stage has a `rate`, or ramps from one to another with `from` and `to`",
+                    ),
             )
         }
-        (None, None) => Some(
-            Problem::new("a stage has no rate")
-                .at(at(), "without `rate` or `to`")
-                .help("add for instance `rate = 10.0`, or `to = 20.0` to ramp there from the rate before"),
-        ),
+        (None, None) => {
+            Some(Problem::new("a stage has no rate").at(at(), "without `rate` or `to`").help(
+                "add for instance `rate = 10.0`, or `to = 20.0` to ramp there from the rate before",
+            ))
+        }
         (None, Some(to)) if stage.from.is_none() && !follows => Some(
             Problem::new("the first stage ramps to a rate, but does not say from which")
                 .at(to.place.clone(), "to this")
@@ -425,18 +384,16 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     let lacks_rate = load.rate.is_none() && !varies;
     let mut problems = Vec::new();
     let lack = match load.meant_arrival() {
-        Some(arrival) if arrival.has_rate() && lacks_rate => Some((
-            "rate",
-            "add for instance `rate = 10.0` to [load], or --request-rate 10",
-        )),
+        Some(arrival) if arrival.has_rate() && lacks_rate => {
+            Some(("rate", "add for instance `rate = 10.0` to [load], or --request-rate 10"))
+        }
         Some(Arrival::Closed) if load.concurrency.is_none() => Some((
             "concurrency",
             "add for instance `concurrency = 64` to [load], or --concurrency 64",
         )),
-        Some(Arrival::Trace) if load.trace.file.is_none() => Some((
-            "file",
-            "name one with `file` in [load.trace], or --trace FILE",
-        )),
+        Some(Arrival::Trace) if load.trace.file.is_none() => {
+            Some(("file", "name one with `file` in [load.trace], or --trace FILE"))
+        }
         _ => None,
     };
     let of_dataset = scenario.dataset.config.get("time-scale");
@@ -454,11 +411,7 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     }
     if let (Some((key, help)), Some((place, reads))) = (lack, decider(load)) {
         let problem = Problem::new(format!("{reads} needs a `{key}`"));
-        problems.push(
-            problem
-                .at(place.clone(), format!("without a {key}"))
-                .help(help),
-        );
+        problems.push(problem.at(place.clone(), format!("without a {key}")).help(help));
     }
     if let (Some(spread), None) = (&load.think_spread, &load.think_time) {
         problems.push(
@@ -469,10 +422,9 @@ pub fn gaps(scenario: &Scenario) -> Vec<Problem> {
     }
     let ramp = &load.ramp;
     if let Some(place) = ramp.place() {
-        for (key, flag, end) in [
-            ("from", "--ramp-up-start-rps", &ramp.from),
-            ("to", "--ramp-up-end-rps", &ramp.to),
-        ] {
+        for (key, flag, end) in
+            [("from", "--ramp-up-start-rps", &ramp.from), ("to", "--ramp-up-end-rps", &ramp.to)]
+        {
             if end.is_none() {
                 problems.push(
                     Problem::new(format!("`load.ramp` needs a `{key}`"))

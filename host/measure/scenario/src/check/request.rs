@@ -28,26 +28,11 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         (
             "request.top-p",
             &request.top_p,
-            (
-                "a number above 0 and at most 1",
-                (|p| *p > 0.0 && *p <= 1.0) as Fits,
-            ),
+            ("a number above 0 and at most 1", (|p| *p > 0.0 && *p <= 1.0) as Fits),
         ),
-        (
-            "request.min-p",
-            &request.min_p,
-            ("a number from 0 to 1", |p| (0.0..=1.0).contains(p)),
-        ),
-        (
-            "request.frequency-penalty",
-            &request.frequency_penalty,
-            penalty,
-        ),
-        (
-            "request.presence-penalty",
-            &request.presence_penalty,
-            penalty,
-        ),
+        ("request.min-p", &request.min_p, ("a number from 0 to 1", |p| (0.0..=1.0).contains(p))),
+        ("request.frequency-penalty", &request.frequency_penalty, penalty),
+        ("request.presence-penalty", &request.presence_penalty, penalty),
         (
             "request.repetition-penalty",
             &request.repetition_penalty,
@@ -73,25 +58,12 @@ pub(super) fn values(request: &RequestOptions, problems: &mut Vec<Problem>) {
         && after.value.0.is_zero()
     {
         let expected = "a time above zero, such as 2s";
-        problems.push(wrong(
-            "request.cancel-after",
-            &after.place,
-            expected,
-            after.value,
-        ));
+        problems.push(wrong("request.cancel-after", &after.place, expected, after.value));
     }
-    for (name, list) in [
-        ("request.stop", &request.stop),
-        ("request.adapters", &request.adapters),
-    ] {
+    for (name, list) in [("request.stop", &request.stop), ("request.adapters", &request.adapters)] {
         let texts = list.iter().flat_map(|list| &list.value);
         for Located { place, .. } in texts.filter(|text| text.value.is_empty()) {
-            problems.push(wrong(
-                name,
-                place,
-                "texts that are not empty",
-                "an empty one",
-            ));
+            problems.push(wrong(name, place, "texts that are not empty", "an empty one"));
         }
     }
 }
@@ -114,19 +86,17 @@ pub(super) fn ids(ids: &Ids, problems: &mut Vec<Problem>) {
             let owned = |name: &HeaderName| {
                 HOST_HEADERS.contains(&name.as_str()) || OF_IDS.contains(&name.as_str())
             };
-            let before = seen
-                .iter()
-                .find(|(other, _)| other.eq_ignore_ascii_case(value));
+            let before = seen.iter().find(|(other, _)| other.eq_ignore_ascii_case(value));
             let problem = match (name, before) {
                 (Err(_), _) => Problem::new(format!(
                     "`{key}`: {value:?} is not a valid header name"
                 ))
                 .at(place.clone(), "not possible")
                 .help("give the name of a header field, such as X-Session-ID, or `off` for none"),
-                (Ok(name), _) if owned(&name) => Problem::new(format!(
-                    "`{key}`: the runner sets the header `{name}` itself"
-                ))
-                .at(place.clone(), "not possible"),
+                (Ok(name), _) if owned(&name) => {
+                    Problem::new(format!("`{key}`: the runner sets the header `{name}` itself"))
+                        .at(place.clone(), "not possible")
+                }
                 (Ok(name), Some((_, other))) => {
                     Problem::new(format!("`{key}`: the header `{name}` has an id already"))
                         .at(place.clone(), "again")
@@ -227,49 +197,17 @@ fn body(scenario: &Scenario, problems: &mut Vec<Problem>) {
     let request = &scenario.request;
     let twins = [
         ("stream", "request.stream", place(&request.stream)),
-        (
-            "max_tokens",
-            "request.output-tokens",
-            place(&request.output_tokens),
-        ),
-        (
-            "min_tokens",
-            "request.min-output-tokens",
-            place(&request.min_output_tokens),
-        ),
-        (
-            "ignore_eos",
-            "request.ignore-eos",
-            place(&request.ignore_eos),
-        ),
-        (
-            "temperature",
-            "request.temperature",
-            place(&request.temperature),
-        ),
+        ("max_tokens", "request.output-tokens", place(&request.output_tokens)),
+        ("min_tokens", "request.min-output-tokens", place(&request.min_output_tokens)),
+        ("ignore_eos", "request.ignore-eos", place(&request.ignore_eos)),
+        ("temperature", "request.temperature", place(&request.temperature)),
         ("top_p", "request.top-p", place(&request.top_p)),
         ("top_k", "request.top-k", place(&request.top_k)),
         ("min_p", "request.min-p", place(&request.min_p)),
-        (
-            "frequency_penalty",
-            "request.frequency-penalty",
-            place(&request.frequency_penalty),
-        ),
-        (
-            "presence_penalty",
-            "request.presence-penalty",
-            place(&request.presence_penalty),
-        ),
-        (
-            "repetition_penalty",
-            "request.repetition-penalty",
-            place(&request.repetition_penalty),
-        ),
-        (
-            "seed",
-            "request.sampling-seed",
-            place(&request.sampling_seed),
-        ),
+        ("frequency_penalty", "request.frequency-penalty", place(&request.frequency_penalty)),
+        ("presence_penalty", "request.presence-penalty", place(&request.presence_penalty)),
+        ("repetition_penalty", "request.repetition-penalty", place(&request.repetition_penalty)),
+        ("seed", "request.sampling-seed", place(&request.sampling_seed)),
         ("stop", "request.stop", place(&request.stop)),
         ("model", "target.model", place(&scenario.target.model)),
     ];

@@ -150,10 +150,7 @@ mod tests {
             indexes.collect::<Vec<u64>>()
         };
         assert_eq!(chosen(0.4, 0, 20), [1, 3, 4, 12, 13, 16, 18, 19]);
-        assert_eq!(
-            chosen(0.4, 1, 20),
-            [0, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 17]
-        );
+        assert_eq!(chosen(0.4, 1, 20), [0, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 17]);
         for seed in 0..4 {
             let share = chosen(0.4, seed, 10_000).len() as f64 / 10_000.0;
             assert!((share - 0.4).abs() < 0.01, "seed {seed}: {share}");

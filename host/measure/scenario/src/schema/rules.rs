@@ -13,10 +13,9 @@ pub type Rules = Map<String, Value>;
 
 pub(crate) fn unknown_key(full: &str, key: &Located<String>, known: &[&str]) -> Problem {
     let problem = match nearest(&key.value, known.iter().copied()) {
-        Some(near) => Problem::new(format!(
-            "unknown key `{full}`; did you mean `{}`?",
-            plain(near)
-        )),
+        Some(near) => {
+            Problem::new(format!("unknown key `{full}`; did you mean `{}`?", plain(near)))
+        }
         None => {
             let known: Vec<_> = known.iter().take(40).map(|key| plain(key)).collect();
             Problem::new(format!("unknown key `{full}`"))
@@ -28,21 +27,14 @@ pub(crate) fn unknown_key(full: &str, key: &Located<String>, known: &[&str]) -> 
 
 pub fn properties(rules: &Rules) -> impl Iterator<Item = (&str, &Value)> {
     let properties = rules.get("properties").and_then(Value::as_object);
-    properties
-        .into_iter()
-        .flatten()
-        .map(|(key, schema)| (key.as_str(), schema))
+    properties.into_iter().flatten().map(|(key, schema)| (key.as_str(), schema))
 }
 
 pub(crate) fn branches<'s>(
     rules: &'s Rules,
     keyword: &str,
 ) -> impl Iterator<Item = &'s Value> + use<'s> {
-    rules
-        .get(keyword)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    rules.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
 pub(crate) fn constants(rules: &Rules) -> Option<Vec<&Value>> {
@@ -95,25 +87,16 @@ pub fn range(rules: &Rules, name: &str, place: &Option<Place>, scalar: &Value) -
         ),
     ];
     let (limit, relation, _) = broken.into_iter().find(|(_, _, broken)| *broken)?;
-    Some(wrong(
-        name,
-        place,
-        &format!("{relation} {}", limit?),
-        &found,
-    ))
+    Some(wrong(name, place, &format!("{relation} {}", limit?), &found))
 }
 
 pub fn one_of(name: &str, place: &Option<Place>, value: &Config, allowed: &[&Value]) -> Problem {
     let choices: Vec<_> = allowed.iter().map(|constant| written(constant)).collect();
     let one_of = if choices.len() > 1 { "one of " } else { "" };
     let expected = format!("{one_of}{}", joined(&choices, "and"));
-    let hint = near(value, allowed)
-        .map(|near| format!("; did you mean {near:?}?"))
-        .unwrap_or_default();
-    let message = format!(
-        "`{name}`: expected {expected}, found {}{hint}",
-        found(value)
-    );
+    let hint =
+        near(value, allowed).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let message = format!("`{name}`: expected {expected}, found {}{hint}", found(value));
     Problem::new(message).at(place.clone(), format!("expected {expected}"))
 }
 
@@ -122,11 +105,7 @@ pub fn near(value: &Config, allowed: &[&Value]) -> Option<String> {
     let Config::Scalar(Value::String(text)) = value else {
         return None;
     };
-    nearest(
-        text,
-        allowed.iter().filter_map(|constant| constant.as_str()),
-    )
-    .map(plain)
+    nearest(text, allowed.iter().filter_map(|constant| constant.as_str())).map(plain)
 }
 
 pub fn wrong(name: &str, place: &Option<Place>, expected: &str, value: &Config) -> Problem {

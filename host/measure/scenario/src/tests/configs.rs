@@ -96,10 +96,7 @@ fn knobs() -> Value {
 }
 
 fn config(text: &str) -> ConfigTable {
-    Scenario::parse("scenario.toml", text)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .dataset
-        .config
+    Scenario::parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}")).dataset.config
 }
 
 #[test]
@@ -143,10 +140,7 @@ fn a_configuration_by_flags_is_told_by_its_flag() {
     let mut config = ConfigTable::default();
     config.set("input-len", Located::flag("--random-input-len", json!(0)));
     let error = ScenarioError::new(check_config(&knobs(), &config));
-    assert_eq!(
-        error.to_string(),
-        "--random-input-len: `input-len`: expected at least 1, found 0"
-    );
+    assert_eq!(error.to_string(), "--random-input-len: `input-len`: expected at least 1, found 0");
 }
 
 #[test]

@@ -49,11 +49,7 @@ fn defaults_hold_where_nothing_is_said() {
         if key.path.contains("[]") {
             continue;
         }
-        assert!(
-            problems.is_empty(),
-            "{} = {default}: {problems:?}",
-            key.path
-        );
+        assert!(problems.is_empty(), "{} = {default}: {problems:?}", key.path);
         assert_eq!(said.entries()[0].value, *default, "{}", key.path);
     }
     let unsaid = Scenario::default();
@@ -66,40 +62,20 @@ fn defaults_hold_where_nothing_is_said() {
 fn flags_say_what_files_say() {
     for key in keys().iter().filter(|key| key.flag.is_some()) {
         let flag = key.flag.as_ref().unwrap();
-        let texts = [
-            "7",
-            "7s",
-            "7MiB",
-            "{\"a\": 1}",
-            "ttft:7",
-            "a=b",
-            "true",
-            "nvml",
-        ];
+        let texts = ["7", "7s", "7MiB", "{\"a\": 1}", "ttft:7", "a=b", "true", "nvml"];
         let words = key.words.iter().map(|(name, _)| *name);
-        let text = words
-            .chain(texts)
-            .find(|text| (key.check)(text).is_ok())
-            .unwrap();
+        let text = words.chain(texts).find(|text| (key.check)(text).is_ok()).unwrap();
         let mut said = Scenario::default();
         let name = format!("--{}", flag.long);
         // Not every text is one for tables of the user's names.
-        let text = if key.path.ends_with(".NAME") {
-            "a=b"
-        } else {
-            text
-        };
+        let text = if key.path.ends_with(".NAME") { "a=b" } else { text };
         said.say(&key.path, &name, &[text.to_owned()])
             .unwrap_or_else(|error| panic!("{name} {text}: {error}"));
         let entries = said.entries();
         assert_eq!(entries.len(), 1, "{name}");
         assert_eq!(entries[0].place.to_string(), name);
         let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
-        assert!(
-            entries[0].path.starts_with(table),
-            "{name} says {}",
-            entries[0].path
-        );
+        assert!(entries[0].path.starts_with(table), "{name} says {}", entries[0].path);
     }
 }
 
@@ -117,18 +93,11 @@ fn assigned(texts: &[&str]) -> Value {
 fn assignments_set_any_key() {
     let cases = [
         (
-            vec![
-                "load.requests=50",
-                "load.arrival = poisson",
-                "load.rate=inf",
-            ],
+            vec!["load.requests=50", "load.arrival = poisson", "load.rate=inf"],
             json!({"load": {"requests": 50, "arrival": "poisson", "rate": "inf"}}),
         ),
         (
-            vec![
-                "backend.config.route=chat",
-                "backend.config.deep.list=[1, \"a\"]",
-            ],
+            vec!["backend.config.route=chat", "backend.config.deep.list=[1, \"a\"]"],
             json!({"backend": {"config": {"route": "chat", "deep": {"list": [1, "a"]}}}}),
         ),
         (
@@ -137,34 +106,16 @@ fn assignments_set_any_key() {
         ),
         // A number for TOML, but the key takes a string.
         (vec!["target.model=7"], json!({"target": {"model": "7"}})),
-        (
-            vec!["connection.http=2"],
-            json!({"connection": {"http": "2"}}),
-        ),
-        (
-            vec!["target.model=\"7 = 8\""],
-            json!({"target": {"model": "7 = 8"}}),
-        ),
-        (
-            vec!["timeouts.request=1h30m"],
-            json!({"timeouts": {"request": "1h30m"}}),
-        ),
-        (
-            vec!["load.seed=1", "load.seed=2"],
-            json!({"load": {"seed": 2}}),
-        ),
+        (vec!["connection.http=2"], json!({"connection": {"http": "2"}})),
+        (vec!["target.model=\"7 = 8\""], json!({"target": {"model": "7 = 8"}})),
+        (vec!["timeouts.request=1h30m"], json!({"timeouts": {"request": "1h30m"}})),
+        (vec!["load.seed=1", "load.seed=2"], json!({"load": {"seed": 2}})),
         (
             vec!["scorers=[{plugin='scorers/exact-match.wasm'}]"],
             json!({"scorers": [{"plugin": "scorers/exact-match.wasm"}]}),
         ),
-        (
-            vec!["thresholds.ttft.p99=<= 200ms"],
-            json!({"thresholds": ["ttft.p99 <= 200ms"]}),
-        ),
-        (
-            vec!["goodput.ttft=200"],
-            json!({"goodput": {"ttft": 200.0}}),
-        ),
+        (vec!["thresholds.ttft.p99=<= 200ms"], json!({"thresholds": ["ttft.p99 <= 200ms"]})),
+        (vec!["goodput.ttft=200"], json!({"goodput": {"ttft": 200.0}})),
     ];
     for (texts, expected) in cases {
         assert_eq!(assigned(&texts), expected, "{texts:?}");

@@ -11,10 +11,7 @@ fn file(text: &str) -> Scenario {
 }
 
 fn flags(load: Load) -> Scenario {
-    Scenario {
-        load,
-        ..Scenario::default()
-    }
+    Scenario { load, ..Scenario::default() }
 }
 
 /// Returns `[load]` once `over` is laid over the text, or what is wrong with it.
@@ -27,45 +24,27 @@ fn load_over(text: &str, over: Load) -> Value {
 }
 
 fn requests(n: u64) -> Load {
-    Load {
-        requests: Some(Located::flag("--num-prompts", n)),
-        ..Load::default()
-    }
+    Load { requests: Some(Located::flag("--num-prompts", n)), ..Load::default() }
 }
 
 fn rate(rate: f64) -> Load {
-    Load {
-        rate: Some(Located::flag("--request-rate", rate)),
-        ..Load::default()
-    }
+    Load { rate: Some(Located::flag("--request-rate", rate)), ..Load::default() }
 }
 
 fn concurrency(n: u64) -> Load {
-    Load {
-        concurrency: Some(Located::flag("--concurrency", n)),
-        ..Load::default()
-    }
+    Load { concurrency: Some(Located::flag("--concurrency", n)), ..Load::default() }
 }
 
 fn cap(n: u64) -> Load {
-    Load {
-        max_in_flight: Some(Located::flag("--max-concurrency", n)),
-        ..Load::default()
-    }
+    Load { max_in_flight: Some(Located::flag("--max-concurrency", n)), ..Load::default() }
 }
 
 fn arrival(arrival: Arrival) -> Load {
-    Load {
-        arrival: Some(Located::flag("--arrival", arrival)),
-        ..Load::default()
-    }
+    Load { arrival: Some(Located::flag("--arrival", arrival)), ..Load::default() }
 }
 
 fn burstiness(shape: f64) -> Load {
-    Load {
-        burstiness: Some(Located::flag("--burstiness", shape)),
-        ..Load::default()
-    }
+    Load { burstiness: Some(Located::flag("--burstiness", shape)), ..Load::default() }
 }
 
 fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
@@ -81,10 +60,7 @@ fn ramp(from: Option<f64>, to: Option<f64>) -> Load {
 
 fn trace(file: &str) -> Load {
     Load {
-        trace: Trace {
-            file: Some(Located::flag("--trace", file.into())),
-            time_scale: None,
-        },
+        trace: Trace { file: Some(Located::flag("--trace", file.into())), time_scale: None },
         ..Load::default()
     }
 }
@@ -105,21 +81,13 @@ fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
     let thinking = "[load]\nconcurrency = 8\nthink-time = \"2s\"\n";
     let constant = "[load]\narrival = \"constant\"\nrate = 2.0\n";
     let cases = [
-        (
-            gamma,
-            rate(3.0),
-            json!({"rate": 3.0, "burstiness": 0.5, "normalise": true}),
-        ),
+        (gamma, rate(3.0), json!({"rate": 3.0, "burstiness": 0.5, "normalise": true})),
         (
             gamma,
             arrival(Arrival::Poisson),
             json!({"arrival": "poisson", "rate": 2.0, "normalise": true}),
         ),
-        (
-            gamma,
-            arrival(Arrival::Constant),
-            json!({"arrival": "constant", "rate": 2.0}),
-        ),
+        (gamma, arrival(Arrival::Constant), json!({"arrival": "constant", "rate": 2.0})),
         (gamma, concurrency(8), json!({"concurrency": 8})),
         (
             gamma,
@@ -127,11 +95,7 @@ fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
             json!({"burstiness": 0.5, "ramp": {"from": 1.0, "to": 9.0}}),
         ),
         (gamma, trace("b"), json!({"trace": {"file": "b"}})),
-        (
-            constant,
-            burstiness(0.5),
-            json!({"rate": 2.0, "burstiness": 0.5}),
-        ),
+        (constant, burstiness(0.5), json!({"rate": 2.0, "burstiness": 0.5})),
         (
             ramped,
             burstiness(0.5),
@@ -142,17 +106,9 @@ fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
             ramp(None, Some(5.0)),
             json!({"arrival": "constant", "ramp": {"from": 1.0, "to": 5.0, "over": "1m"}}),
         ),
-        (
-            ramped,
-            rate(3.0),
-            json!({"arrival": "constant", "rate": 3.0}),
-        ),
+        (ramped, rate(3.0), json!({"arrival": "constant", "rate": 3.0})),
         (ramped, rate(f64::INFINITY), json!({"rate": "inf"})),
-        (
-            staged,
-            rate(3.0),
-            json!({"arrival": "poisson", "rate": 3.0}),
-        ),
+        (staged, rate(3.0), json!({"arrival": "poisson", "rate": 3.0})),
         (
             staged,
             ramp(Some(1.0), Some(9.0)),
@@ -170,23 +126,11 @@ fn what_a_flag_says_of_the_rate_takes_away_what_the_file_says() {
         ),
         (traced, rate(3.0), json!({"rate": 3.0, "max-in-flight": 4})),
         (traced, concurrency(8), json!({"concurrency": 8})),
-        (
-            thinking,
-            think("1s"),
-            json!({"concurrency": 8, "think-time": "1s"}),
-        ),
-        (
-            thinking,
-            concurrency(9),
-            json!({"concurrency": 9, "think-time": "2s"}),
-        ),
+        (thinking, think("1s"), json!({"concurrency": 8, "think-time": "1s"})),
+        (thinking, concurrency(9), json!({"concurrency": 9, "think-time": "2s"})),
         (thinking, rate(3.0), json!({"rate": 3.0})),
         (thinking, trace("b"), json!({"trace": {"file": "b"}})),
-        (
-            "",
-            ramp(Some(1.0), Some(9.0)),
-            json!({"ramp": {"from": 1.0, "to": 9.0}}),
-        ),
+        ("", ramp(Some(1.0), Some(9.0)), json!({"ramp": {"from": 1.0, "to": 9.0}})),
     ];
     for (text, over, expected) in cases {
         let what = format!("{text}{over:?}");
@@ -199,11 +143,7 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
     let closed = "[load]\narrival = \"closed\"\nconcurrency = 8\n";
     let constant = "[load]\narrival = \"constant\"\nrate = 2.0\nmax-in-flight = 4\n";
     let cases = [
-        (
-            "[load]\nduration = \"1m\"\n",
-            requests(5),
-            json!({"requests": 5}),
-        ),
+        ("[load]\nduration = \"1m\"\n", requests(5), json!({"requests": 5})),
         (
             "[load]\nrequests = 5\n",
             Load {
@@ -214,10 +154,7 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
         ),
         (
             "[load]\nwarming = \"like-load\"\n",
-            Load {
-                warmup: Some(Located::flag("--warmup-requests", 5)),
-                ..Load::default()
-            },
+            Load { warmup: Some(Located::flag("--warmup-requests", 5)), ..Load::default() },
             json!({"warmup": 5}),
         ),
         (
@@ -228,50 +165,22 @@ fn what_a_flag_says_takes_away_what_contradicts_it() {
             },
             json!({"warming": "until-stable"}),
         ),
-        (
-            closed,
-            requests(5),
-            json!({"requests": 5, "arrival": "closed", "concurrency": 8}),
-        ),
+        (closed, requests(5), json!({"requests": 5, "arrival": "closed", "concurrency": 8})),
         (closed, rate(3.0), json!({"rate": 3.0})),
         (closed, rate(f64::INFINITY), json!({"rate": "inf"})),
-        (
-            closed,
-            concurrency(9),
-            json!({"arrival": "closed", "concurrency": 9}),
-        ),
-        (
-            constant,
-            rate(3.0),
-            json!({"arrival": "constant", "rate": 3.0, "max-in-flight": 4}),
-        ),
-        (
-            constant,
-            rate(f64::INFINITY),
-            json!({"rate": "inf", "max-in-flight": 4}),
-        ),
-        (
-            constant,
-            arrival(Arrival::Inf),
-            json!({"arrival": "inf", "max-in-flight": 4}),
-        ),
+        (closed, concurrency(9), json!({"arrival": "closed", "concurrency": 9})),
+        (constant, rate(3.0), json!({"arrival": "constant", "rate": 3.0, "max-in-flight": 4})),
+        (constant, rate(f64::INFINITY), json!({"rate": "inf", "max-in-flight": 4})),
+        (constant, arrival(Arrival::Inf), json!({"arrival": "inf", "max-in-flight": 4})),
         (
             constant,
             arrival(Arrival::Poisson),
             json!({"arrival": "poisson", "rate": 2.0, "max-in-flight": 4}),
         ),
         (constant, concurrency(9), json!({"concurrency": 9})),
-        (
-            constant,
-            cap(9),
-            json!({"arrival": "constant", "rate": 2.0, "max-in-flight": 9}),
-        ),
+        (constant, cap(9), json!({"arrival": "constant", "rate": 2.0, "max-in-flight": 9})),
         ("[load]\nrate = inf\n", rate(3.0), json!({"rate": 3.0})),
-        (
-            "[load]\nrate = inf\n",
-            concurrency(9),
-            json!({"concurrency": 9}),
-        ),
+        ("[load]\nrate = inf\n", concurrency(9), json!({"concurrency": 9})),
     ];
     for (text, over, expected) in cases {
         let what = format!("{text}{over:?}");
@@ -305,9 +214,7 @@ fn what_still_contradicts_is_told_with_both_places() {
     ];
     for (text, over, expected) in cases {
         let told = load_over(text, over);
-        let told = told
-            .as_str()
-            .unwrap_or_else(|| panic!("nothing is found wrong: {told}"));
+        let told = told.as_str().unwrap_or_else(|| panic!("nothing is found wrong: {told}"));
         assert!(told.starts_with(expected), "{told}");
     }
 }
@@ -316,9 +223,7 @@ fn what_still_contradicts_is_told_with_both_places() {
 fn a_contradiction_with_a_flag_still_shows_the_file() {
     let both = file("[load]\nduration = \"1m\"\n").overlay(flags(arrival(Arrival::Inf)));
     let error = both.validate().unwrap_err();
-    let [problem] = error.problems() else {
-        panic!("{error}")
-    };
+    let [problem] = error.problems() else { panic!("{error}") };
     assert_eq!(problem.labels().unwrap().count(), 1);
     assert!(rendered(vec![problem.clone()]).contains("file.toml:2:12"));
 }
@@ -339,18 +244,11 @@ fn tables_are_merged_key_by_key() {
          [[scorers]]\nplugin = \"scorers/output-length.wasm\"\n",
     );
     let mut over = Scenario::default();
-    over.target
-        .headers
-        .insert("X-ONE", Located::flag("--header", "9".to_owned()));
-    over.dataset.config.set(
-        "input-len",
-        Located::flag("--random-input-len", json!(1024)),
-    );
+    over.target.headers.insert("X-ONE", Located::flag("--header", "9".to_owned()));
+    over.dataset.config.set("input-len", Located::flag("--random-input-len", json!(1024)));
     let path = Located::flag("--dataset-path", PathBuf::from("c.json"));
     over.dataset.files.insert("data".to_owned(), path);
-    over.request
-        .extra_body
-        .set("deep", Located::flag("--extra-body", json!({"b": 3})));
+    over.request.extra_body.set("deep", Located::flag("--extra-body", json!({"b": 3})));
     let both = below.clone().overlay(over);
     assert_eq!(
         said(&both),
@@ -374,34 +272,22 @@ fn tables_are_merged_key_by_key() {
     assert_eq!(flag.to_string(), "--random-input-len");
     assert!(place_of("dataset.config.output-len").span().is_some());
 
-    let nobody = Scenario {
-        scorers: Some(Vec::new()),
-        ..Scenario::default()
-    };
+    let nobody = Scenario { scorers: Some(Vec::new()), ..Scenario::default() };
     assert_eq!(below.overlay(nobody).scorers.unwrap().len(), 0);
 }
 
 #[test]
 fn nothing_laid_over_changes_nothing() {
     let full = Scenario::parse("full.toml", FULL).unwrap();
-    assert_eq!(
-        said(&full.clone().overlay(Scenario::default())),
-        said(&full)
-    );
-    assert_eq!(
-        said(&Scenario::default().overlay(full.clone())),
-        said(&full)
-    );
+    assert_eq!(said(&full.clone().overlay(Scenario::default())), said(&full));
+    assert_eq!(said(&Scenario::default().overlay(full.clone())), said(&full));
     assert_eq!(said(&full.clone().overlay(full.clone())), said(&full));
 }
 
 #[test]
 fn a_time_scale_fits_whatever_is_played() {
     let faster = || Load {
-        trace: Trace {
-            time_scale: Some(Located::flag("--time-scale", 2.0)),
-            ..Trace::default()
-        },
+        trace: Trace { time_scale: Some(Located::flag("--time-scale", 2.0)), ..Trace::default() },
         ..Load::default()
     };
     assert_eq!(

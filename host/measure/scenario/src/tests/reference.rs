@@ -6,10 +6,7 @@ use crate::comparability::Fate;
 /// The purposes of the tables. Keys without a table come first.
 const TABLES: [(&str, &str); 17] = [
     ("", "At the top"),
-    (
-        "about",
-        "Purpose of the run, for readers of its result. None of it is checked.",
-    ),
+    ("about", "Purpose of the run, for readers of its result. None of it is checked."),
     ("target", "The server under test."),
     ("tokenizer", "The model's tokenizer."),
     ("backend", "The backend, which speaks the server's dialect."),
@@ -21,10 +18,7 @@ const TABLES: [(&str, &str); 17] = [
     ("request", "Options for every request."),
     ("connection", "Connections to the server."),
     ("timeouts", "Time limits."),
-    (
-        "scorers[]",
-        "The scorers that judge the answers, each under `[[scorers]]`.",
-    ),
+    ("scorers[]", "The scorers that judge the answers, each under `[[scorers]]`."),
     ("run", "Figures to watch while the run goes on."),
     ("cost", "The cost of a million tokens."),
     ("report", "Contents of the report."),
@@ -108,11 +102,7 @@ fn escaped(text: &str) -> String {
 fn the_guide_lists_the_keys() {
     let tables: Vec<&str> = TABLES.iter().map(|(table, _)| *table).collect();
     for key in keys() {
-        assert!(
-            tables.contains(&key.table()),
-            "`{}` is in no table",
-            key.path
-        );
+        assert!(tables.contains(&key.table()), "`{}` is in no table", key.path);
     }
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guide/src/reference");
     compare(&guide.join("scenario-keys.md"), &page()).unwrap();

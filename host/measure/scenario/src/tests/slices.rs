@@ -43,9 +43,8 @@ fn plan(load: &Value) -> Plan {
 
 /// A trace with times that come closer and closer.
 fn recorded() -> Trace {
-    let instants: Vec<Nanos> = (1..=RECORDED)
-        .map(|number| Nanos(5_000_000_000 - 5_000_000_000 / number))
-        .collect();
+    let instants: Vec<Nanos> =
+        (1..=RECORDED).map(|number| Nanos(5_000_000_000 - 5_000_000_000 / number)).collect();
     Trace::of(&instants)
 }
 
@@ -67,8 +66,7 @@ fn sent(plan: &Plan) -> Vec<(u64, u64, u64)> {
             Due::WhenFree => slot,
         };
         let sent = due.max(slot);
-        free.iter_mut()
-            .for_each(|free| free.push(Reverse(sent + REPLY)));
+        free.iter_mut().for_each(|free| free.push(Reverse(sent + REPLY)));
         (number, due, sent)
     });
     each.collect()

@@ -114,10 +114,7 @@ impl Judging {
         if self.scores.is_empty() && run_scores.is_empty() {
             assessment.silent.push(SilentScorer {
                 name: self.judge.name().to_owned(),
-                unjudged: Unjudged {
-                    failed: self.failed.len() as u64,
-                    ..self.passed_over
-                },
+                unjudged: Unjudged { failed: self.failed.len() as u64, ..self.passed_over },
             });
         }
         // Scorers may give scores of one name: each keeps its own.
@@ -135,14 +132,8 @@ impl Judging {
         for (name, value) in run_scores {
             assessment.run_scores.insert(named[&name].clone(), value);
         }
-        let Assessment {
-            errors,
-            further_errors,
-            ..
-        } = std::mem::take(&mut self.errors);
-        errors
-            .into_iter()
-            .for_each(|error| assessment.failed(error));
+        let Assessment { errors, further_errors, .. } = std::mem::take(&mut self.errors);
+        errors.into_iter().for_each(|error| assessment.failed(error));
         assessment.further_errors += further_errors;
     }
 }
@@ -175,10 +166,8 @@ pub(super) fn judge(
             _ => in_order.push(scorer),
         }
     }
-    let ran: Vec<Vec<Mutex<_>>> = runs
-        .iter()
-        .map(|_| answers.iter().map(|_| Mutex::new(None)).collect())
-        .collect();
+    let ran: Vec<Vec<Mutex<_>>> =
+        runs.iter().map(|_| answers.iter().map(|_| Mutex::new(None)).collect()).collect();
     let each = runs.iter().zip(&ran).flat_map(|(runs, ran)| {
         let task = move |(answer, ran)| Task::Run { runs, answer, ran };
         answers.iter().zip(ran).map(task)
@@ -194,9 +183,8 @@ pub(super) fn judge(
         }
     });
     for (scorer, ran) in running.into_iter().zip(ran) {
-        let ran = ran
-            .into_iter()
-            .map(|ran| ran.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let ran =
+            ran.into_iter().map(|ran| ran.into_inner().unwrap_or_else(PoisonError::into_inner));
         scorer.take_runs(answers, ran.collect());
     }
 }

@@ -16,9 +16,7 @@ pub(super) fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl F
     let processors = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 1..processors {
-            let started = thread::Builder::new()
-                .name("assess".to_owned())
-                .spawn_scoped(scope, run);
+            let started = thread::Builder::new().name("assess".to_owned()).spawn_scoped(scope, run);
             if started.is_err() {
                 break;
             }

@@ -69,11 +69,8 @@ impl Unsigned {
         }
         values.remove(DATE.as_str());
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut before = format!(
-            "{method}\n{}\n{}\n",
-            path_of(path, &with.service),
-            query_of(query)
-        );
+        let mut before =
+            format!("{method}\n{}\n{}\n", path_of(path, &with.service), query_of(query));
         let mut after = String::new();
         let mut names = String::new();
         let mut is_before = true;
@@ -95,13 +92,7 @@ impl Unsigned {
             names.pop();
         }
         let _ = write!(after, "\n{names}\n{digest}");
-        Unsigned {
-            with: Arc::clone(with),
-            region,
-            before,
-            after,
-            names,
-        }
+        Unsigned { with: Arc::clone(with), region, before, after, names }
     }
 
     /// The headers that a signature of this moment adds.
@@ -193,10 +184,8 @@ fn query_of(query: &str) -> String {
         })
         .collect();
     parameters.sort_unstable();
-    let parameters: Vec<String> = parameters
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let parameters: Vec<String> =
+        parameters.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     parameters.join("&")
 }
 

@@ -68,23 +68,14 @@ fn made(
     headers: &[(&str, &str)],
 ) -> Result<Outgoing, String> {
     let target = Target::parse(url).unwrap();
-    http_request(
-        &target,
-        version,
-        (&secrets(access), &[]),
-        "/v1/x",
-        encoded(headers),
-    )
+    http_request(&target, version, (&secrets(access), &[]), "/v1/x", encoded(headers))
 }
 
 const BOTH: [Version; 2] = [Version::Http1, Version::Http2];
 
 #[test]
 fn a_key_is_sent_as_its_scheme_says() {
-    let header = Access::Header {
-        name: "x-api-key".to_owned(),
-        key: "sk-1".to_owned(),
-    };
+    let header = Access::Header { name: "x-api-key".to_owned(), key: "sk-1".to_owned() };
     for version in BOTH {
         let of = |access| {
             // What a backend writes there does not stand.
@@ -93,10 +84,7 @@ fn a_key_is_sent_as_its_scheme_says() {
         };
         let bearer = of(Access::Bearer("sk-1".to_owned()));
         assert_eq!(bearer["authorization"], "Bearer sk-1");
-        assert_eq!(
-            (&*bearer["x-api-key"], &*bearer["x-tenant"]),
-            ("mine", "seven")
-        );
+        assert_eq!((&*bearer["x-api-key"], &*bearer["x-tenant"]), ("mine", "seven"));
         let alone = of(header.clone());
         assert_eq!(alone["x-api-key"], "sk-1");
         assert!(!alone.contains_key("authorization"), "{alone:?}");
@@ -107,22 +95,14 @@ fn a_key_is_sent_as_its_scheme_says() {
 
 #[test]
 fn keys_are_kept_out_of_the_tables_of_http_2_and_of_errors() {
-    let header = |key: &str| Access::Header {
-        name: "x-api-key".to_owned(),
-        key: key.to_owned(),
-    };
+    let header = |key: &str| Access::Header { name: "x-api-key".to_owned(), key: key.to_owned() };
     let request = made(Version::Http2, "http://h", header("sk-1"), &[]).unwrap();
-    let Request::Http2(request) = request.ready(never) else {
-        panic!("it is of HTTP/2")
-    };
+    let Request::Http2(request) = request.ready(never) else { panic!("it is of HTTP/2") };
     assert!(request.headers()["x-api-key"].is_sensitive());
     for access in [header("sk\n1"), Access::Bearer("sk\n1".to_owned())] {
         let error = made(Version::Http1, "http://h", access, &[]).err();
         let error = error.expect("it cannot be sent");
-        assert_eq!(
-            error,
-            "the API key has characters that a header cannot contain"
-        );
+        assert_eq!(error, "the API key has characters that a header cannot contain");
     }
 }
 
@@ -139,11 +119,8 @@ fn aws(region: Option<&str>) -> Access {
 #[test]
 fn a_request_is_signed_when_it_is_sent() {
     let url = "https://bedrock-runtime.eu-west-1.amazonaws.com";
-    let own = [
-        ("content-type", "application/json"),
-        ("user-agent", "mine"),
-        ("x-amz-date", "yesterday"),
-    ];
+    let own =
+        [("content-type", "application/json"), ("user-agent", "mine"), ("x-amz-date", "yesterday")];
     for version in BOTH {
         // The host's own region counts, whatever the environment says.
         let outgoing = || made(version, url, aws(Some("us-east-1")), &own).unwrap();
@@ -169,13 +146,7 @@ fn a_request_is_signed_when_it_is_sent() {
 fn a_region_is_the_targets_or_that_of_the_environment() {
     let gateway = |region| made(Version::Http1, "http://gateway:8080", aws(region), &[]);
     let fields = sent(gateway(Some("eu-central-1")).unwrap().ready(date));
-    assert!(
-        fields["authorization"].contains("/eu-central-1/bedrock/"),
-        "{fields:?}"
-    );
+    assert!(fields["authorization"].contains("/eu-central-1/bedrock/"), "{fields:?}");
     let error = gateway(None).err();
-    assert_eq!(
-        error.as_deref(),
-        Some("the region of http://gateway:8080 is not known")
-    );
+    assert_eq!(error.as_deref(), Some("the region of http://gateway:8080 is not known"));
 }

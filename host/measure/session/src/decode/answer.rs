@@ -164,10 +164,10 @@ impl Answer {
             }
             Meaning::Order(order) => {
                 self.has_result |= !order.is_empty();
-                let ranked = order.into_iter().take(RANKED).map(|text| Ranked {
-                    index: text.index,
-                    score: text.score,
-                });
+                let ranked = order
+                    .into_iter()
+                    .take(RANKED)
+                    .map(|text| Ranked { index: text.index, score: text.score });
                 self.order = ranked.collect();
                 (Kind::Order, None)
             }
@@ -217,12 +217,8 @@ impl Answer {
             }
         };
         self.has_result |= !text.is_empty();
-        let event = Event {
-            at,
-            kind,
-            tokens,
-            bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
-        };
+        let event =
+            Event { at, kind, tokens, bytes: u32::try_from(text.len()).unwrap_or(u32::MAX) };
         self.log.push(event, choice, &text);
         if kind.is_output() {
             self.last_output = at;
@@ -372,21 +368,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn piece(text: String, tokens: Option<u32>) -> Output {
-        Output {
-            text,
-            tokens,
-            choice: 0,
-        }
+        Output { text, tokens, choice: 0 }
     }
 
     #[test]
     fn further_answers_are_kept_apart() {
         let mut answer = Answer::default();
         for (choice, text) in [(0, "a"), (2, "c"), (1, "b"), (0, "A"), (2, "C")] {
-            let piece = Output {
-                choice,
-                ..piece(text.to_owned(), Some(1))
-            };
+            let piece = Output { choice, ..piece(text.to_owned(), Some(1)) };
             answer.add(Nanos(1), Meaning::Text(piece));
         }
         let reply = answer.into_reply().unwrap();
@@ -479,15 +468,9 @@ mod tests {
         let mut answer = Answer::default();
         for number in 0..1_000_u64 {
             let text = piece(" word".to_owned(), Some(1));
-            answer.add(
-                Nanos(1_000_000_000 + number * 20_000_000),
-                Meaning::Text(text),
-            );
+            answer.add(Nanos(1_000_000_000 + number * 20_000_000), Meaning::Text(text));
         }
         let bytes = answer.log.bytes.len();
-        assert!(
-            bytes <= 13_000,
-            "{bytes} bytes for 5,000 of text in 1,000 events"
-        );
+        assert!(bytes <= 13_000, "{bytes} bytes for 5,000 of text in 1,000 events");
     }
 }

@@ -24,19 +24,12 @@ pub struct FailureLimit {
 impl FailureLimit {
     /// For one run.
     pub fn new(signal: Signal) -> Self {
-        FailureLimit {
-            in_a_row: Arc::default(),
-            abort_reason: Arc::default(),
-            signal,
-        }
+        FailureLimit { in_a_row: Arc::default(), abort_reason: Arc::default(), signal }
     }
 
     /// The same, but for failures of another kind of call, which are counted separately.
     pub(crate) fn with_own_count(&self) -> Self {
-        FailureLimit {
-            in_a_row: Arc::default(),
-            ..self.clone()
-        }
+        FailureLimit { in_a_row: Arc::default(), ..self.clone() }
     }
 
     /// A request was written, or a reply read to its end.
@@ -65,20 +58,13 @@ impl FailureLimit {
 
     /// Returns why the run was ended, if it was. Returned once.
     pub(crate) fn abort_reason(&self) -> Option<RunError> {
-        self.abort_reason
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .take()
+        self.abort_reason.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
     }
 }
 
 /// A failure without a reason from a server, with its message cut to a length fit for a record.
 pub fn failed(class: Class, message: &str) -> Outcome {
-    Outcome::Incomplete {
-        class,
-        reason: None,
-        message: fit(message),
-    }
+    Outcome::Incomplete { class, reason: None, message: fit(message) }
 }
 
 /// A message cut to a length fit for a record.

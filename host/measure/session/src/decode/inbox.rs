@@ -124,22 +124,14 @@ impl Inboxes {
     ) -> (Self, Receiver<Arc<Inbox>>) {
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
-        let inboxes = Inboxes {
-            ready,
-            backlog,
-            streaming,
-            sessions: Arc::clone(sessions),
-        };
+        let inboxes = Inboxes { ready, backlog, streaming, sessions: Arc::clone(sessions) };
         (inboxes, queue)
     }
 }
 
 impl Replies for Inboxes {
     fn open(&self, key: u64) -> Rc<dyn Reply> {
-        let unfinished = Unfinished {
-            answer: Answer::default(),
-            held: self.backlog.hold(),
-        };
+        let unfinished = Unfinished { answer: Answer::default(), held: self.backlog.hold() };
         Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),
@@ -161,12 +153,7 @@ pub(crate) fn seen_head(status: u16, headers: &HeaderMap, streaming: bool) -> He
         let value = value.to_str().ok()?;
         Some((name.as_str().to_owned(), value.to_owned()))
     });
-    Head {
-        status,
-        headers: fields.collect(),
-        streaming,
-        context: Vec::new(),
-    }
+    Head { status, headers: fields.collect(), streaming, context: Vec::new() }
 }
 
 /// A reader's end of an inbox.
@@ -178,26 +165,14 @@ impl Reply for Outlet {
     }
 
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>) {
-        let head = Head {
-            context,
-            ..seen_head(status, headers, self.0.streaming)
-        };
-        self.0.lock().beginning = Some(Beginning {
-            head,
-            is_raw: framing == Framing::Raw,
-        });
+        let head = Head { context, ..seen_head(status, headers, self.0.streaming) };
+        self.0.lock().beginning = Some(Beginning { head, is_raw: framing == Framing::Raw });
     }
 
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held) {
         self.0.put(|mail| {
             let beginning = mail.beginning.take();
-            mail.batches.push_back(Batch {
-                frames,
-                beginning,
-                handed_on,
-                is_joined: false,
-                held,
-            });
+            mail.batches.push_back(Batch { frames, beginning, handed_on, is_joined: false, held });
         });
         let inbox = &*self.0;
         if inbox.sessions.waits() && (inbox.followed.first_output || inbox.way_back.is_open()) {
@@ -214,11 +189,8 @@ impl Reply for Outlet {
             End::Status { body, .. } => body.len(),
             End::Whole { .. } | End::Broke(..) => 0,
         };
-        let closed = Closed {
-            exchange,
-            end,
-            _held: self.0.backlog.queue(size_of::<Open>() + body),
-        };
+        let closed =
+            Closed { exchange, end, _held: self.0.backlog.queue(size_of::<Open>() + body) };
         if self.0.followed.end {
             self.0.sessions.expect();
         }

@@ -34,10 +34,7 @@ pub(super) struct Extent {
 impl Spool {
     /// In this folder. Nothing is created before it is needed.
     pub(crate) fn new(folder: &Path) -> Self {
-        Spool {
-            folder: folder.to_owned(),
-            state: Mutex::default(),
-        }
+        Spool { folder: folder.to_owned(), state: Mutex::default() }
     }
 
     /// Returns the folder of its files.
@@ -57,11 +54,7 @@ impl Spool {
             None => file.insert(Arc::new(tempfile::tempfile_in(&self.folder)?)),
         };
         file.write_all_at(bytes, *end)?;
-        let extent = Extent {
-            file: Arc::clone(file),
-            at: *end,
-            length: bytes.len(),
-        };
+        let extent = Extent { file: Arc::clone(file), at: *end, length: bytes.len() };
         *end += bytes.len() as u64;
         Ok(extent)
     }

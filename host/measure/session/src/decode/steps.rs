@@ -54,38 +54,19 @@ impl WayBack {
 impl Routes {
     /// For a run that may reach these places, with these secrets for its targets.
     pub fn new(places: Places, version: Version, secrets: Secrets) -> Self {
-        Routes {
-            places,
-            version,
-            secrets,
-            nothing: Secrets::default(),
-        }
+        Routes { places, version, secrets, nothing: Secrets::default() }
     }
 
     /// Makes the request of a step ready, in an exchange with this target.
     fn step(&self, target: u32, step: backend::Step) -> Result<demand::Step, Fault> {
-        let backend::Step {
-            request,
-            framing,
-            delay,
-            accepted,
-            context,
-        } = step;
+        let backend::Step { request, framing, delay, accepted, context } = step;
         let refused = |what: String| {
             let what = format!("the reply leads to a next request that cannot be sent: {what}");
             Fault::new(Class::Protocol, what)
         };
         let (place, path) = self.place(target, &request.path).map_err(refused)?;
-        let Place {
-            number,
-            origin,
-            is_target,
-        } = place;
-        let secrets = if is_target {
-            &self.secrets
-        } else {
-            &self.nothing
-        };
+        let Place { number, origin, is_target } = place;
+        let secrets = if is_target { &self.secrets } else { &self.nothing };
         let request = http_request(origin, self.version, (secrets, &[]), &path, request);
         let request = request.map_err(refused)?;
         Ok(demand::Step {
@@ -152,13 +133,10 @@ mod tests {
     }
 
     fn sent(path: &str) -> (demand::Step, String) {
-        let mut step = routes()
-            .step(0, step(path))
-            .unwrap_or_else(|fault| panic!("{}", fault.message));
+        let mut step =
+            routes().step(0, step(path)).unwrap_or_else(|fault| panic!("{}", fault.message));
         let request = std::mem::replace(&mut step.request, Box::new(|| unreachable!()))();
-        let Request::Http1 { head, .. } = request else {
-            panic!("it is of the run's version")
-        };
+        let Request::Http1 { head, .. } = request else { panic!("it is of the run's version") };
         (step, String::from_utf8(head.to_vec()).unwrap())
     }
 
@@ -183,15 +161,9 @@ mod tests {
     #[test]
     fn what_a_server_names_reaches_nothing_that_the_user_did_not() {
         for (path, told) in [
-            (
-                "http://169.254.169.254/latest",
-                "hosts = [\"169.254.169.254\"]",
-            ),
+            ("http://169.254.169.254/latest", "hosts = [\"169.254.169.254\"]"),
             ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),
-            (
-                "https://127.0.0.1:8000/x",
-                "neither the target's nor allowed",
-            ),
+            ("https://127.0.0.1:8000/x", "neither the target's nor allowed"),
             ("ftp://127.0.0.1:8000/x", "begins with http:// or https://"),
             ("x", "begins with http:// or https://"),
             ("", "begins with http:// or https://"),
@@ -200,9 +172,7 @@ mod tests {
             ("http://127.0.0.1:8000/a/../b", "leads upwards"),
             ("http://127.0.0.1:8000/a\r\nx: y", "must escape"),
         ] {
-            let Err(fault) = routes().step(0, step(path)) else {
-                panic!("{path} is not refused")
-            };
+            let Err(fault) = routes().step(0, step(path)) else { panic!("{path} is not refused") };
             assert_eq!(fault.class, Class::Protocol);
             assert!(fault.message.contains(told), "{path}: {}", fault.message);
         }

@@ -29,12 +29,7 @@ impl WayBack {
     pub(super) fn open(&self, target: u32, kind: Kind) -> UnboundedReceiver<Demand> {
         let (reader, demands) = unbounded_channel();
         let thread = std::thread::current();
-        let _ = self.0.set(Open {
-            target,
-            kind,
-            reader,
-            thread,
-        });
+        let _ = self.0.set(Open { target, kind, reader, thread });
         demands
     }
 

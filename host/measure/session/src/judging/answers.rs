@@ -173,9 +173,7 @@ fn text(exchange: &Exchange) -> String {
 fn lot(seed: u64, sample: &SampleFacts) -> u64 {
     let turn = sample.turn.as_ref().map_or(0, |turn| turn.index);
     let digest = Sha256::digest(format!("{seed} {turn} {}", sample.id));
-    digest
-        .first_chunk()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// A reference as text.
@@ -200,9 +198,8 @@ mod tests {
             exchange.sample
         };
         let drawn = |seed: u64| {
-            let mut lots: Vec<(u64, u32)> = (0..100)
-                .map(|number| (lot(seed, &sample(&number.to_string())), number))
-                .collect();
+            let mut lots: Vec<(u64, u32)> =
+                (0..100).map(|number| (lot(seed, &sample(&number.to_string())), number)).collect();
             lots.sort_unstable();
             lots.iter().map(|(_, number)| *number).take(10).collect()
         };

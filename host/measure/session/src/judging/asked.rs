@@ -45,11 +45,7 @@ impl Questions {
     /// What of the dataset, its files and its tokenizer is not there any more, or has changed.
     pub fn of(plan: Plan, source: &Source) -> Result<Self, Faults> {
         let again = again(&plan, source)?;
-        Ok(Questions {
-            plan,
-            dataset: again.dataset,
-            remarks: again.remarks,
-        })
+        Ok(Questions { plan, dataset: again.dataset, remarks: again.remarks })
     }
 
     /// Returns the questions of the requests with these numbers. `answer` gives the text and the
@@ -143,11 +139,7 @@ impl Questions {
     fn question(&self, mut sample: Sample) -> Question {
         let system = self.plan.request.system_prompt.as_deref();
         put_in_front(&mut sample.prompt, system, None);
-        Question {
-            has_media: has_media(&sample.prompt),
-            text: text(&sample.prompt),
-            id: sample.id,
-        }
+        Question { has_media: has_media(&sample.prompt), text: text(&sample.prompt), id: sample.id }
     }
 }
 
@@ -199,11 +191,7 @@ mod tests {
     use super::*;
 
     fn message(role: Role, parts: Vec<Part>) -> Message {
-        Message {
-            role,
-            parts,
-            extra: None,
-        }
+        Message { role, parts, extra: None }
     }
 
     #[test]

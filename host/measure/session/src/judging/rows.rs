@@ -72,11 +72,7 @@ impl Asking {
         let mut parts = id.splitn(3, '/');
         let (index, repeat, order) = (parts.next()?, parts.next()?, parts.next()?);
         let (order, _) = Order::ALL.iter().find(|(_, name)| *name == order)?;
-        Some(Asking {
-            index: index.parse().ok()?,
-            repeat: repeat.parse().ok()?,
-            order: *order,
-        })
+        Some(Asking { index: index.parse().ok()?, repeat: repeat.parse().ok()?, order: *order })
     }
 }
 
@@ -95,11 +91,7 @@ pub fn write(
     for repeat in 0..repeats {
         for case in cases {
             for order in Order::of(kind) {
-                let asking = Asking {
-                    index: case.index,
-                    repeat,
-                    order: *order,
-                };
+                let asking = Asking { index: case.index, repeat, order: *order };
                 let prompt = prompt(case, *order, rubrics, scale);
                 let mut row = json!({ "id": asking.id(), "prompt": prompt });
                 if let Some(class) = &case.class {

@@ -35,10 +35,7 @@ pub struct Prompts<'p> {
 
 /// The scenario that asks for verdicts on these prompts. `name` is what people call it.
 pub fn scenario(name: &str, prompts: &Prompts<'_>) -> Scenario {
-    let mut scenario = Scenario {
-        name: Some(set(name.to_owned())),
-        ..Scenario::default()
-    };
+    let mut scenario = Scenario { name: Some(set(name.to_owned())), ..Scenario::default() };
     scenario.backend.plugin = Some(set("backends/openai.wasm".to_owned()));
     let dataset = &mut scenario.dataset;
     dataset.plugin = Some(set("datasets/custom.wasm".to_owned()));

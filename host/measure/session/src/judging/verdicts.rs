@@ -35,12 +35,7 @@ impl Verdicts {
         for exchange in exchanges {
             verdicts.add(&exchange?, scores);
         }
-        let Requests {
-            with_verdict,
-            without_verdict,
-            failed,
-            ..
-        } = verdicts.requests;
+        let Requests { with_verdict, without_verdict, failed, .. } = verdicts.requests;
         verdicts.requests.planned = planned;
         let seen = with_verdict + without_verdict + failed;
         verdicts.requests.unsent = planned.saturating_sub(seen);
@@ -88,20 +83,13 @@ impl Verdicts {
     pub fn duels(&self, answers: &[Answer], repeats: u32) -> Vec<Duel> {
         let duel = |answer: &Answer| {
             let choice = |repeat, order| {
-                let asking = Asking {
-                    index: answer.index,
-                    repeat,
-                    order,
-                };
+                let asking = Asking { index: answer.index, repeat, order };
                 self.found.get(&asking).copied()
             };
             let choices = (0..repeats).map(|repeat| {
                 [Order::RunFirst, Order::BaselineFirst].map(|order| choice(repeat, order))
             });
-            Duel {
-                conversation: answer.conversation,
-                choices: choices.collect(),
-            }
+            Duel { conversation: answer.conversation, choices: choices.collect() }
         };
         answers.iter().map(duel).collect()
     }
@@ -110,10 +98,7 @@ impl Verdicts {
 /// Returns whether a reply ended at its limit of tokens: the server says so, or it gives no reason
 /// for the end and counts as many tokens as were asked for.
 fn is_cut(exchange: &Exchange) -> bool {
-    let counted = exchange
-        .usage
-        .as_ref()
-        .and_then(|usage| usage.output_tokens);
+    let counted = exchange.usage.as_ref().and_then(|usage| usage.output_tokens);
     let limit = exchange.sample.output_tokens;
     let is_full = (counted.zip(limit)).is_some_and(|(counted, limit)| counted >= limit);
     exchange.is_cut() || (exchange.finish.is_none() && is_full)
@@ -136,17 +121,10 @@ mod tests {
 
     #[test]
     fn a_reply_as_long_as_its_limit_is_cut_where_no_reason_is_given() {
-        let asking = Asking {
-            index: 0,
-            repeat: 0,
-            order: Order::Single,
-        };
-        for (finish, counted, with_verdict) in [
-            (None, Some(16), 0),
-            (None, Some(15), 1),
-            (None, None, 1),
-            (Some("stop"), Some(16), 1),
-        ] {
+        let asking = Asking { index: 0, repeat: 0, order: Order::Single };
+        for (finish, counted, with_verdict) in
+            [(None, Some(16), 0), (None, Some(15), 1), (None, None, 1), (Some("stop"), Some(16), 1)]
+        {
             let mut exchange = answer(0, asking);
             exchange.finish = finish.map(str::to_owned);
             exchange.sample.output_tokens = Some(16);
@@ -158,42 +136,27 @@ mod tests {
             let read = std::iter::once(Ok::<_, Infallible>(exchange));
             let Ok(verdicts) = Verdicts::of(1, Some(&scores), read);
             let found = (verdicts.requests.with_verdict, verdicts.cut);
-            assert_eq!(
-                found,
-                (with_verdict, 1 - with_verdict),
-                "{finish:?} {counted:?}"
-            );
+            assert_eq!(found, (with_verdict, 1 - with_verdict), "{finish:?} {counted:?}");
         }
     }
 
     #[test]
     fn verdicts_find_their_answers_whatever_the_order_of_the_records() {
-        let asking = |index, repeat, order| Asking {
-            index,
-            repeat,
-            order,
-        };
+        let asking = |index, repeat, order| Asking { index, repeat, order };
         let mut cut = answer(3, asking(9, 1, Order::RunFirst));
         cut.finish = Some("length".into());
         let exchanges = [
             answer(2, asking(9, 0, Order::BaselineFirst)),
             answer(0, asking(9, 0, Order::RunFirst)),
             cut,
-            failed(
-                answer(1, asking(9, 1, Order::BaselineFirst)),
-                Class::HttpStatus,
-                "503",
-            ),
+            failed(answer(1, asking(9, 1, Order::BaselineFirst)), Class::HttpStatus, "503"),
         ];
         // The third was cut after brackets, which the scorer may have taken for a verdict.
         let scores: Column<f64> = [(0, 1.0), (2, 0.5), (3, 0.0)].into_iter().collect();
         let read = exchanges.into_iter().map(Ok::<_, Infallible>);
         let Ok(verdicts) = Verdicts::of(6, Some(&scores), read);
         let requests = &verdicts.requests;
-        assert_eq!(
-            (requests.planned, requests.with_verdict, requests.unsent),
-            (6, 2, 2)
-        );
+        assert_eq!((requests.planned, requests.with_verdict, requests.unsent), (6, 2, 2));
         assert_eq!((requests.without_verdict, requests.failed), (1, 1));
         assert_eq!(requests.failures[&Class::HttpStatus], 1);
         assert_eq!(verdicts.cut, 1);

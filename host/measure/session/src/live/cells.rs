@@ -41,12 +41,7 @@ impl Default for Cells {
         let mut cells = Histogram::new_with_bounds(FINEST, EXPECTED, DIGITS)
             .unwrap_or_else(|error| unreachable!("these bounds are valid: {error}"));
         cells.auto(true);
-        Cells {
-            cells,
-            sum: 0,
-            least: u64::MAX,
-            most: 0,
-        }
+        Cells { cells, sum: 0, least: u64::MAX, most: 0 }
     }
 }
 
@@ -142,10 +137,7 @@ pub struct Distribution {
 
 impl Default for Seconds {
     fn default() -> Self {
-        Seconds {
-            last: std::array::from_fn(|_| Second::default()),
-            past: Cells::default(),
-        }
+        Seconds { last: std::array::from_fn(|_| Second::default()), past: Cells::default() }
     }
 }
 
@@ -197,11 +189,7 @@ pub struct Buckets {
 impl Buckets {
     /// With these bounds, which ascend; beyond the last there is one bucket more.
     pub fn new(bounds: &'static [Nanos]) -> Self {
-        Buckets {
-            bounds,
-            counts: vec![0; bounds.len() + 1],
-            sum: 0,
-        }
+        Buckets { bounds, counts: vec![0; bounds.len() + 1], sum: 0 }
     }
 
     /// Counts a span this many times.
@@ -215,9 +203,7 @@ impl Buckets {
     /// infinite.
     pub fn each(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         let bounds = self.bounds.iter().map(|bound| bound.as_secs_f64());
-        bounds
-            .chain([f64::INFINITY])
-            .zip(self.counts.iter().copied())
+        bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
     }
 
     /// Returns the number of samples in all buckets.
@@ -253,11 +239,7 @@ mod tests {
         spans(5_000).for_each(|span| cells.add(span, 1));
         let seen = cells.quantiles().unwrap();
         let sorted = Sorted::new(spans(5_000).map(Nanos::as_millis_f64).collect()).unwrap();
-        for (percent, figure) in [
-            (50.0, seen.p50_ms),
-            (90.0, seen.p90_ms),
-            (99.0, seen.p99_ms),
-        ] {
+        for (percent, figure) in [(50.0, seen.p50_ms), (90.0, seen.p90_ms), (99.0, seen.p99_ms)] {
             let exact = sorted.percentile(percent);
             // A cell's half, and a rank's step between two of the samples.
             let apart = (figure - exact).abs() / exact;
@@ -283,10 +265,7 @@ mod tests {
     fn nothing_counted_is_nothing_told() {
         assert_eq!(Cells::default().quantiles(), None);
         let nothing = Seconds::default().at(Nanos(7));
-        assert_eq!(
-            (nothing.recent.quantiles(), nothing.whole.quantiles()),
-            (None, None)
-        );
+        assert_eq!((nothing.recent.quantiles(), nothing.whole.quantiles()), (None, None));
     }
 
     #[test]

@@ -49,9 +49,7 @@ impl Identity {
         let labels = known.into_iter();
         Identity {
             run: run.to_owned(),
-            labels: labels
-                .filter_map(|(name, value)| Some((name, value?)))
-                .collect(),
+            labels: labels.filter_map(|(name, value)| Some((name, value?))).collect(),
         }
     }
 }
@@ -60,10 +58,7 @@ impl Identity {
 pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
     let run = ("run".into(), identity.run.clone().into());
     let mut registry = Registry::with_labels([run].into_iter());
-    registry.register_collector(Box::new(Figures {
-        labels: identity.labels.clone(),
-        snapshot,
-    }));
+    registry.register_collector(Box::new(Figures { labels: identity.labels.clone(), snapshot }));
     let mut page = String::new();
     text::encode(&mut page, &registry)
         .unwrap_or_else(|error| unreachable!("writing to memory does not fail: {error}"));
@@ -103,9 +98,7 @@ impl Page<'_> {
 
     fn gauge(&mut self, names: (&str, &str), value: Option<f64>) -> fmt::Result {
         let Some(value) = value else { return Ok(()) };
-        self.family(names, MetricType::Gauge, |metric| {
-            metric.encode_gauge(&value)
-        })
+        self.family(names, MetricType::Gauge, |metric| metric.encode_gauge(&value))
     }
 
     fn gauges<'l>(
@@ -139,9 +132,8 @@ impl Collector for Figures {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let seen = &self.snapshot;
         let mut page = Page(encoder);
-        let labels: Vec<(&str, &str)> = (self.labels.iter())
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let labels: Vec<(&str, &str)> =
+            (self.labels.iter()).map(|(name, value)| (*name, value.as_str())).collect();
         page.family(
             ("runner_run", "Facts about the run, from its plan."),
             MetricType::Info,
@@ -155,10 +147,7 @@ impl Collector for Figures {
             }),
         )?;
         page.gauge(
-            (
-                "runner_measuring_seconds",
-                "How long the run has been measuring.",
-            ),
+            ("runner_measuring_seconds", "How long the run has been measuring."),
             seen.counts.elapsed.map(|elapsed| elapsed.as_secs_f64()),
         )?;
         requests(&mut page, seen)?;
@@ -174,20 +163,14 @@ impl Collector for Figures {
 
 fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.family(
-        (
-            "runner_requests",
-            "Measured requests that ended, by how they ended.",
-        ),
+        ("runner_requests", "Measured requests that ended, by how they ended."),
         MetricType::Counter,
         |metric| {
             let answered: &Labels<'_> = &[("outcome", "ok")];
             count(&mut metric.encode_family(&answered)?, seen.counts.answered)?;
             if seen.counts.cancelled > 0 {
                 let cancelled: &Labels<'_> = &[("outcome", "cancelled")];
-                count(
-                    &mut metric.encode_family(&cancelled)?,
-                    seen.counts.cancelled,
-                )?;
+                count(&mut metric.encode_family(&cancelled)?, seen.counts.cancelled)?;
             }
             for (class, failures) in &seen.counts.failed {
                 let failed: &Labels<'_> = &[("outcome", "failed"), ("class", class.name())];
@@ -208,17 +191,11 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
         seen.counts.given_out,
     )?;
     page.gauge(
-        (
-            "runner_requests_ready",
-            "Requests that were ready before the first was sent.",
-        ),
+        ("runner_requests_ready", "Requests that were ready before the first was sent."),
         Some(seen.counts.ready as f64),
     )?;
     page.gauge(
-        (
-            "runner_requests_in_flight",
-            "Requests whose replies have not ended.",
-        ),
+        ("runner_requests_in_flight", "Requests whose replies have not ended."),
         Some(seen.counts.in_flight as f64),
     )?;
     page.gauge(
@@ -232,10 +209,7 @@ fn requests(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
 
 fn tokens(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     page.counter(
-        (
-            "runner_input_tokens",
-            "Prompt tokens of the measured requests that were answered.",
-        ),
+        ("runner_input_tokens", "Prompt tokens of the measured requests that were answered."),
         seen.counts.input_tokens,
     )?;
     page.counter(
@@ -271,11 +245,7 @@ fn latencies(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
             "(End - first output) / (output tokens - 1), of answered requests that ended.",
             &seen.tpot,
         ),
-        (
-            "runner_end_to_end_latency",
-            "End - sent, of answered requests that ended.",
-            &seen.e2e,
-        ),
+        ("runner_end_to_end_latency", "End - sent, of answered requests that ended.", &seen.e2e),
         (
             "runner_send_lag",
             "How late requests were sent, for all sent requests that ended.",
@@ -296,9 +266,7 @@ fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
     let named: Vec<Vec<(&str, String)>> = (facts.devices.iter().enumerate())
         .map(|(place, device)| {
             let text = |value: &Option<String>| value.clone();
-            let index = device
-                .index
-                .map_or(place.to_string(), |index| index.to_string());
+            let index = device.index.map_or(place.to_string(), |index| index.to_string());
             let known = [
                 ("device", Some(index)),
                 ("host", text(&device.machine)),
@@ -306,33 +274,21 @@ fn devices(page: &mut Page<'_>, seen: &Snapshot) -> fmt::Result {
                 ("uuid", text(&device.uuid)),
             ];
             let known = known.into_iter();
-            known
-                .filter_map(|(name, value)| Some((name, value?)))
-                .collect()
+            known.filter_map(|(name, value)| Some((name, value?))).collect()
         })
         .collect();
     type Value = fn(&Reading) -> Option<f64>;
     let families: [(&str, &str, Value); 5] = [
-        (
-            "runner_device_power_watts",
-            "What a device draws.",
-            |reading| reading.power_w,
-        ),
-        (
-            "runner_device_temperature_celsius",
-            "The temperature of a device.",
-            |reading| reading.temperature_c,
-        ),
-        (
-            "runner_device_sm_clock_hertz",
-            "The clock of a device's processors.",
-            |reading| reading.sm_clock_mhz.map(|mhz| mhz * 1e6),
-        ),
-        (
-            "runner_device_memory_used_bytes",
-            "Memory in use on a device.",
-            |reading| reading.memory_used.map(|bytes| bytes as f64),
-        ),
+        ("runner_device_power_watts", "What a device draws.", |reading| reading.power_w),
+        ("runner_device_temperature_celsius", "The temperature of a device.", |reading| {
+            reading.temperature_c
+        }),
+        ("runner_device_sm_clock_hertz", "The clock of a device's processors.", |reading| {
+            reading.sm_clock_mhz.map(|mhz| mhz * 1e6)
+        }),
+        ("runner_device_memory_used_bytes", "Memory in use on a device.", |reading| {
+            reading.memory_used.map(|bytes| bytes as f64)
+        }),
         (
             "runner_device_utilization_ratio",
             "Share of the time just past in which anything ran on a device.",
@@ -370,10 +326,7 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
         })
         .collect();
     page.gauges(
-        (
-            "runner_fleet_agents",
-            "Processes of the fleet, by whether they are heard.",
-        ),
+        ("runner_fleet_agents", "Processes of the fleet, by whether they are heard."),
         Standing::ALL.map(|standing| {
             let so = agents.iter().filter(|agent| agent.standing == standing);
             (vec![("standing", standing.name())], so.count() as f64)
@@ -381,11 +334,9 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     )?;
     type Value = fn(&Agent) -> Option<f64>;
     let gauges: [(&str, &str, Value); 3] = [
-        (
-            "runner_agent_up",
-            "Whether a process of the fleet is heard, or has finished.",
-            |agent| Some(f64::from(u8::from(agent.standing >= Standing::Reporting))),
-        ),
+        ("runner_agent_up", "Whether a process of the fleet is heard, or has finished.", |agent| {
+            Some(f64::from(u8::from(agent.standing >= Standing::Reporting)))
+        }),
         (
             "runner_agent_figures_age_seconds",
             "How long ago the last figures of a process came.",
@@ -399,18 +350,14 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     ];
     for (name, help, value) in gauges {
         let series = named.iter().zip(agents);
-        let series: Vec<_> = series
-            .filter_map(|(labels, agent)| Some((labels.clone(), value(agent)?)))
-            .collect();
+        let series: Vec<_> =
+            series.filter_map(|(labels, agent)| Some((labels.clone(), value(agent)?))).collect();
         if !series.is_empty() {
             page.gauges((name, help), series)?;
         }
     }
     page.family(
-        (
-            "runner_agent_requests",
-            "Measured requests of a process that ended, by how they ended.",
-        ),
+        ("runner_agent_requests", "Measured requests of a process that ended, by how they ended."),
         MetricType::Counter,
         |metric| {
             for (labels, agent) in named.iter().zip(agents) {
@@ -423,9 +370,8 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
         },
     )?;
     let known = named.iter().zip(agents);
-    let known: Vec<_> = known
-        .filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?)))
-        .collect();
+    let known: Vec<_> =
+        known.filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?))).collect();
     match known.is_empty() {
         true => Ok(()),
         false => loads(page, &known),
@@ -459,10 +405,8 @@ fn loads(page: &mut Page<'_>, of: &[(Vec<(&str, &str)>, &Load)]) -> fmt::Result 
         ),
         threads(|thread| thread.waiting),
     )?;
-    let names = (
-        "runner_decode_backlog_reports",
-        "Reports from readers in the longest decode queue.",
-    );
+    let names =
+        ("runner_decode_backlog_reports", "Reports from readers in the longest decode queue.");
     match of {
         [(labels, load)] if labels.is_empty() => page.gauge(names, Some(load.backlog as f64)),
         several => {

@@ -230,11 +230,7 @@ fn worst(whole: &mut Load, part: &PackedLoad) {
                 busy.cpu = busy.cpu.max(*cpu);
                 busy.waiting = busy.waiting.max(*waiting);
             }
-            None => whole.threads.push(Busy {
-                name: name.clone(),
-                cpu: *cpu,
-                waiting: *waiting,
-            }),
+            None => whole.threads.push(Busy { name: name.clone(), cpu: *cpu, waiting: *waiting }),
         }
     }
 }
@@ -259,11 +255,7 @@ impl Figures {
 
     /// Measured requests that are over and failed.
     pub fn failed(&self) -> u64 {
-        self.counts
-            .failed
-            .values()
-            .map(|failures| failures.count)
-            .fold(0, u64::saturating_add)
+        self.counts.failed.values().map(|failures| failures.count).fold(0, u64::saturating_add)
     }
 
     /// Requests whose replies have not ended.
@@ -299,20 +291,11 @@ mod tests {
             waiting: Some(1),
             in_flight: 3,
             answered,
-            failed: [(
-                Class::Refused,
-                Failures {
-                    count: 2,
-                    latest: format!("of {answered}"),
-                },
-            )]
-            .into(),
+            failed: [(Class::Refused, Failures { count: 2, latest: format!("of {answered}") })]
+                .into(),
             ..Counts::default()
         };
-        let mut state = State {
-            counts,
-            ..State::default()
-        };
+        let mut state = State { counts, ..State::default() };
         for (number, track) in (1..).zip(&mut state.tracks) {
             for span in (1..=answered).map(|span| ms(span * number)) {
                 track.spans.recent.add(span, 1);
@@ -344,10 +327,7 @@ mod tests {
         let [one, other] = [part(10, Phase::Draining), part(20, Phase::Measuring)];
         let seen = State::together([(&sent(&one), false), (&sent(&other), false)]).unwrap();
         let seen = seen.snapshot();
-        assert_eq!(
-            (seen.counts.phase, seen.counts.elapsed),
-            (Phase::Measuring, Some(ms(20_000)))
-        );
+        assert_eq!((seen.counts.phase, seen.counts.elapsed), (Phase::Measuring, Some(ms(20_000))));
         assert_eq!((seen.counts.answered, seen.counts.in_flight), (30, 6));
         assert_eq!((seen.counts.due, seen.counts.waiting), (Some(60), Some(2)));
         assert_eq!(seen.counts.failures(), 4);
@@ -356,10 +336,7 @@ mod tests {
         assert_eq!(seen.e2e.whole.unwrap().count, 60);
         assert_eq!(seen.send_lag.buckets.count(), 60);
         let load = seen.load.unwrap();
-        assert_eq!(
-            (load.threads.len(), load.threads[0].cpu, load.backlog),
-            (1, 0.2, 20)
-        );
+        assert_eq!((load.threads.len(), load.threads[0].cpu, load.backlog), (1, 0.2, 20));
     }
 
     #[test]
@@ -369,11 +346,7 @@ mod tests {
         let seen = State::together([(&stays, false), (&gone, true)]).unwrap();
         let seen = seen.snapshot();
         assert_eq!(
-            (
-                seen.counts.phase,
-                seen.counts.answered,
-                seen.counts.in_flight
-            ),
+            (seen.counts.phase, seen.counts.answered, seen.counts.in_flight),
             (Phase::Draining, 30, 3)
         );
         assert_eq!((seen.counts.waiting, seen.counts.due), (Some(1), Some(60)));
@@ -382,11 +355,7 @@ mod tests {
         assert_eq!(seen.load.unwrap().backlog, 10);
         let all_gone = State::together([(&gone, true)]).unwrap().snapshot();
         assert_eq!(
-            (
-                all_gone.counts.answered,
-                all_gone.counts.in_flight,
-                all_gone.load
-            ),
+            (all_gone.counts.answered, all_gone.counts.in_flight, all_gone.load),
             (20, 0, None)
         );
     }
@@ -400,11 +369,7 @@ mod tests {
         assert_eq!((seen.counts.due, seen.counts.waiting), (None, None));
         let nothing = State::together([]).unwrap().snapshot();
         assert_eq!(
-            (
-                nothing.counts.phase,
-                nothing.counts.due,
-                nothing.counts.elapsed
-            ),
+            (nothing.counts.phase, nothing.counts.due, nothing.counts.elapsed),
             (Phase::Preparing, None, None)
         );
     }
@@ -426,13 +391,7 @@ mod tests {
         state.counts.failed = Class::ALL
             .map(|class| {
                 let latest = "m".repeat(1 << 20);
-                (
-                    class,
-                    Failures {
-                        count: u64::MAX,
-                        latest,
-                    },
-                )
+                (class, Failures { count: u64::MAX, latest })
             })
             .into();
         state.load.as_mut().unwrap().threads = (0..1_000)
@@ -447,10 +406,7 @@ mod tests {
         assert!(bytes <= MOST_BYTES, "{bytes} bytes");
         let seen = State::together([(&Figures::read(&figures).unwrap(), false)]).unwrap();
         let (seen, exact) = (seen.snapshot(), state.snapshot());
-        assert_eq!(
-            seen.e2e.whole.unwrap().count,
-            exact.e2e.whole.unwrap().count
-        );
+        assert_eq!(seen.e2e.whole.unwrap().count, exact.e2e.whole.unwrap().count);
         // An ordinary run is told finely.
         let ordinary = part(2_000, Phase::Measuring);
         assert_eq!(sent(&ordinary), ordinary.packed(Resolution::Fine));

@@ -121,9 +121,7 @@ mod tests {
 
     fn after(snapshots: impl IntoIterator<Item = Snapshot>) -> History {
         let mut history = History::default();
-        snapshots
-            .into_iter()
-            .for_each(|snapshot| history.note(&snapshot));
+        snapshots.into_iter().for_each(|snapshot| history.note(&snapshot));
         history
     }
 

@@ -63,9 +63,7 @@ impl FromStr for Address {
     type Err = NoAddress;
 
     fn from_str(text: &str) -> Result<Self, NoAddress> {
-        let no_address = || NoAddress {
-            text: text.to_owned(),
-        };
+        let no_address = || NoAddress { text: text.to_owned() };
         let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
         let host = match host.strip_prefix('[') {
             Some(rest) => rest.strip_suffix(']').ok_or_else(no_address)?,
@@ -119,9 +117,7 @@ impl Listener {
         let socket = TcpListener::bind(addresses.collect::<Vec<_>>().as_slice())?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let socket = {
             let _entered = runtime.enter();
             tokio::net::TcpListener::from_std(socket)?
@@ -236,9 +232,7 @@ fn is_meant(host: &str, bound: &str) -> bool {
         None => host.split_once(':').map_or(host, |(name, _)| name),
     };
     name.parse::<IpAddr>().is_ok()
-        || [bound, "localhost"]
-            .iter()
-            .any(|own| name.eq_ignore_ascii_case(own))
+        || [bound, "localhost"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
 fn answer(
@@ -276,10 +270,8 @@ fn answer(
                 }
                 None => "no run has begun\n".to_owned(),
             };
-            let index = format!(
-                "runner {}\n{run}/metrics for Prometheus\n",
-                env!("CARGO_PKG_VERSION")
-            );
+            let index =
+                format!("runner {}\n{run}/metrics for Prometheus\n", env!("CARGO_PKG_VERSION"));
             response(StatusCode::OK, TEXT, index)
         }
         _ => {
@@ -358,10 +350,8 @@ mod tests {
     #[test]
     fn a_taken_port_is_told() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address {
-            host: LOOPBACK.to_owned(),
-            port: taken.local_addr().unwrap().port(),
-        };
+        let address =
+            Address { host: LOOPBACK.to_owned(), port: taken.local_addr().unwrap().port() };
         let error = Listener::bind(&address).map(drop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }

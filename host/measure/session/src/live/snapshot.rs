@@ -31,13 +31,8 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in order.
-    pub const ALL: [Phase; 5] = [
-        Phase::Preparing,
-        Phase::WarmUp,
-        Phase::Measuring,
-        Phase::Draining,
-        Phase::Over,
-    ];
+    pub const ALL: [Phase; 5] =
+        [Phase::Preparing, Phase::WarmUp, Phase::Measuring, Phase::Draining, Phase::Over];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -184,12 +179,8 @@ pub enum Standing {
 
 impl Standing {
     /// Every standing, the worst first.
-    pub const ALL: [Standing; 4] = [
-        Standing::Lost,
-        Standing::Silent,
-        Standing::Reporting,
-        Standing::Finished,
-    ];
+    pub const ALL: [Standing; 4] =
+        [Standing::Lost, Standing::Silent, Standing::Reporting, Standing::Finished];
 
     /// Its name.
     pub fn name(self) -> &'static str {

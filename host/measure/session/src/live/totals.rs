@@ -140,10 +140,7 @@ impl Totals {
                 self.input_tokens += tokens(reading.input_tokens);
                 self.output_tokens += tokens(reading.output_tokens);
             }
-            Outcome::Incomplete {
-                class: Class::Cancelled,
-                ..
-            } => self.cancelled += 1,
+            Outcome::Incomplete { class: Class::Cancelled, .. } => self.cancelled += 1,
             Outcome::Incomplete { class, message, .. } => {
                 let failures = self.failed.entry(*class).or_default();
                 failures.count += 1;
@@ -182,9 +179,7 @@ impl Track {
                 }
             }
             Measure::Pooled(show) => {
-                show(reading, &mut |_, span, times| {
-                    self.add(over, Nanos(span), times)
-                });
+                show(reading, &mut |_, span, times| self.add(over, Nanos(span), times));
             }
             Measure::Session(_) => {}
         }

@@ -57,13 +57,7 @@ type Fields = Map<String, Value>;
 impl<'t> Exporter<'t> {
     /// In this format. `is_timed` says that requests are due at times of their own.
     pub fn new(format: Format, tokenizer: &'t Tokenizer, is_timed: bool) -> Self {
-        Exporter {
-            format,
-            tokenizer,
-            is_timed,
-            reader: None,
-            only_user: false,
-        }
+        Exporter { format, tokenizer, is_timed, reader: None, only_user: false }
     }
 
     /// The flags with which the runner sends the rows so far again, if they are for it. `file` is
@@ -74,10 +68,8 @@ impl<'t> Exporter<'t> {
         }
         let reader = self.reader.unwrap_or(Reader::Custom);
         // A warm-up would take the first rows away.
-        let mut flags = format!(
-            "--dataset-name {} --dataset-path {file} --warmup-requests 0",
-            reader.name()
-        );
+        let mut flags =
+            format!("--dataset-name {} --dataset-path {file} --warmup-requests 0", reader.name());
         if reader == Reader::Conversation {
             flags += " --set dataset.config.format=aiperf";
         } else if self.only_user {
@@ -138,21 +130,15 @@ impl<'t> Exporter<'t> {
                     let due = due.filter(|_| before.is_none());
                     turns.push(Value::Object(turn(request, due, "text", before.is_none())?));
                 }
-                Ok(vec![
-                    json!({ "session_id": name(requests), "turns": turns }),
-                ])
+                Ok(vec![json!({ "session_id": name(requests), "turns": turns })])
             }
         }
     }
 
     fn vllm(&self, request: &Request) -> Result<Value, String> {
         let sample = &request.sent;
-        let refused = |what: &str| {
-            Err(of(
-                sample,
-                &format!("vLLM's format has no place for {what}"),
-            ))
-        };
+        let refused =
+            |what: &str| Err(of(sample, &format!("vLLM's format has no place for {what}")));
         let prompt = match &sample.prompt {
             Prompt::Text(_) if parameters(sample).contains_key("tools") => {
                 return refused("tools of a text");
@@ -162,9 +148,7 @@ impl<'t> Exporter<'t> {
                 let said: Option<Vec<Value>> = said.iter().map(chat::message).collect();
                 let said = said.ok_or_else(|| of(sample, ONLY_TEXT))?;
                 let tools = parameters(sample);
-                let rendered = self
-                    .tokenizer
-                    .render_chat(&said, tools.get("tools"), &Map::new());
+                let rendered = self.tokenizer.render_chat(&said, tools.get("tools"), &Map::new());
                 rendered.map_err(|cause| {
                     let what = format!(
                         "vLLM's format has no place for conversations, and no text could be made of this one: {cause}; give the model's tokenizer with --tokenizer"
@@ -211,11 +195,7 @@ fn session(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Strin
         let mut row = asked(sample)?;
         row.insert("session".into(), json!(session));
         beside(&mut row, request, "output_tokens");
-        put(
-            &mut row,
-            "timestamp",
-            due.filter(|_| position == 0).map(milliseconds),
-        );
+        put(&mut row, "timestamp", due.filter(|_| position == 0).map(milliseconds));
         rows.push(Value::Object(row));
     }
     Ok(rows)
@@ -229,15 +209,9 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
     for (request, before) in conversation(requests)? {
         let own = parameters(&request.given);
         if request.given.adapter.is_some() {
-            return Err(of(
-                &request.given,
-                "rows of conversations have no place for an adapter",
-            ));
+            return Err(of(&request.given, "rows of conversations have no place for an adapter"));
         }
-        if let Some(other) = own
-            .keys()
-            .find(|key| !OF_CONVERSATIONS.contains(&key.as_str()))
-        {
+        if let Some(other) = own.keys().find(|key| !OF_CONVERSATIONS.contains(&key.as_str())) {
             let what = format!("rows of conversations have no place for the parameter `{other}`");
             return Err(of(&request.given, &what));
         }
@@ -251,10 +225,7 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
         if let Some(recorded) = recorded
             && let Some(Value::Array(said)) = row.get_mut("messages")
         {
-            said.splice(
-                0..0,
-                messages(&request.given, std::slice::from_ref(recorded))?,
-            );
+            said.splice(0..0, messages(&request.given, std::slice::from_ref(recorded))?);
         }
         row.insert("session_id".into(), json!(session));
         put(&mut row, "class", request.given.class.as_ref());
@@ -317,26 +288,16 @@ fn turn(
     text: &str,
     as_sent: bool,
 ) -> Result<Fields, String> {
-    let sample = if as_sent {
-        &request.sent
-    } else {
-        &request.given
-    };
+    let sample = if as_sent { &request.sent } else { &request.given };
     let mut row = Fields::new();
     match &sample.prompt {
         Prompt::Text(said) if text == "text" => put(&mut row, text, Some(said)),
-        Prompt::Text(said) => put(
-            &mut row,
-            text,
-            Some(json!([{ "role": "user", "content": said }])),
-        ),
+        Prompt::Text(said) => {
+            put(&mut row, text, Some(json!([{ "role": "user", "content": said }])))
+        }
         Prompt::Messages(said) => put(&mut row, "messages", Some(messages(sample, said)?)),
         Prompt::Continuation(next) => {
-            put(
-                &mut row,
-                "messages",
-                Some(messages(sample, &next.messages)?),
-            );
+            put(&mut row, "messages", Some(messages(sample, &next.messages)?));
         }
         Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
             return Err(of(sample, "this format only has texts and conversations"));
@@ -346,11 +307,7 @@ fn turn(
     put(&mut row, "timestamp", due.map(milliseconds));
     let delay = sample.after.iter().map(|dependency| dependency.delay).max();
     let delay = delay.filter(|delay| *delay > 0);
-    put(
-        &mut row,
-        "delay",
-        delay.map(|delay| milliseconds(Nanos(delay))),
-    );
+    put(&mut row, "delay", delay.map(|delay| milliseconds(Nanos(delay))));
     put(&mut row, "output_length", request.output_tokens);
     Ok(row)
 }
@@ -452,9 +409,7 @@ fn name(requests: &[Request]) -> String {
     let first = requests.first().map(|request| &request.given);
     let turn = first.and_then(|sample| sample.turn.as_ref());
     let session = turn.map(|turn| turn.session.clone());
-    session
-        .or_else(|| first.map(|sample| sample.id.clone()))
-        .unwrap_or_default()
+    session.or_else(|| first.map(|sample| sample.id.clone())).unwrap_or_default()
 }
 
 fn milliseconds(span: Nanos) -> f64 {

@@ -19,10 +19,7 @@ pub(super) struct MadeUp {
 impl MadeUp {
     pub(super) fn new(tokenizer: &Tokenizer) -> Self {
         let words = tokenizer.encode(&[WORDS.to_owned()], false);
-        MadeUp {
-            words: words.unwrap_or_default().pop().unwrap_or_default(),
-            last: None,
-        }
+        MadeUp { words: words.unwrap_or_default().pop().unwrap_or_default(), last: None }
     }
 
     /// An answer of about so many tokens; an empty one if none are asked for.
@@ -39,11 +36,7 @@ impl MadeUp {
                 text
             }
         };
-        Message {
-            role: Role::Assistant,
-            parts: vec![Part::Text(text)],
-            extra: None,
-        }
+        Message { role: Role::Assistant, parts: vec![Part::Text(text)], extra: None }
     }
 }
 
@@ -57,9 +50,7 @@ mod tests {
         let mut made_up = MadeUp::new(&tokenizer);
         for tokens in [Some(300), Some(300), Some(1), Some(0), None] {
             let answer = made_up.answer(&tokenizer, tokens);
-            let [Part::Text(text)] = answer.parts.as_slice() else {
-                panic!("one text")
-            };
+            let [Part::Text(text)] = answer.parts.as_slice() else { panic!("one text") };
             assert_eq!(text.len(), tokens.unwrap_or(0) as usize);
         }
     }

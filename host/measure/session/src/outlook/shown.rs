@@ -23,11 +23,7 @@ fn said(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
             None => (text, 0),
             Some((at, _)) => (text[..at].to_owned(), text[at..].chars().count() as u64),
         };
-        Said {
-            role: role.map(str::to_owned),
-            text,
-            left_out,
-        }
+        Said { role: role.map(str::to_owned), text, left_out }
     };
     match &sample.prompt {
         Prompt::Text(text) => vec![one(None, text.clone())],

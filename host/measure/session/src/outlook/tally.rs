@@ -165,10 +165,7 @@ impl Tally {
         self.digest.update(&request.digest);
         self.digest.update("\n");
         if let Some(fault) = &request.fault {
-            let first = || Faulty {
-                count: 0,
-                first: fault.clone(),
-            };
+            let first = || Faulty { count: 0, first: fault.clone() };
             self.faulty.get_or_insert_with(first).count += 1;
         }
         match (request.input_tokens, request.sent.input_tokens) {
@@ -215,10 +212,9 @@ impl Tally {
         let plugin = |name: &str, version: &str| format!("{name} {version}");
         let (backend, dataset) = (&plan.backend, &plan.dataset.plugin);
         let users = match &plan.load.arrival {
-            Arrival::Closed { concurrency, think } => Some(Users {
-                count: *concurrency,
-                think: think.as_ref().map(thinking),
-            }),
+            Arrival::Closed { concurrency, think } => {
+                Some(Users { count: *concurrency, think: think.as_ref().map(thinking) })
+            }
             _ => None,
         };
         Outlook {
@@ -246,14 +242,8 @@ impl Tally {
                 delays: seconds(self.delays),
                 stand_ins: (self.stand_ins.requests > 0).then_some(self.stand_ins),
             },
-            input: Input {
-                tokens: whole(self.input),
-                ..self.counted
-            },
-            output: Output {
-                tokens: whole(self.output),
-                unlimited: self.unlimited,
-            },
+            input: Input { tokens: whole(self.input), ..self.counted },
+            output: Output { tokens: whole(self.output), unlimited: self.unlimited },
             due: seconds(self.due).map(|seconds| Due {
                 per_second: (seconds.max > seconds.min)
                     .then(|| (seconds.count - 1) as f64 / (seconds.max - seconds.min)),

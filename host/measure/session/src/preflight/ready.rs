@@ -50,12 +50,7 @@ async fn ask<C: Connect>(
     asked: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let TargetAccess {
-        connect,
-        target,
-        secrets,
-        ..
-    } = *asked;
+    let TargetAccess { connect, target, secrets, .. } = *asked;
     let mut connection = match asked.open().await {
         Ok(connection) => connection,
         Err(cause) => return Ok(Err(cause)),

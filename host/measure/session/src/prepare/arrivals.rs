@@ -29,10 +29,7 @@ pub fn all(load: &Load, dataset: &Dataset) -> Result<Amount, PluginError> {
             return Ok(load.amount);
         }
         requests += batch.len() as u64;
-        sessions += batch
-            .iter()
-            .filter(|sample| sample.after.is_empty())
-            .count() as u64;
+        sessions += batch.iter().filter(|sample| sample.after.is_empty()).count() as u64;
         if sessions > MOST_TIMES as u64 {
             return Err(too_many(dataset));
         }
@@ -90,12 +87,9 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
             if arrivals.len() as u64 == wanted {
                 break;
             }
-            let due =
-                due(&sample, arrivals.last().copied()).map_err(|what| PluginError::Contract {
-                    plugin: dataset.plugin().asked.clone(),
-                    call: "next",
-                    what,
-                })?;
+            let due = due(&sample, arrivals.last().copied()).map_err(|what| {
+                PluginError::Contract { plugin: dataset.plugin().asked.clone(), call: "next", what }
+            })?;
             if until.is_some_and(|until| due > until) {
                 return Ok(arrivals);
             }

@@ -24,12 +24,7 @@ pub(crate) struct Drawing {
 impl Drawing {
     /// So many of these samples, or all there are.
     pub(crate) fn new(samples: Samples, planned: u64) -> Self {
-        Drawing {
-            samples,
-            planned,
-            given: 0,
-            limit: FIRST_BATCH,
-        }
+        Drawing { samples, planned, given: 0, limit: FIRST_BATCH }
     }
 
     /// The sequence, for what is drawn before the first measured sample.
@@ -63,10 +58,7 @@ impl Iterator for Drawing {
             Err(error) => return Some(Err(error)),
         };
         self.given += batch.len() as u64;
-        let bytes: usize = batch
-            .iter()
-            .map(|sample| prompt_bytes(&sample.prompt))
-            .sum();
+        let bytes: usize = batch.iter().map(|sample| prompt_bytes(&sample.prompt)).sum();
         let fit = BATCH_BYTES / (bytes / batch.len()).max(1);
         self.limit = u32::try_from(fit).unwrap_or(BATCH).clamp(1, BATCH);
         Some(Ok(batch))

@@ -94,11 +94,7 @@ impl Drop for Feed {
         let mut waited = Duration::ZERO;
         while !state.complete && waited < GRACE {
             state = self.stock.wait(state, GLANCE);
-            waited += if self.signal.is_stopped() {
-                GLANCE
-            } else {
-                Duration::ZERO
-            };
+            waited += if self.signal.is_stopped() { GLANCE } else { Duration::ZERO };
         }
         let complete = state.complete;
         drop(state);
@@ -120,10 +116,7 @@ impl Drop for Completing {
 impl Stock {
     /// Of this many requests at most.
     pub(super) fn of(most: usize) -> Self {
-        Stock {
-            most,
-            ..Stock::default()
-        }
+        Stock { most, ..Stock::default() }
     }
 
     /// Waits for a change, at most this long.
@@ -132,16 +125,11 @@ impl Stock {
         state: MutexGuard<'s, StockState>,
         most: Duration,
     ) -> MutexGuard<'s, StockState> {
-        self.changed
-            .wait_timeout(state, most)
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .0
+        self.changed.wait_timeout(state, most).unwrap_or_else(|poisoned| poisoned.into_inner()).0
     }
 
     fn lock(&self) -> MutexGuard<'_, StockState> {
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Waits for room, then adds an item. False if nothing needs it any more.
@@ -150,10 +138,7 @@ impl Stock {
         while (state.bytes >= AHEAD_BYTES || state.items >= self.most) && !state.unwanted {
             state.waits_for_room = true;
             self.changed.notify_all();
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         state.waits_for_room = false;
         state.bytes += bytes;

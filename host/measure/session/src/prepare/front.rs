@@ -14,9 +14,7 @@ const DIGITS: u64 = 1_000_000_000_000_000_000;
 /// probability of 10^-18.
 pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
     let digest = Sha256::digest(format!("{seed} {started}"));
-    let number = digest
-        .first_chunk()
-        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let number = digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let text = format!("Run {:018}.\n\n", number % DIGITS);
     let encoded = tokenizer.encode(std::slice::from_ref(&text), false);
     Salt {
@@ -39,11 +37,7 @@ pub(crate) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>
 /// Puts the run's instructions in front of a conversation. Its own instructions follow in the same
 /// message, because many chat templates refuse a second one.
 fn instruct(prompt: &mut Prompt, system: &str) {
-    let message = |role, text: String| Message {
-        role,
-        parts: vec![Part::Text(text)],
-        extra: None,
-    };
+    let message = |role, text: String| Message { role, parts: vec![Part::Text(text)], extra: None };
     match prompt {
         Prompt::Text(text) => {
             let text = std::mem::take(text);
@@ -94,17 +88,11 @@ mod tests {
     use super::*;
 
     fn message(role: Role, text: &str) -> Message {
-        Message {
-            role,
-            parts: vec![Part::Text(text.to_owned())],
-            extra: None,
-        }
+        Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
     }
 
     fn texts(prompt: &Prompt) -> Vec<String> {
-        let Prompt::Messages(messages) = prompt else {
-            panic!("no conversation")
-        };
+        let Prompt::Messages(messages) = prompt else { panic!("no conversation") };
         let parts = messages.iter().flat_map(|message| &message.parts);
         parts
             .map(|part| match part {
@@ -128,32 +116,19 @@ mod tests {
 
     #[test]
     fn the_salt_comes_first_of_all() {
-        let salt = Salt {
-            text: "77 ".into(),
-            tokens: vec![7, 7],
-        };
+        let salt = Salt { text: "77 ".into(), tokens: vec![7, 7] };
         let put = |mut prompt: Prompt, system: Option<&str>| {
             put(&mut prompt, system, Some(&salt));
             prompt
         };
-        let Prompt::Text(text) = put(Prompt::Text("a".into()), None) else {
-            panic!("a text")
-        };
+        let Prompt::Text(text) = put(Prompt::Text("a".into()), None) else { panic!("a text") };
         assert_eq!(text, "77 a");
-        let Prompt::Tokens(tokens) = put(Prompt::Tokens(vec![1]), None) else {
-            panic!("tokens")
-        };
+        let Prompt::Tokens(tokens) = put(Prompt::Tokens(vec![1]), None) else { panic!("tokens") };
         assert_eq!(tokens, [7, 7, 1]);
         let chat = || Prompt::Messages(vec![message(Role::User, "a")]);
         assert_eq!(texts(&put(chat(), None)), ["77 a"]);
-        assert_eq!(
-            texts(&put(chat(), Some("Be brief."))),
-            ["77 Be brief.", "a"]
-        );
-        assert_eq!(
-            texts(&put(Prompt::Text("a".into()), Some("Be brief."))),
-            ["77 Be brief.", "a"]
-        );
+        assert_eq!(texts(&put(chat(), Some("Be brief."))), ["77 Be brief.", "a"]);
+        assert_eq!(texts(&put(Prompt::Text("a".into()), Some("Be brief."))), ["77 Be brief.", "a"]);
         let Prompt::Embedding(texts) = put(Prompt::Embedding(vec!["a".into()]), Some("x")) else {
             panic!("texts")
         };
@@ -162,10 +137,8 @@ mod tests {
 
     #[test]
     fn a_conversations_own_instructions_follow_the_runs_in_one_message() {
-        let mut prompt = Prompt::Messages(vec![
-            message(Role::System, "Own."),
-            message(Role::User, "a"),
-        ]);
+        let mut prompt =
+            Prompt::Messages(vec![message(Role::System, "Own."), message(Role::User, "a")]);
         put(&mut prompt, Some("Run."), None);
         assert_eq!(texts(&prompt), ["Run.\n\nOwn.", "a"]);
     }

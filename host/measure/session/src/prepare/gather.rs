@@ -107,16 +107,10 @@ impl Whole {
         if self.samples.len() == 1
             && let Some((index, sample)) = self.samples.pop()
         {
-            return Ok(Some(writer.write(PendingRequest::alone(
-                index,
-                Phase::Measure,
-                sample,
-            ))));
+            return Ok(Some(writer.write(PendingRequest::alone(index, Phase::Measure, sample))));
         }
-        let policy = Policy {
-            history: plan.request.history,
-            after_failure: plan.request.after_failure,
-        };
+        let policy =
+            Policy { history: plan.request.history, after_failure: plan.request.after_failure };
         let descendants = u32::try_from(self.samples.len() - 1).unwrap_or(u32::MAX);
         let mut graph = Graph::new(self.samples, policy)?;
         let root = graph.compose(0)?;

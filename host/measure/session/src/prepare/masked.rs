@@ -70,10 +70,7 @@ mod tests {
         let masked = MaskedSecrets::mask(&mut given);
         let given = given.unwrap();
         assert!(!given.contains("a\\\"b") && !given.contains('7'), "{given}");
-        assert!(
-            given.contains(r#""n":1"#) && given.contains(r#""name":"x""#),
-            "{given}"
-        );
+        assert!(given.contains(r#""n":1"#) && given.contains(r#""name":"x""#), "{given}");
         let lifted = masked.restore(given.into_bytes());
         assert_eq!(String::from_utf8(lifted).unwrap(), body);
         let mut plain = Some(r#"{ "n": 1 }"#.to_owned());

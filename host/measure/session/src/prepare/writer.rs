@@ -117,10 +117,10 @@ impl Writer {
                     .reference
                     .as_ref()
                     .and_then(|reference| serde_json::from_str(reference).ok()),
-                turn: sample.turn.as_ref().map(|turn| Turn {
-                    session: turn.session.clone(),
-                    index: turn.index,
-                }),
+                turn: sample
+                    .turn
+                    .as_ref()
+                    .map(|turn| Turn { session: turn.session.clone(), index: turn.index }),
                 class: sample.class.clone(),
                 parents: pending.composed.parents.clone(),
                 descendants: pending.descendants,
@@ -137,9 +137,7 @@ impl Writer {
     fn prompt_end(&self, prompt: &Prompt) -> Option<String> {
         let is_judged = !self.plan.scorers.is_empty();
         // More than is kept, so that the cut leaves no part of a secret that could not be told.
-        let end = is_judged
-            .then(|| prompts::end(prompt, REDACTED_CHARS))
-            .flatten()?;
+        let end = is_judged.then(|| prompts::end(prompt, REDACTED_CHARS)).flatten()?;
         let clean = self.secrets.redact(end);
         Some(prompts::tail(&clean, PROMPT_CHARS).to_owned())
     }
@@ -164,11 +162,7 @@ impl Writer {
         }
         let (system, salt) = (&self.plan.request.system_prompt, &self.plan.load.salt);
         let before = message_count(&pending.composed.sample.prompt);
-        front::put(
-            &mut pending.composed.sample.prompt,
-            system.as_deref(),
-            salt.as_ref(),
-        );
+        front::put(&mut pending.composed.sample.prompt, system.as_deref(), salt.as_ref());
         if let Some(earlier) = &mut pending.composed.earlier {
             // The request before began with the same message of instructions.
             earlier.messages +=
@@ -184,11 +178,7 @@ impl Writer {
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
-            Ok(Written {
-                request,
-                framing,
-                course,
-            }) => {
+            Ok(Written { request, framing, course }) => {
                 self.failures.reset();
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
@@ -207,11 +197,7 @@ impl Writer {
             Err(error) => {
                 self.failures.count(&error);
                 let outcome = failed(Class::Plugin, &error.to_string());
-                Item::Faulty {
-                    prepared,
-                    outcome,
-                    entry: None,
-                }
+                Item::Faulty { prepared, outcome, entry: None }
             }
         }
     }
@@ -224,11 +210,7 @@ impl Writer {
 
     /// A request that is not sent.
     pub fn unsent(&self, pending: PendingRequest, outcome: Outcome) -> Item {
-        Item::Faulty {
-            prepared: self.prepared(&pending),
-            outcome,
-            entry: None,
-        }
+        Item::Faulty { prepared: self.prepared(&pending), outcome, entry: None }
     }
 
     /// In turn, by the request's own number, so that a slice of the plan sends it to the same
@@ -236,9 +218,7 @@ impl Writer {
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);
-            digest
-                .first_chunk()
-                .map_or(index, |bytes| u64::from_le_bytes(*bytes))
+            digest.first_chunk().map_or(index, |bytes| u64::from_le_bytes(*bytes))
         });
         (number % self.targets.len() as u64) as u32
     }
@@ -249,10 +229,7 @@ impl Writer {
         if !self.plan.request.forces_length() {
             return false;
         }
-        let free = Settings {
-            ignore_eos: false,
-            ..self.settings.clone()
-        };
+        let free = Settings { ignore_eos: false, ..self.settings.clone() };
         let free = self.dialect.encode(sample, &free, earlier);
         free.is_ok_and(|free| free.as_request().body != body)
     }
@@ -277,11 +254,8 @@ impl Writer {
         let (mut encoded, framing, mut course) = match (call, of_socket) {
             (Call::Request(request), _) => (request, None, Course::One),
             (Call::Steps(step), _) => {
-                let first = First {
-                    accepted: step.accepted,
-                    context: step.context,
-                    fields: Vec::new(),
-                };
+                let first =
+                    First { accepted: step.accepted, context: step.context, fields: Vec::new() };
                 let course = Course::Steps(Box::new(first));
                 (step.request, Some(step.framing.into()), course)
             }
@@ -330,11 +304,7 @@ impl Writer {
             first.fields = ids;
         }
         let request = request.map_err(|what| broken(self, what))?;
-        Ok(Written {
-            request,
-            framing,
-            course,
-        })
+        Ok(Written { request, framing, course })
     }
 }
 

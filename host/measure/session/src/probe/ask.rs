@@ -68,12 +68,7 @@ pub(super) struct ProbeReply {
 
 impl ProbeReply {
     fn plain(outcome: Outcome, status: Option<u16>, said: Option<String>) -> Self {
-        ProbeReply {
-            outcome,
-            status,
-            said,
-            shape: None,
-        }
+        ProbeReply { outcome, status, said, shape: None }
     }
 }
 
@@ -88,12 +83,7 @@ impl<C: Connect> Asker<'_, C> {
             return Err(Silence::Enough);
         }
         self.requests += 1;
-        let Alone {
-            target,
-            secrets,
-            timeouts,
-            ..
-        } = alone;
+        let Alone { target, secrets, timeouts, .. } = alone;
         let hidden = |cause: String| fit(&secrets.redact(&cause));
         let path = target.path(&request.path);
         let version = self.connect.version();
@@ -108,9 +98,7 @@ impl<C: Connect> Asker<'_, C> {
             Some(Err(cause)) => Err(Silence::Unanswered(hidden(cause))),
             None => {
                 let limit = model::duration::format(limit);
-                Err(Silence::Unanswered(format!(
-                    "no whole answer within {limit}"
-                )))
+                Err(Silence::Unanswered(format!("no whole answer within {limit}")))
             }
         }
     }
@@ -128,11 +116,7 @@ impl<C: Connect> Asker<'_, C> {
         let (head, body) = match self.ask(alone, request).await {
             Ok(reply) => reply,
             Err(silence) => {
-                return Ok(ProbeReply::plain(
-                    Outcome::Broken,
-                    None,
-                    Some(silence.words()),
-                ));
+                return Ok(ProbeReply::plain(Outcome::Broken, None, Some(silence.words())));
             }
         };
         let body = alone.secrets.redact_bytes(&body);
@@ -171,26 +155,16 @@ impl<C: Connect> Asker<'_, C> {
                 Reason::Unauthorised => Outcome::NeedsKey,
                 _ => Outcome::Fails,
             };
-            return Ok(ProbeReply::plain(
-                outcome,
-                status,
-                Some(fit(&refusal.message)),
-            ));
+            return Ok(ProbeReply::plain(outcome, status, Some(fit(&refusal.message))));
         }
         let is_answer = |(_, meaning): &(usize, Meaning)| {
-            matches!(
-                meaning,
-                Meaning::Text(_) | Meaning::Reasoning(_) | Meaning::ToolCall(_)
-            )
+            matches!(meaning, Meaning::Text(_) | Meaning::Reasoning(_) | Meaning::ToolCall(_))
         };
         if !meanings.iter().any(is_answer) {
             return broken("the reply holds no answer that the backend can read".to_owned());
         }
         let shape = shape(!is_document, &frames, &meanings);
-        Ok(ProbeReply {
-            shape: Some(shape),
-            ..ProbeReply::plain(Outcome::Answers, status, None)
-        })
+        Ok(ProbeReply { shape: Some(shape), ..ProbeReply::plain(Outcome::Answers, status, None) })
     }
 }
 
@@ -205,11 +179,7 @@ pub(super) fn refused(
 ) -> Result<ProbeReply, PluginError> {
     let Refusal { reason, message } = dialect.explain(status, body)?;
     let said = fit(&format!("HTTP {status}: {message}"));
-    Ok(ProbeReply::plain(
-        outcome(status, reason),
-        Some(status),
-        Some(said),
-    ))
+    Ok(ProbeReply::plain(outcome(status, reason), Some(status), Some(said)))
 }
 
 /// Returns the meaning of a status, with the reason that the server's words give.
@@ -241,9 +211,7 @@ fn is_of(headers: &HeaderMap, kind: &[u8]) -> bool {
 fn cut(framing: Framing, body: &[u8]) -> Result<Frames, String> {
     let mut frames = Frames::default();
     let mut framer = Framer::new(framing.into());
-    framer
-        .push(Nanos::ZERO, body, &mut frames)
-        .map_err(|oversized| oversized.to_string())?;
+    framer.push(Nanos::ZERO, body, &mut frames).map_err(|oversized| oversized.to_string())?;
     framer.finish(Nanos::ZERO, &mut frames);
     Ok(frames)
 }

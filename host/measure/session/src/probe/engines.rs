@@ -51,11 +51,7 @@ pub(super) struct Try {
 }
 
 const fn of(engine: Engine, backend: &'static str, route: Option<&'static str>) -> Try {
-    Try {
-        engine,
-        backend,
-        route,
-    }
+    Try { engine, backend, route }
 }
 
 /// The backends that are tried with each engine, the best first: of its own backend the default,
@@ -241,13 +237,8 @@ pub(super) const CLUES: &[Clue] = &[
 impl Clue {
     /// Reads the version from the answer; `None` if the answer is not this engine's.
     pub(super) fn read(&self, answer: &Value) -> Option<Option<String>> {
-        let holds = self
-            .fields
-            .iter()
-            .all(|field| answer.pointer(field).is_some());
-        let version = self
-            .version
-            .and_then(|field| answer.pointer(field)?.as_str());
+        let holds = self.fields.iter().all(|field| answer.pointer(field).is_some());
+        let version = self.version.and_then(|field| answer.pointer(field)?.as_str());
         holds.then(|| version.map(str::to_owned))
     }
 }
@@ -260,16 +251,10 @@ mod tests {
     #[test]
     fn a_service_is_known_by_the_end_of_its_host() {
         assert_eq!(hosted("api.anthropic.com"), Some(Engine::Anthropic));
-        assert_eq!(
-            hosted("bedrock-runtime.eu-west-1.amazonaws.com"),
-            Some(Engine::Bedrock)
-        );
-        for other in [
-            "anthropic.com",
-            "api.anthropic.com.example",
-            "notapi.openai.com",
-            "127.0.0.1",
-        ] {
+        assert_eq!(hosted("bedrock-runtime.eu-west-1.amazonaws.com"), Some(Engine::Bedrock));
+        for other in
+            ["anthropic.com", "api.anthropic.com.example", "notapi.openai.com", "127.0.0.1"]
+        {
             assert_eq!(hosted(other), None, "{other}");
         }
     }
@@ -278,12 +263,7 @@ mod tests {
     #[test]
     fn engines_are_known_by_what_their_own_routes_answer() {
         for (engine, path, answer, version) in [
-            (
-                Engine::Vllm,
-                "/version",
-                json!({"version": "0.32.0"}),
-                Some("0.32.0"),
-            ),
+            (Engine::Vllm, "/version", json!({"version": "0.32.0"}), Some("0.32.0")),
             (
                 Engine::Sglang,
                 "/get_server_info",
@@ -308,12 +288,7 @@ mod tests {
                 json!({"default_generation_settings": {"n_ctx": 4096}, "build_info": "b6000-abc"}),
                 Some("b6000-abc"),
             ),
-            (
-                Engine::Ollama,
-                "/api/version",
-                json!({"version": "0.12.0"}),
-                Some("0.12.0"),
-            ),
+            (Engine::Ollama, "/api/version", json!({"version": "0.12.0"}), Some("0.12.0")),
             (
                 Engine::Triton,
                 "/v2",
@@ -327,9 +302,7 @@ mod tests {
                 .collect();
             let expected = (engine, version.map(str::to_owned));
             assert!(read.contains(&expected), "{path}: {read:?}");
-            let proofs = CLUES
-                .iter()
-                .filter(|clue| clue.is_proof && clue.path == path);
+            let proofs = CLUES.iter().filter(|clue| clue.is_proof && clue.path == path);
             for clue in proofs {
                 assert_eq!(clue.read(&json!({"detail": "Not Found"})), None, "{path}");
             }

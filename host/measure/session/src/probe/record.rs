@@ -94,10 +94,7 @@ impl Recorder {
     /// # Errors
     /// If it lists none, or cannot be asked.
     pub fn model_now<C: Connect>(&self, connect: &C) -> Result<String, RecordError> {
-        let none = |why: String| RecordError::NoModel {
-            target: self.0.target.to_string(),
-            why,
-        };
+        let none = |why: String| RecordError::NoModel { target: self.0.target.to_string(), why };
         let mut dialect = self.open()?;
         let Some(question) = dialect.control(Control::ListModels)? else {
             return Err(none("the backend does not know how to ask".to_owned()));
@@ -129,11 +126,7 @@ impl Recorder {
             .build()
             .map_err(CheckError::Runtime)?;
         let path = request.path.clone();
-        let mut asker = Asker {
-            connect,
-            clock: Clock::start(),
-            requests: 0,
-        };
+        let mut asker = Asker { connect, clock: Clock::start(), requests: 0 };
         let asking = asker.ask(&self.0, request);
         let target = self.0.target.to_string();
         let (head, body) = match tokio::task::LocalSet::new().block_on(&runtime, asking) {
@@ -148,11 +141,7 @@ impl Recorder {
         };
         if is_page(&head.headers) {
             let status = head.status;
-            let page = PreflightError::WebPage {
-                target,
-                path,
-                status,
-            };
+            let page = PreflightError::WebPage { target, path, status };
             return Err(CheckError::from(page).into());
         }
         if body.len() >= ANSWER_BYTES {

@@ -92,15 +92,8 @@ pub(super) fn command(probe: &Probe, best: &Route, repeated: &[String]) -> Vec<S
         .and_then(|model| model.context_tokens)
         .unwrap_or(u32::MAX);
     let (input, output) = (512.min(context / 2), 128.min(context / 4));
-    let mut words: Vec<String> = [
-        "runner",
-        "--backend",
-        &best.backend,
-        "--base-url",
-        &probe.url,
-    ]
-    .map(str::to_owned)
-    .into();
+    let mut words: Vec<String> =
+        ["runner", "--backend", &best.backend, "--base-url", &probe.url].map(str::to_owned).into();
     if let Some(model) = &probe.model {
         words.extend(["--model".to_owned(), model.clone()]);
     }

@@ -10,21 +10,15 @@ use runs::probe::Shape;
 
 /// The shape of a reply whose frames meant this.
 pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning)]) -> Shape {
-    let mut shape = Shape {
-        streamed,
-        frames: frames.len() as u64,
-        end_marker: !streamed,
-        ..Shape::default()
-    };
+    let mut shape =
+        Shape { streamed, frames: frames.len() as u64, end_marker: !streamed, ..Shape::default() };
     let mut text = String::new();
     let mut stated = Some(0_u64);
     let mut last = None;
     for (frame, meaning) in meanings {
         match meaning {
             Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece) => {
-                stated = stated
-                    .zip(piece.tokens)
-                    .map(|(sum, tokens)| sum + u64::from(tokens));
+                stated = stated.zip(piece.tokens).map(|(sum, tokens)| sum + u64::from(tokens));
                 if piece.text.is_empty() {
                     continue;
                 }
@@ -49,14 +43,9 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
     }
     let stated = stated.filter(|_| streamed && shape.chunks > 0);
     shape.states_chunk_tokens = stated.is_some();
-    let of_usage = shape
-        .usage
-        .and_then(|usage| usage.output_tokens)
-        .map(u64::from);
+    let of_usage = shape.usage.and_then(|usage| usage.output_tokens).map(u64::from);
     shape.tokens = of_usage.or(stated).filter(|_| shape.chunks > 0);
-    shape.tokens_per_chunk = shape
-        .tokens
-        .map(|tokens| tokens as f64 / shape.chunks as f64);
+    shape.tokens_per_chunk = shape.tokens.map(|tokens| tokens as f64 / shape.chunks as f64);
     shape.cumulative = streamed && is_cumulative(frames, &text);
     shape
 }
@@ -125,11 +114,7 @@ mod tests {
     }
 
     fn piece(text: &str, tokens: Option<u32>) -> Output {
-        Output {
-            text: text.to_owned(),
-            tokens,
-            choice: 0,
-        }
+        Output { text: text.to_owned(), tokens, choice: 0 }
     }
 
     fn usage(output: u32) -> Meaning {
@@ -160,10 +145,7 @@ mod tests {
             (5, Meaning::End),
         ];
         let shape = shape(true, &frames, &meanings);
-        assert_eq!(
-            (shape.frames, shape.chunks, shape.reasoning_chunks),
-            (6, 3, 1)
-        );
+        assert_eq!((shape.frames, shape.chunks, shape.reasoning_chunks), (6, 3, 1));
         assert_eq!((shape.tokens, shape.tokens_per_chunk), (Some(6), Some(2.0)));
         assert!(shape.opens_empty && shape.end_marker && !shape.cumulative);
         assert!(!shape.states_chunk_tokens);
@@ -203,14 +185,7 @@ mod tests {
         assert!(whole.end_marker && !whole.streamed && !whole.cumulative);
         assert_eq!((whole.chunks, whole.tokens_per_chunk), (1, Some(3.0)));
 
-        let nothing = shape(
-            true,
-            &frames(&["[DONE]"]),
-            &[(0, Meaning::End), (0, usage(4))],
-        );
-        assert_eq!(
-            (nothing.chunks, nothing.tokens, nothing.tokens_per_chunk),
-            (0, None, None)
-        );
+        let nothing = shape(true, &frames(&["[DONE]"]), &[(0, Meaning::End), (0, usage(4))]);
+        assert_eq!((nothing.chunks, nothing.tokens, nothing.tokens_per_chunk), (0, None, None));
     }
 }

@@ -55,11 +55,7 @@ impl Prober {
     ) -> Result<String, ProbeError> {
         let target = own.target.to_string();
         let named = self.source.scenario.target.model.as_ref();
-        let names: Vec<String> = probe
-            .models
-            .iter()
-            .map(|model| model.name.clone())
-            .collect();
+        let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
         let error = match (named, names.first()) {
             (Some(named), Some(_)) if !names.contains(&named.value) => {
                 PreflightError::UnknownModel {
@@ -72,15 +68,9 @@ impl Prober {
             (None, Some(first)) => return Ok(first.clone()),
             (None, None) => match listing {
                 Some(Control {
-                    outcome: Outcome::NeedsKey,
-                    status: Some(status),
-                    said,
-                    ..
+                    outcome: Outcome::NeedsKey, status: Some(status), said, ..
                 }) => unauthorised(own, *status, said.as_deref()),
-                _ => PreflightError::NoModel {
-                    target,
-                    served: "lists none".to_owned(),
-                },
+                _ => PreflightError::NoModel { target, served: "lists none".to_owned() },
             },
         };
         Err(error.into())
@@ -98,11 +88,7 @@ impl Prober {
             return Some(unauthorised(&self.first, status, route.said.as_deref()).into());
         }
         if first(Outcome::UnknownModel).is_some() {
-            let names: Vec<String> = probe
-                .models
-                .iter()
-                .map(|model| model.name.clone())
-                .collect();
+            let names: Vec<String> = probe.models.iter().map(|model| model.name.clone()).collect();
             return Some(ProbeError::Preflight(PreflightError::UnknownModel {
                 target,
                 model: probe.model.clone().unwrap_or_default(),

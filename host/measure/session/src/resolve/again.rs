@@ -30,11 +30,7 @@ pub(crate) struct Again {
 /// Everything that is not there any more, or that is not what it was.
 pub(crate) fn again(plan: &Plan, source: &Source) -> Result<Again, Faults> {
     let source = of_plan(plan, source.clone());
-    let ahead::Ahead {
-        plugins,
-        tokenizer,
-        files,
-    } = ahead::read(&source, &Timings::default());
+    let ahead::Ahead { plugins, tokenizer, files } = ahead::read(&source, &Timings::default());
     let mut resolution = Resolution {
         source: &source,
         faults: Faults::default(),
@@ -53,10 +49,7 @@ pub(crate) fn again(plan: &Plan, source: &Source) -> Result<Again, Faults> {
             resolution.changed(&format!("the file `{}`", file.path.display()));
         }
     }
-    let paths: BTreeMap<_, _> = files
-        .into_iter()
-        .map(|(name, file)| (name, file.path))
-        .collect();
+    let paths: BTreeMap<_, _> = files.into_iter().map(|(name, file)| (name, file.path)).collect();
     let grants = Grants {
         limits: plan.sandbox.clone(),
         log: LogBook::default(),
@@ -72,10 +65,7 @@ pub(crate) fn again(plan: &Plan, source: &Source) -> Result<Again, Faults> {
         resolution.planned(made, place, config, Dataset::describe, Dataset::plugin)
     });
     match (dataset, resolution.faults.is_empty()) {
-        (Some((dataset, _)), true) => Ok(Again {
-            dataset,
-            remarks: resolution.remarks,
-        }),
+        (Some((dataset, _)), true) => Ok(Again { dataset, remarks: resolution.remarks }),
         _ => Err(resolution.faults),
     }
 }

@@ -102,7 +102,5 @@ fn joined<T>(threads: Vec<(String, std::thread::ScopedJoinHandle<'_, T>)>) -> BT
 
 /// A panic of a thread is a bug, and is passed on.
 fn join<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

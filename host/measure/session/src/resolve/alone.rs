@@ -34,13 +34,8 @@ pub(crate) struct Alone {
 /// # Errors
 /// Everything that is wrong with them.
 pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
-    Resolution {
-        source,
-        faults: Faults::default(),
-        loaded: BTreeMap::new(),
-        remarks: Vec::new(),
-    }
-    .alone()
+    Resolution { source, faults: Faults::default(), loaded: BTreeMap::new(), remarks: Vec::new() }
+        .alone()
 }
 
 impl Resolution<'_> {
@@ -68,9 +63,7 @@ impl Resolution<'_> {
         let targets = self.targets(backend.as_ref());
         let to = targets.as_deref().unwrap_or_default();
         let (secrets, api_key, headers) = self.secrets(backend.as_ref(), to);
-        let first = targets
-            .as_ref()
-            .and_then(|targets| targets.first().cloned());
+        let first = targets.as_ref().and_then(|targets| targets.first().cloned());
         match (backend, first, self.faults.is_empty()) {
             (Some(backend), Some(target), true) => {
                 let sent = remarks::sent(&api_key, &headers, to);

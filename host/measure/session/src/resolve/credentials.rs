@@ -56,13 +56,8 @@ impl Resolution<'_> {
         });
         // Without a backend there is no run, but what is wrong with the key is reported along with
         // that.
-        let (name, credentials) = asked.unwrap_or((
-            "",
-            Credentials {
-                scheme: Authentication::Bearer,
-                variable: None,
-            },
-        ));
+        let (name, credentials) =
+            asked.unwrap_or(("", Credentials { scheme: Authentication::Bearer, variable: None }));
         let sources = self.sources(&credentials);
         let (access, planned, variables) = match &credentials.scheme {
             Authentication::None => {
@@ -83,12 +78,7 @@ impl Resolution<'_> {
             .collect();
         let names = headers.iter().map(|(name, _)| name.clone()).collect();
         let body = super::config_json(&self.source.scenario.request.extra_body);
-        let secrets = Secrets {
-            access,
-            variables,
-            headers,
-            fields: redact::secrets_in(&body),
-        };
+        let secrets = Secrets { access, variables, headers, fields: redact::secrets_in(&body) };
         (secrets, planned, names)
     }
 
@@ -96,10 +86,7 @@ impl Resolution<'_> {
     /// else in the usual one.
     fn sources(&mut self, credentials: &Credentials) -> Sources {
         if let Some(said) = &self.source.scenario.target.api_key_env {
-            return Sources {
-                variables: vec![said.value.clone()],
-                is_named: true,
-            };
+            return Sources { variables: vec![said.value.clone()], is_named: true };
         }
         let mut variables = Vec::new();
         let is_aws = matches!(credentials.scheme, Authentication::Sigv4(_));
@@ -118,10 +105,7 @@ impl Resolution<'_> {
             _ if variables.iter().any(|variable| variable == USUAL) => {}
             _ => variables.push(USUAL.to_owned()),
         }
-        Sources {
-            variables,
-            is_named: false,
-        }
+        Sources { variables, is_named: false }
     }
 
     /// The value of a variable, if it has one.
@@ -135,11 +119,9 @@ impl Resolution<'_> {
     fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
         let found = (sources.variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
-        if let (None, true, Some(said)) = (
-            &found,
-            sources.is_named,
-            &self.source.scenario.target.api_key_env,
-        ) {
+        if let (None, true, Some(said)) =
+            (&found, sources.is_named, &self.source.scenario.target.api_key_env)
+        {
             let variable = &said.value;
             // Text that is no variable's name may be the key itself; the scenario's check has
             // refused it already.
@@ -165,10 +147,7 @@ impl Resolution<'_> {
             );
         }
         let access = match &scheme {
-            Scheme::Header(name) => Access::Header {
-                name: name.clone(),
-                key,
-            },
+            Scheme::Header(name) => Access::Header { name: name.clone(), key },
             Scheme::Bearer | Scheme::Sigv4(_) => Access::Bearer(key),
         };
         let variables = vec![variable.clone()];
@@ -214,13 +193,7 @@ impl Resolution<'_> {
             }
         };
         let region = self.region(targets);
-        let with = Sigv4 {
-            service: service.to_owned(),
-            region,
-            id,
-            secret,
-            session_token,
-        };
+        let with = Sigv4 { service: service.to_owned(), region, id, secret, session_token };
         let variables = vec![variable.clone()];
         let scheme = Scheme::Sigv4(service.to_owned());
         let planned = ApiKey::From { variable, scheme };
@@ -230,14 +203,13 @@ impl Resolution<'_> {
     /// The region of targets that do not name theirs.
     fn region(&mut self, targets: &[Target]) -> Option<String> {
         let target = (targets.iter()).find(|target| region_of(target.host()).is_none())?;
-        let set = AWS_REGIONS
-            .iter()
-            .find_map(|name| self.variable(name).map(|region| (name, region)));
+        let set =
+            AWS_REGIONS.iter().find_map(|name| self.variable(name).map(|region| (name, region)));
         let problem = match set {
             Some((_, region)) if is_region(&region) => return Some(region),
-            Some((name, region)) => Problem::new(format!(
-                "the variable `{name}` holds no region of AWS: {region:?}"
-            )),
+            Some((name, region)) => {
+                Problem::new(format!("the variable `{name}` holds no region of AWS: {region:?}"))
+            }
             None => Problem::new(format!(
                 "requests to {target} need an AWS region for their signature, and the host name contains none"
             )),
@@ -252,9 +224,8 @@ impl Resolution<'_> {
         let Some(said) = &self.source.scenario.target.api_key_env else {
             return;
         };
-        let problem = Problem::new(format!(
-            "the backend `{backend}` sends no API key, so none can be named"
-        ));
+        let problem =
+            Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"));
         self.faults.scenario.push(
             problem
                 .at(said.place.clone(), "not with this backend")
@@ -288,6 +259,5 @@ fn may_be_chosen(variable: &str) -> bool {
 
 /// True if this can be a variable's name.
 fn is_name(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -25,9 +25,7 @@ pub(crate) fn load_of(scenario: &Scenario, trace: Option<&(PlannedFile, Trace)>)
     let load = &scenario.load;
     let otherwise = match (&load.stages, trace) {
         (Some(stages), _) => Amount::Duration(
-            planned(stages)
-                .iter()
-                .fold(Nanos::ZERO, |sum, stage| sum + stage.length),
+            planned(stages).iter().fold(Nanos::ZERO, |sum, stage| sum + stage.length),
         ),
         (None, Some((_, trace))) => Amount::Requests(trace.len() as u64),
         (None, None) => Amount::Requests(load.requests()),
@@ -68,8 +66,7 @@ fn arrival_of(
     trace: Option<&(PlannedFile, Trace)>,
 ) -> arrival::Arrival {
     let value = |said: &Option<Located<f64>>, otherwise| {
-        said.as_ref()
-            .map_or(otherwise, |said: &Located<f64>| said.value)
+        said.as_ref().map_or(otherwise, |said: &Located<f64>| said.value)
     };
     let rate = value(&load.rate, f64::INFINITY);
     let burstiness = value(&load.burstiness, 1.0);
@@ -85,26 +82,18 @@ fn arrival_of(
             spread,
             stages: planned(load.stages.as_deref().unwrap_or_default()),
         },
-        meant if meant.has_rate() && load.ramp.place().is_some() => arrival::Arrival::Ramp {
-            spread,
-            ramp: ramp_of(&load.ramp, amount),
-        },
+        meant if meant.has_rate() && load.ramp.place().is_some() => {
+            arrival::Arrival::Ramp { spread, ramp: ramp_of(&load.ramp, amount) }
+        }
         Arrival::Constant => arrival::Arrival::Constant { rate },
         Arrival::Poisson => arrival::Arrival::Poisson { rate, normalise },
-        Arrival::Gamma => arrival::Arrival::Gamma {
-            rate,
-            burstiness,
-            normalise,
-        },
+        Arrival::Gamma => arrival::Arrival::Gamma { rate, burstiness, normalise },
         Arrival::Closed => arrival::Arrival::Closed {
-            concurrency: load
-                .concurrency
+            concurrency: load.concurrency.as_ref().map_or(1, |said| narrow(said.value)),
+            think: load
+                .think_time
                 .as_ref()
-                .map_or(1, |said| narrow(said.value)),
-            think: load.think_time.as_ref().map(|time| Think {
-                time: time.value.0.into(),
-                spread: load.think_spread(),
-            }),
+                .map(|time| Think { time: time.value.0.into(), spread: load.think_spread() }),
         },
         // Without its file, the scenario is refused.
         Arrival::Trace => trace.map_or(arrival::Arrival::Inf, |(file, trace)| {
@@ -161,10 +150,7 @@ fn planned(stages: &[Located<Stage>]) -> Vec<arrival::Stage> {
             from,
             to,
             shape: stage.shape(),
-            length: stage
-                .length
-                .as_ref()
-                .map_or(Nanos::ZERO, |said| said.value.0.into()),
+            length: stage.length.as_ref().map_or(Nanos::ZERO, |said| said.value.0.into()),
         }
     };
     stages.iter().map(one).collect()
@@ -202,14 +188,8 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         system_prompt: (request.system_prompt.as_ref()).map(|said| said.value.clone()),
         history: request.history(),
         after_failure: request.after_failure(),
-        cancel: (request
-            .cancel_share
-            .as_ref()
-            .zip(request.cancel_after.as_ref()))
-        .map(|(share, after)| Cancel {
-            share: share.value,
-            after: after.value.0.into(),
-        }),
+        cancel: (request.cancel_share.as_ref().zip(request.cancel_after.as_ref()))
+            .map(|(share, after)| Cancel { share: share.value, after: after.value.0.into() }),
         extra_body: (!request.extra_body.is_empty()).then(|| config_json(&request.extra_body)),
         ids: request_ids(&request.ids),
         // Known once the backend was asked.
@@ -225,9 +205,7 @@ fn request_ids(said: &scenario::Ids) -> RequestIds {
         names.filter(|name| name != OFF).collect()
     };
     let listed = |said: &Option<Located<Vec<Located<String>>>>| {
-        said.as_ref()
-            .map(|said| names(&said.value))
-            .unwrap_or_default()
+        said.as_ref().map(|said| names(&said.value)).unwrap_or_default()
     };
     RequestIds {
         request: names(&said.request()),
@@ -290,11 +268,7 @@ pub fn device_metrics(scenario: &Scenario) -> Option<WatchedDevices> {
     let from = run.device_metrics();
     let said = run.device_interval.as_ref();
     let every = said.map_or(WatchedDevices::usual(&from), |said| said.value.0.into());
-    (from != DeviceMetrics::None).then(|| WatchedDevices {
-        from,
-        every,
-        only: texts(&run.devices),
-    })
+    (from != DeviceMetrics::None).then(|| WatchedDevices { from, every, only: texts(&run.devices) })
 }
 
 /// Returns the cost of the machines.
@@ -315,11 +289,8 @@ pub fn percentiles(scenario: &Scenario) -> Vec<f64> {
 /// The SLOs that a good request meets.
 pub fn goodput(scenario: &Scenario) -> Vec<Objective> {
     let said = scenario.goodput.iter();
-    said.map(|(metric, most)| Objective {
-        metric: metric.clone(),
-        at_most_ms: most.value,
-    })
-    .collect()
+    said.map(|(metric, most)| Objective { metric: metric.clone(), at_most_ms: most.value })
+        .collect()
 }
 
 /// The thresholds of the run. Those that are malformed were reported before.

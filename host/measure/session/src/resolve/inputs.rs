@@ -47,24 +47,17 @@ impl Checked {
     pub fn inputs(&self) -> io::Result<Vec<Input>> {
         let mut inputs = Vec::new();
         let mut add = |role, path: &Path| {
-            let input = Input {
-                role,
-                path: path.to_owned(),
-            };
+            let input = Input { role, path: path.to_owned() };
             if !inputs.contains(&input) {
                 inputs.push(input);
             }
         };
         let scorers = self.scorers.iter().map(plugins::scorer::Scorer::plugin);
-        for plugin in [self.parts.backend.plugin(), self.parts.dataset.plugin()]
-            .into_iter()
-            .chain(scorers)
+        for plugin in
+            [self.parts.backend.plugin(), self.parts.dataset.plugin()].into_iter().chain(scorers)
         {
             if Path::new(&plugin.origin).is_file() {
-                add(
-                    Role::Plugin(plugin.asked.clone()),
-                    Path::new(&plugin.origin),
-                );
+                add(Role::Plugin(plugin.asked.clone()), Path::new(&plugin.origin));
             }
         }
         for (name, file) in &self.plan.dataset.files {

@@ -31,15 +31,9 @@ pub struct Judges {
 /// # Errors
 /// Everything that is wrong with them.
 pub fn judges(source: &Source) -> Result<Judges, Faults> {
-    let ahead::Ahead {
-        plugins, tokenizer, ..
-    } = ahead::read(source, &Timings::default());
-    let mut resolution = Resolution {
-        source,
-        faults: Faults::default(),
-        loaded: plugins,
-        remarks: Vec::new(),
-    };
+    let ahead::Ahead { plugins, tokenizer, .. } = ahead::read(source, &Timings::default());
+    let mut resolution =
+        Resolution { source, faults: Faults::default(), loaded: plugins, remarks: Vec::new() };
     let chosen = resolution.scorers();
     let counting = resolution.tokenizer(tokenizer);
     let log = LogBook::default();
@@ -50,12 +44,7 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
         tokenizer: Arc::new(counting.tokenizer),
         seed: 0,
     };
-    let mut judges = Judges {
-        scorers: Vec::new(),
-        planned: Vec::new(),
-        log,
-        remarks: Vec::new(),
-    };
+    let mut judges = Judges { scorers: Vec::new(), planned: Vec::new(), log, remarks: Vec::new() };
     for (plugin, place, config) in chosen {
         let made = Scorer::new(plugin, &config_json(&config), grants.clone());
         let planned = resolution.planned(made, place, &config, Scorer::describe, Scorer::plugin);

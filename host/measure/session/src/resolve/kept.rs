@@ -13,12 +13,8 @@ use sha2::{Digest, Sha256};
 use super::measured::measure;
 use tokenizer::Tokenizer;
 
-const TABLES: Kind = Kind {
-    magic: b"runner tokenizer",
-    what: "a tokenizer",
-    source: "tokenizer",
-    maker: "runner",
-};
+const TABLES: Kind =
+    Kind { magic: b"runner tokenizer", what: "a tokenizer", source: "tokenizer", maker: "runner" };
 
 /// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could
 /// be read. What the user should know goes to the remarks.
@@ -54,10 +50,7 @@ fn open_with(
             Found::Wrong(what) => Some(what),
         };
         remarks.extend(wrong.map(|what| {
-            format!(
-                "warning: the tokenizer `{}` was read anew: {what}",
-                path.display()
-            )
+            format!("warning: the tokenizer `{}` was read anew: {what}", path.display())
         }));
     }
     let tokenizer = Tokenizer::open(path).map_err(said)?;
@@ -87,9 +80,8 @@ mod tests {
                 char::from_u32(0x100 + before.count() as u32).unwrap()
             }
         };
-        let mut vocab: serde_json::Map<String, serde_json::Value> = (0..=255)
-            .map(|byte| (shown(byte).to_string(), byte.into()))
-            .collect();
+        let mut vocab: serde_json::Map<String, serde_json::Value> =
+            (0..=255).map(|byte| (shown(byte).to_string(), byte.into())).collect();
         vocab.insert("ab".to_owned(), 256.into());
         serde_json::json!({
             "version": "1.0", "added_tokens": [], "normalizer": null,
@@ -135,11 +127,7 @@ mod tests {
         std::fs::write(&place, bytes).unwrap();
         let said = opened();
         assert_eq!(said.len(), 1);
-        assert!(
-            said[0].contains("was changed after it was written"),
-            "{}",
-            said[0]
-        );
+        assert!(said[0].contains("was changed after it was written"), "{}", said[0]);
         assert_eq!(opened(), [""; 0], "it was replaced");
 
         cache.put(&digest, b"something else").unwrap();

@@ -45,9 +45,7 @@ fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|name| {
-            io::Error::other(format!(
-                "the name {name:?} in it is not UTF-8; rename that file"
-            ))
+            io::Error::other(format!("the name {name:?} in it is not UTF-8; rename that file"))
         })?;
         if name.starts_with('.') {
             continue;

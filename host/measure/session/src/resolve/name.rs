@@ -65,10 +65,7 @@ impl Source {
     fn said_name(&self) -> Option<&str> {
         match &self.scenario.name {
             // Whoever names it on the command line knows what else stands there.
-            Some(Located {
-                value,
-                place: Place::Flag(_),
-            }) => Some(value),
+            Some(Located { value, place: Place::Flag(_) }) => Some(value),
             _ if self.name.is_empty() || self.is_changed() => None,
             Some(name) => Some(&name.value),
             None => Some(&self.name),
@@ -210,9 +207,7 @@ mod tests {
         assert!(problems.is_empty(), "{problems:?}");
         let name = if file.is_empty() { "" } else { "random-1k-1k" };
         Source {
-            scenario: Scenario::parse("random-1k-1k.toml", file)
-                .unwrap()
-                .overlay(over),
+            scenario: Scenario::parse("random-1k-1k.toml", file).unwrap().overlay(over),
             name: name.to_owned(),
             ..Source::default()
         }
@@ -223,36 +218,18 @@ mod tests {
         for (set, expected) in [
             (&[][..], "Random 1k/1k"),
             // None of these makes the name untrue.
-            (
-                &["load.requests=7", "load.seed=3", "load.warmup=0"],
-                "Random 1k/1k",
-            ),
-            (
-                &["target.model=org/model", "dataset.files.data=a.json"],
-                "Random 1k/1k",
-            ),
-            (
-                &["dataset.config.input-len=128"],
-                "random 128/1024, all at once",
-            ),
+            (&["load.requests=7", "load.seed=3", "load.warmup=0"], "Random 1k/1k"),
+            (&["target.model=org/model", "dataset.files.data=a.json"], "Random 1k/1k"),
+            (&["dataset.config.input-len=128"], "random 128/1024, all at once"),
             (&["load.rate=2.5"], "random 1024/1024, 2.5 req/s"),
             (&["load.concurrency=8"], "random 1024/1024, concurrency 8"),
-            (
-                &["load.concurrency=8", "load.users=sessions"],
-                "random 1024/1024, 8 sessions",
-            ),
+            (&["load.concurrency=8", "load.users=sessions"], "random 1024/1024, 8 sessions"),
             (
                 &["load.rate=5", "load.max-in-flight=9"],
                 "random 1024/1024, 5 req/s, at most 9 in flight",
             ),
-            (
-                &["load.max-in-flight=9"],
-                "random 1024/1024, at most 9 in flight",
-            ),
-            (
-                &["load.ramp.from=1", "load.ramp.to=9"],
-                "random 1024/1024, 1 to 9 req/s",
-            ),
+            (&["load.max-in-flight=9"], "random 1024/1024, at most 9 in flight"),
+            (&["load.ramp.from=1", "load.ramp.to=9"], "random 1024/1024, 1 to 9 req/s"),
             (
                 &[
                     "dataset.plugin=datasets/custom.wasm",
@@ -277,10 +254,7 @@ mod tests {
         };
         assert_eq!(with(&[]).title(), "sharegpt, all at once");
         assert_eq!(with(&[]).title_but_for_load(), "sharegpt");
-        let asked = with(&[
-            "request.output-tokens=60",
-            "dataset.files.data=ShareGPT_V3.json",
-        ]);
+        let asked = with(&["request.output-tokens=60", "dataset.files.data=ShareGPT_V3.json"]);
         assert_eq!(asked.title(), "sharegpt 60 out, all at once");
         let folder = asked.folder_title(asked.title(), Some("meta-llama/Llama-3.1-8B/"));
         assert_eq!(folder, "Llama-3.1-8B sharegpt 60 out, all at once");

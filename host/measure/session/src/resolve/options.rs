@@ -101,10 +101,7 @@ impl Inputs {
 
     /// True if answers are text that the options of generation apply to.
     fn generates(&self) -> bool {
-        !matches!(
-            self.sample.prompt,
-            Prompt::Embedding(_) | Prompt::Ranking(_)
-        )
+        !matches!(self.sample.prompt, Prompt::Embedding(_) | Prompt::Ranking(_))
     }
 }
 
@@ -188,9 +185,7 @@ impl Resolution<'_> {
         // likeliest is taken, was read.
         let ignored = stated.iter().filter(|option| {
             let alone = plain.with(option.take, &full);
-            [&full, &alone]
-                .into_iter()
-                .all(|asked| ignores(&mut dialect, asked, option.take))
+            [&full, &alone].into_iter().all(|asked| ignores(&mut dialect, asked, option.take))
         });
         kept.ignored = ignored.map(|option| option.key.to_owned()).collect();
         if !kept.ignored.is_empty() {
@@ -251,27 +246,11 @@ fn stated<'s>(
     option!(said.top_p, "top-p", settings.sampling.top_p);
     option!(said.top_k, "top-k", settings.sampling.top_k);
     option!(said.min_p, "min-p", settings.sampling.min_p);
-    option!(
-        said.frequency_penalty,
-        "frequency-penalty",
-        settings.sampling.frequency_penalty
-    );
-    option!(
-        said.presence_penalty,
-        "presence-penalty",
-        settings.sampling.presence_penalty
-    );
-    option!(
-        said.repetition_penalty,
-        "repetition-penalty",
-        settings.sampling.repetition_penalty
-    );
+    option!(said.frequency_penalty, "frequency-penalty", settings.sampling.frequency_penalty);
+    option!(said.presence_penalty, "presence-penalty", settings.sampling.presence_penalty);
+    option!(said.repetition_penalty, "repetition-penalty", settings.sampling.repetition_penalty);
     option!(said.sampling_seed, "sampling-seed", settings.sampling.seed);
-    option!(
-        said.min_output_tokens,
-        "min-output-tokens",
-        settings.min_output_tokens
-    );
+    option!(said.min_output_tokens, "min-output-tokens", settings.min_output_tokens);
     option!(stop, "stop", settings.sampling.stop);
     option!(adapters, "adapters", sample.adapter);
     let body = said.extra_body.iter().next().map(|entry| &entry.key);
@@ -326,24 +305,19 @@ fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
         return false;
     };
     [full.bare(), full.otherwise()].iter().all(|from| {
-        full.with(option, from)
-            .written(dialect)
-            .is_ok_and(|request| {
-                request.method == with.method
-                    && request.path == with.path
-                    && request.headers == with.headers
-                    && request.body == with.body
-            })
+        full.with(option, from).written(dialect).is_ok_and(|request| {
+            request.method == with.method
+                && request.path == with.path
+                && request.headers == with.headers
+                && request.body == with.body
+        })
     })
 }
 
 /// Returns the input of a request, for a prompt that the backend writes a request for.
 fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
-    let message = Message {
-        role: Role::User,
-        parts: vec![Part::Text("Hello".to_owned())],
-        extra: None,
-    };
+    let message =
+        Message { role: Role::User, parts: vec![Part::Text("Hello".to_owned())], extra: None };
     // Where a sound is turned into text, nothing but a sound will do, and perhaps of one rate alone.
     let sound = |rate: u32| {
         Prompt::Messages(vec![Message {

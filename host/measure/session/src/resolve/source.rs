@@ -62,9 +62,7 @@ impl std::fmt::Debug for Variables {
 impl Variables {
     /// Those of these names alone.
     pub(crate) fn only(&self, names: &[&str]) -> Variables {
-        let values = names
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), self.get(name)?)));
+        let values = names.iter().filter_map(|name| Some(((*name).to_owned(), self.get(name)?)));
         Variables::Given(values.collect())
     }
 

@@ -42,9 +42,8 @@ impl Resolution<'_> {
             return Some(vec![target]);
         };
         let urls = said.value.iter();
-        let targets: Vec<Option<Target>> = urls
-            .map(|url| self.target(&url.value, Some(&url.place)))
-            .collect();
+        let targets: Vec<Option<Target>> =
+            urls.map(|url| self.target(&url.value, Some(&url.place))).collect();
         targets.into_iter().collect()
     }
 
@@ -57,11 +56,7 @@ impl Resolution<'_> {
         let by_cache = by_cache.map(|said| Located::new(true, said.place.clone()));
         let flush = by_cache.or_else(|| load.flush_cache.clone());
         let flush = (&flush, Control::FlushCache, "flush the prefix cache");
-        let metrics = (
-            &scenario.report.server_metrics,
-            Control::Metrics,
-            "report its metrics",
-        );
+        let metrics = (&scenario.report.server_metrics, Control::Metrics, "report its metrics");
         let series = scenario.report.server_series.as_ref();
         let series = series.filter(|said| said.value != ServerSeries::None);
         let series = series.map(|said| Located::new(true, said.place.clone()));
@@ -121,9 +116,8 @@ impl Resolution<'_> {
             (Ok(Framing::Grpc), None) => return Version::Http2,
             (Ok(Framing::Grpc), Some(named)) => {
                 let name = &backend.plugin().asked;
-                let problem = Problem::new(format!(
-                    "the backend `{name}` speaks gRPC, which needs HTTP/2"
-                ));
+                let problem =
+                    Problem::new(format!("the backend `{name}` speaks gRPC, which needs HTTP/2"));
                 self.faults.scenario.push(
                     problem
                         .at(named.place.clone(), "another version")
@@ -142,8 +136,7 @@ impl Resolution<'_> {
             return Vec::new();
         };
         let urls = said.value.iter();
-        urls.filter_map(|url| self.target(&url.value, Some(&url.place)))
-            .collect()
+        urls.filter_map(|url| self.target(&url.value, Some(&url.place))).collect()
     }
 
     /// Returns the hosts that the user allows beside the targets.

@@ -39,12 +39,7 @@ impl Counting {
             approximate: tokenizer.facts().approximate,
             ..PlannedTokenizer::default()
         };
-        Counting {
-            tokenizer,
-            planned,
-            remarks,
-            from: None,
-        }
+        Counting { tokenizer, planned, remarks, from: None }
     }
 
     fn of(name: String, path: &Path) -> Result<Self, String> {
@@ -68,12 +63,7 @@ impl Counting {
             digest: Some(digests.of_all),
             ..PlannedTokenizer::default()
         };
-        Ok(Counting {
-            tokenizer,
-            planned,
-            remarks,
-            from: Some(path.to_owned()),
-        })
+        Ok(Counting { tokenizer, planned, remarks, from: Some(path.to_owned()) })
     }
 
     fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
@@ -105,10 +95,7 @@ impl Resolved {
         if found.planned.approximate {
             return Ok((self, found.remarks));
         }
-        let source = Source {
-            served: names,
-            ..(**source).clone()
-        };
+        let source = Source { served: names, ..(**source).clone() };
         let again = resolve_timed(&source, Arc::clone(&self.timings))?;
         Ok((again, found.remarks))
     }
@@ -211,10 +198,9 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
                     repository.revision(),
                     folder.display()
                 ),
-                false => format!(
-                    "the local cache of the Hugging Face hub has no `{}`",
-                    folder.display()
-                ),
+                false => {
+                    format!("the local cache of the Hugging Face hub has no `{}`", folder.display())
+                }
             }
         }
         None => "there is no home directory with a cache of the Hugging Face hub".to_owned(),
@@ -286,9 +272,7 @@ mod tests {
     fn cache_of(models: &[(&str, &str, &str)]) -> TempDir {
         let folder = TempDir::new().unwrap();
         for (name, commit, tokenizer) in models {
-            let model = folder
-                .path()
-                .join(format!("models--{}", name.replace('/', "--")));
+            let model = folder.path().join(format!("models--{}", name.replace('/', "--")));
             let snapshot = model.join("snapshots").join(commit);
             std::fs::create_dir_all(&snapshot).unwrap();
             std::fs::create_dir_all(model.join("refs")).unwrap();
@@ -301,10 +285,7 @@ mod tests {
     fn source(cache: &TempDir) -> Source {
         let folder = cache.path().display().to_string();
         let variables = [("HF_HUB_CACHE".to_owned(), folder)];
-        Source {
-            variables: super::super::Variables::Given(variables.into()),
-            ..Source::default()
-        }
+        Source { variables: super::super::Variables::Given(variables.into()), ..Source::default() }
     }
 
     fn asking(cache: &TempDir, said: &str) -> Source {
@@ -334,25 +315,11 @@ mod tests {
         let other = wrong("org/other");
         let folder = cache.path().join("models--org--other");
         assert!(other.contains(&folder.display().to_string()), "{other}");
-        assert!(
-            other.contains("runner fetch tokenizer org/other`"),
-            "{other}"
-        );
+        assert!(other.contains("runner fetch tokenizer org/other`"), "{other}");
         let revision = wrong("org/model@v2");
-        assert!(
-            revision.contains("no tokenizer of it at `v2`"),
-            "{revision}"
-        );
-        assert!(
-            revision.contains("runner fetch tokenizer org/model@v2`"),
-            "{revision}"
-        );
-        for path in [
-            "./org/model",
-            "/no/such/folder",
-            "a/b/c",
-            "no-such/tokenizer.json",
-        ] {
+        assert!(revision.contains("no tokenizer of it at `v2`"), "{revision}");
+        assert!(revision.contains("runner fetch tokenizer org/model@v2`"), "{revision}");
+        for path in ["./org/model", "/no/such/folder", "a/b/c", "no-such/tokenizer.json"] {
             let words = wrong(path);
             assert!(!words.contains("runner fetch"), "{path}: {words}");
         }
@@ -375,49 +342,29 @@ mod tests {
 
         let direct = asking(&cache, path.to_str().unwrap());
         let planned = open(&direct).unwrap().planned;
-        assert_eq!(
-            (planned.name.as_str(), planned.revision),
-            (path.to_str().unwrap(), None)
-        );
+        assert_eq!((planned.name.as_str(), planned.revision), (path.to_str().unwrap(), None));
     }
 
     #[test]
     fn without_a_name_the_served_models_is_tried_and_said() {
-        let cache = cache_of(&[
-            ("org/model", "abc123", SMALL),
-            ("org/broken", "def456", "{"),
-        ]);
+        let cache = cache_of(&[("org/model", "abc123", SMALL), ("org/broken", "def456", "{")]);
         let names = |names: &[&str]| -> Vec<String> {
             names.iter().map(|name| (*name).to_owned()).collect()
         };
         let at = Cache::at(cache.path());
-        let made = find(
-            &names(&["/models/llama", "org/other", "org/model"]),
-            Some(&at),
-        );
+        let made = find(&names(&["/models/llama", "org/other", "org/model"]), Some(&at));
         assert_eq!(made.planned.name, "org/model");
         assert!(made.planned.found && !made.planned.approximate);
-        assert!(
-            made.remarks[0].contains("org/model (commit abc123)"),
-            "{:?}",
-            made.remarks
-        );
+        assert!(made.remarks[0].contains("org/model (commit abc123)"), "{:?}", made.remarks);
 
         let none = find(&names(&["org/other"]), Some(&at));
-        assert_eq!(
-            (none.planned.name.as_str(), none.planned.found),
-            ("bytes", false)
-        );
+        assert_eq!((none.planned.name.as_str(), none.planned.found), ("bytes", false));
         assert!(none.planned.approximate && none.remarks.is_empty());
         assert_eq!(find(&names(&["org/model"]), None).planned.name, "bytes");
 
         let broken = find(&names(&["org/broken"]), Some(&at));
         assert_eq!(broken.planned.name, "bytes");
-        assert!(
-            broken.remarks[0].contains("cannot be used"),
-            "{:?}",
-            broken.remarks
-        );
+        assert!(broken.remarks[0].contains("cannot be used"), "{:?}", broken.remarks);
 
         let mut source = source(&cache);
         source.served = names(&["org/model"]);

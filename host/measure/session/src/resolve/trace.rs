@@ -62,13 +62,7 @@ impl Resolution<'_> {
                 return Trace::default();
             }
         };
-        if let Arrival::Dataset {
-            time_scale,
-            timestamps,
-            first,
-            length,
-            peak,
-        } = &mut load.arrival
+        if let Arrival::Dataset { time_scale, timestamps, first, length, peak } = &mut load.arrival
         {
             *timestamps = trace.len() as u64;
             *first = trace.first(*time_scale);
@@ -90,11 +84,7 @@ impl Resolution<'_> {
                 None
             }
             Ok((trace, bytes, digest)) => {
-                let file = PlannedFile {
-                    path,
-                    bytes,
-                    digest,
-                };
+                let file = PlannedFile { path, bytes, digest };
                 Some((file, trace))
             }
             Err(error) => {
@@ -126,11 +116,8 @@ fn too_long_words() -> String {
 
 /// The times in a file, its length and its SHA-256.
 fn read(path: &Path) -> Result<(Trace, u64, String), TraceError> {
-    let mut file = BufReader::new(Hashed {
-        file: File::open(path)?,
-        hash: Sha256::new(),
-        bytes: 0,
-    });
+    let mut file =
+        BufReader::new(Hashed { file: File::open(path)?, hash: Sha256::new(), bytes: 0 });
     let trace = Trace::read(&mut file)?;
     let Hashed { hash, bytes, .. } = file.into_inner();
     Ok((trace, bytes, hex(&hash.finalize())))

@@ -142,13 +142,7 @@ impl Phases<'_> {
                 false => Next::Later,
             };
             let unsent = self
-                .phase(
-                    (start, duration),
-                    due_times,
-                    (&mut newsfeed, next),
-                    framing,
-                    &mut key,
-                )
+                .phase((start, duration), due_times, (&mut newsfeed, next), framing, &mut key)
                 .await;
             live.unsent.store(unsent, Ordering::Release);
             if let Some(gate) = gate {
@@ -196,14 +190,7 @@ impl Phases<'_> {
             let next = |_| own.next().map_or(Next::None, Next::Ready);
             let mut none = Newsfeed::none();
             let now = self.clock.now();
-            self.phase(
-                (now, None),
-                due.into_iter(),
-                (&mut none, next),
-                framing,
-                key,
-            )
-            .await;
+            self.phase((now, None), due.into_iter(), (&mut none, next), framing, key).await;
             if !repeats || self.control.signal.is_stopped() {
                 return;
             }
@@ -292,11 +279,7 @@ impl Phases<'_> {
         }
         let failed = self.opened.failed.load(Ordering::Acquire) - opening.failed_before;
         if failed > 0 && failed == settled() {
-            return Err(RunError::Connections {
-                target: listed(self.targets),
-                failed,
-                wanted,
-            });
+            return Err(RunError::Connections { target: listed(self.targets), failed, wanted });
         }
         Ok(())
     }
@@ -316,12 +299,7 @@ impl Phases<'_> {
         let thinking = match load.arrival {
             Arrival::Closed { think, .. } => think.map(|think| {
                 let (first, step) = self.plan.users();
-                Thinking {
-                    think,
-                    seed: load.seed,
-                    first,
-                    step,
-                }
+                Thinking { think, seed: load.seed, first, step }
             }),
             _ => None,
         };
@@ -334,20 +312,13 @@ impl Phases<'_> {
             thinking,
         };
         let signal = &self.control.signal;
-        let unsent = pace(
-            &self.clock,
-            signal,
-            &pacing,
-            due_times,
-            newsfeed,
-            next,
-            |item, verdict| {
+        let unsent =
+            pace(&self.clock, signal, &pacing, due_times, newsfeed, next, |item, verdict| {
                 *key += 1;
                 let opens = self.hand_on(item, verdict, framing, *key);
                 Handed { key: *key, opens }
-            },
-        )
-        .await;
+            })
+            .await;
         if self.control.live.phase() == Phase::Measuring {
             self.sessions.close();
         }
@@ -388,22 +359,11 @@ impl Phases<'_> {
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");
         let (prepared, request, entry) = match item {
-            Item::Ready {
-                prepared,
-                request,
-                framing: own,
-                course,
-                session,
-                entry,
-            } => {
+            Item::Ready { prepared, request, framing: own, course, session, entry } => {
                 let framing = own.unwrap_or(framing);
                 (prepared, Ok((request, framing, course, session)), entry)
             }
-            Item::Faulty {
-                prepared,
-                outcome,
-                entry,
-            } => (prepared, Err(outcome), entry),
+            Item::Faulty { prepared, outcome, entry } => (prepared, Err(outcome), entry),
         };
         // Before the request is sent: its reply may end at any time.
         let is_member = entry.is_some();
@@ -448,9 +408,7 @@ impl Phases<'_> {
                     // sent.
                     self.control.live.gave_out();
                 }
-                let outcome = request
-                    .err()
-                    .unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));
+                let outcome = request.err().unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));
                 if is_member {
                     self.sessions.forget(key);
                 }

@@ -141,10 +141,7 @@ impl<'r> ServerControl<'r> {
         target: u32,
     ) -> Result<Result<Vec<u8>, String>, RunError> {
         let Some(question) = self.dialect.control(what)? else {
-            let cause = format!(
-                "the backend `{}` has no request for this",
-                self.dialect.name()
-            );
+            let cause = format!("the backend `{}` has no request for this", self.dialect.name());
             return Ok(Err(cause));
         };
         let to = &self.parts.targets[target as usize];
@@ -158,11 +155,7 @@ impl<'r> ServerControl<'r> {
         let (sender, mut answer) = oneshot::channel();
         // In a real run the first worker, as any other, is there from the beginning to the end.
         if let Some(worker) = phases.orders.first() {
-            worker.put(Order::Ask(Box::new(Question {
-                target,
-                request,
-                answer: sender,
-            })));
+            worker.put(Order::Ask(Box::new(Question { target, request, answer: sender })));
         }
         let signal = &phases.control.signal;
         let mut patience = None;
@@ -184,9 +177,7 @@ impl<'r> ServerControl<'r> {
         Ok(match answered {
             Ok((head, body)) if (200..300).contains(&head.status) => Ok(body),
             Ok((head, body)) => {
-                let said = self
-                    .dialect
-                    .explain(head.status, &secrets.redact_bytes(&body))?;
+                let said = self.dialect.explain(head.status, &secrets.redact_bytes(&body))?;
                 Err(fit(&format!("HTTP {}: {}", head.status, said.message)))
             }
             Err(cause) => Err(fit(&secrets.redact(&cause))),

@@ -192,11 +192,7 @@ impl Graph {
             });
         }
         let open = nodes.len();
-        Ok(Graph {
-            policy,
-            nodes,
-            open,
-        })
+        Ok(Graph { policy, nodes, open })
     }
 
     /// True if every request is over, or will never be sent.
@@ -206,10 +202,7 @@ impl Graph {
 
     /// The size of the texts that are still to be sent, more or less.
     pub fn bytes(&self) -> usize {
-        let prompts = self
-            .nodes
-            .iter()
-            .map(|node| prompt_bytes(&node.sample.prompt));
+        let prompts = self.nodes.iter().map(|node| prompt_bytes(&node.sample.prompt));
         prompts.sum::<usize>() + self.nodes.len() * size_of::<Node>()
     }
 
@@ -339,9 +332,9 @@ impl Graph {
             (_, None, Some(recorded)) => (recorded, true),
             (_, None, None) => return,
         };
-        let (answers, stand_ins) = before.as_ref().map_or((0, 0), |conversation| {
-            (conversation.answers, conversation.recorded)
-        });
+        let (answers, stand_ins) = before
+            .as_ref()
+            .map_or((0, 0), |conversation| (conversation.answers, conversation.recorded));
         node.conversation = Some(Arc::new(Conversation {
             before,
             messages,
@@ -359,10 +352,7 @@ impl Graph {
     fn lineage(&self, node: usize) -> Lineage {
         let begun_by = self.nodes[node].begun_by;
         let turn = begun_by.and_then(|other| self.nodes[other].sample.turn.as_ref());
-        Lineage {
-            root: self.nodes[0].index,
-            parent: turn.map(|turn| turn.session.clone()),
-        }
+        Lineage { root: self.nodes[0].index, parent: turn.map(|turn| turn.session.clone()) }
     }
 
     /// The sample of a request whose time has come, with its history in front.
@@ -373,10 +363,8 @@ impl Graph {
         let continues = self.nodes[node].continues;
         let before = continues.and_then(|parent| self.nodes[parent].conversation.clone());
         let mut sample = self.nodes[node].sample.clone();
-        let quoted: Vec<String> = quotes(&sample.prompt)
-            .iter()
-            .map(|id| (*id).to_owned())
-            .collect();
+        let quoted: Vec<String> =
+            quotes(&sample.prompt).iter().map(|id| (*id).to_owned()).collect();
         self.nodes[node].state = State::Sent;
         let mut answers = HashMap::new();
         // Those whose answers this one needs, once for each need.
@@ -398,12 +386,7 @@ impl Graph {
         let own = first_messages(&sample.prompt, before.as_deref());
         let is_needed = self.nodes[node].needed > 0;
         let composed = ComposedSample::new(sample, own.clone(), before.as_deref())
-            .parents(
-                self.nodes[node]
-                    .parents
-                    .iter()
-                    .map(|parent| self.nodes[*parent].index),
-            )
+            .parents(self.nodes[node].parents.iter().map(|parent| self.nodes[*parent].index))
             .released(self.nodes[node].released)
             .lineage(self.lineage(node));
         let done = &mut self.nodes[node];
@@ -428,12 +411,7 @@ impl Graph {
         let mut sample = self.nodes[node].sample.clone();
         sample.prompt = Prompt::Tokens(Vec::new());
         ComposedSample::new(sample, Vec::new(), None)
-            .parents(
-                self.nodes[node]
-                    .parents
-                    .iter()
-                    .map(|parent| self.nodes[*parent].index),
-            )
+            .parents(self.nodes[node].parents.iter().map(|parent| self.nodes[*parent].index))
             .released(self.nodes[node].released)
             .lineage(self.lineage(node))
     }

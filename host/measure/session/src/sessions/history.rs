@@ -42,18 +42,14 @@ pub struct ReplyContent {
 impl ReplyContent {
     /// An answer on record: its text, and its tool calls as pieces one after the other.
     pub(crate) fn saying(output: &str, tool_calls: &str) -> Self {
-        ReplyContent {
-            answer: answer(output, tool_calls),
-            carry: None,
-        }
+        ReplyContent { answer: answer(output, tool_calls), carry: None }
     }
 
     /// The answer of an exchange, if it has one.
     pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
-        exchange.has_answer().then(|| ReplyContent {
-            answer: answer(&exchange.output, &exchange.tool_calls),
-            carry,
-        })
+        exchange
+            .has_answer()
+            .then(|| ReplyContent { answer: answer(&exchange.output, &exchange.tool_calls), carry })
     }
 
     /// The size of its texts, more or less.
@@ -105,9 +101,8 @@ impl Conversation {
     /// Every message from the beginning to the last answer.
     fn whole(&self) -> Vec<Message> {
         let mut conversations = vec![self];
-        while let Some(before) = conversations
-            .last()
-            .and_then(|conversation| conversation.before.as_deref())
+        while let Some(before) =
+            conversations.last().and_then(|conversation| conversation.before.as_deref())
         {
             conversations.push(before);
         }
@@ -158,9 +153,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
     };
     if let Some(before) = before.filter(|before| !before.is_recorded) {
         let ids = call_ids(&before.answer);
-        let results = messages
-            .iter_mut()
-            .take_while(|message| message.role == Role::Tool);
+        let results = messages.iter_mut().take_while(|message| message.role == Role::Tool);
         for (message, id) in results.zip(ids) {
             let extra = message.extra.as_deref();
             let mut fields = extra
@@ -175,9 +168,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
 
 /// Returns how many results of tools stand at the beginning of these messages.
 pub(super) fn result_count(messages: &[Message]) -> usize {
-    let results = messages
-        .iter()
-        .take_while(|message| message.role == Role::Tool);
+    let results = messages.iter().take_while(|message| message.role == Role::Tool);
     results.count()
 }
 
@@ -203,13 +194,8 @@ pub(super) fn keep_calls(answer: &mut Message, most: usize) {
 pub(super) fn call_ids(answer: &Message) -> Vec<String> {
     let extra = answer.extra.as_deref();
     let fields = extra.and_then(|extra| serde_json::from_str::<Value>(extra).ok());
-    let calls = fields
-        .as_ref()
-        .and_then(|fields| fields["tool_calls"].as_array());
-    let ids = calls
-        .into_iter()
-        .flatten()
-        .filter_map(|call| call["id"].as_str());
+    let calls = fields.as_ref().and_then(|fields| fields["tool_calls"].as_array());
+    let ids = calls.into_iter().flatten().filter_map(|call| call["id"].as_str());
     ids.map(str::to_owned).collect()
 }
 
@@ -232,10 +218,7 @@ fn joined_calls(text: &str) -> Vec<Value> {
         let Ok(piece) = piece else { break };
         let begins = piece["id"].as_str().is_some_and(|id| !id.is_empty());
         let index = piece["index"].as_u64();
-        let known = calls
-            .iter_mut()
-            .rev()
-            .find(|(at, _)| index.is_none_or(|index| *at == index));
+        let known = calls.iter_mut().rev().find(|(at, _)| index.is_none_or(|index| *at == index));
         match known {
             Some((_, call)) if !begins || index.is_some() => {
                 let more = piece["function"]["arguments"].as_str().unwrap_or_default();

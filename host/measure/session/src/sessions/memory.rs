@@ -98,11 +98,7 @@ mod tests {
         assert!(!memory.has_room(Nanos(2_000_000_000)));
         memory.free(119);
         assert!(memory.has_room(Nanos(3_500_000_000)));
-        let figures = SessionMemory {
-            bound_bytes: 100,
-            peak_bytes: 119,
-            waited_s: Some(2.5),
-        };
+        let figures = SessionMemory { bound_bytes: 100, peak_bytes: 119, waited_s: Some(2.5) };
         assert_eq!(memory.figures(Nanos(9_000_000_000)), Some(figures));
     }
 }

@@ -41,10 +41,6 @@ impl Place {
     }
 
     pub(super) fn at(&self, node: usize) -> Place {
-        Place {
-            session: Arc::clone(&self.session),
-            queue: self.queue,
-            node,
-        }
+        Place { session: Arc::clone(&self.session), queue: self.queue, node }
     }
 }

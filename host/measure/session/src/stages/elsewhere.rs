@@ -75,13 +75,7 @@ impl<E> Begun<E> {
 
     /// Writes what others measured, in place of a load of its own.
     pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> Kept {
-        let Begun {
-            run,
-            folder,
-            started,
-            control,
-            ..
-        } = self;
+        let Begun { run, folder, started, control, .. } = self;
         let status = Status {
             started,
             ended: ending.at.clone(),

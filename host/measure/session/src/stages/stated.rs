@@ -21,9 +21,7 @@ pub(super) fn altered(remarks: &[plugins::dataset::Remark], secrets: &Secrets) -
         count: remark.count,
         first: remark.first.as_deref().map(|first| secrets.redact(first)),
     };
-    Dataset {
-        remarks: remarks.iter().map(stated).collect(),
-    }
+    Dataset { remarks: remarks.iter().map(stated).collect() }
 }
 
 /// The calls to plugins that were stopped, as a result states them.

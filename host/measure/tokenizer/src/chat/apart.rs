@@ -85,36 +85,23 @@ impl Chat {
         let file = found.file.clone();
         let texts = found.texts.clone();
         Chat::of(match texts {
-            Ok(texts) => Ok(Sources {
-                file,
-                texts,
-                special,
-                now: None,
-            }),
+            Ok(texts) => Ok(Sources { file, texts, special, now: None }),
             Err(cause) => Err(ChatError::Broken { file, cause }),
         })
     }
 
     /// Returns the chat template of a tokenizer which has none.
     pub(crate) fn absent(tokenizer: &str) -> Self {
-        Chat::of(Err(ChatError::Absent {
-            tokenizer: tokenizer.to_owned(),
-        }))
+        Chat::of(Err(ChatError::Absent { tokenizer: tokenizer.to_owned() }))
     }
 
     fn of(sources: Result<Sources, ChatError>) -> Self {
-        Chat {
-            sources,
-            place: OnceLock::new(),
-        }
+        Chat { sources, place: OnceLock::new() }
     }
 
     /// It with another date: see [`ChatTemplate::dated`].
     pub(crate) fn dated(self, now: DateTime) -> Self {
-        Chat::of(self.sources.map(|sources| Sources {
-            now: Some(now.to_string()),
-            ..sources
-        }))
+        Chat::of(self.sources.map(|sources| Sources { now: Some(now.to_string()), ..sources }))
     }
 
     /// Checks that there is one, and that it can be read.
@@ -191,14 +178,8 @@ impl Apart {
             return Err(unable(&io::ErrorKind::BrokenPipe.into()));
         };
         let mut apart = Apart {
-            process: Some(Process {
-                child,
-                input,
-                output: BufReader::new(output),
-            }),
-            ended: ChatError::Failed {
-                cause: String::new(),
-            },
+            process: Some(Process { child, input, output: BufReader::new(output) }),
+            ended: ChatError::Failed { cause: String::new() },
         };
         let read: Result<(), ChatError> = apart.ask(sources)?;
         read.map(|()| apart)
@@ -221,9 +202,7 @@ impl Apart {
             Err(cause) => {
                 let status = process.end();
                 self.process = None;
-                self.ended = ChatError::Failed {
-                    cause: status.map_or(cause.to_string(), words),
-                };
+                self.ended = ChatError::Failed { cause: status.map_or(cause.to_string(), words) };
                 Err(self.ended.clone())
             }
         }
@@ -237,9 +216,7 @@ impl Process {
         self.input.write_all(&line)?;
         self.input.flush()?;
         let mut answer = Vec::new();
-        (&mut self.output)
-            .take(ANSWER)
-            .read_until(b'\n', &mut answer)?;
+        (&mut self.output).take(ANSWER).read_until(b'\n', &mut answer)?;
         Ok(serde_json::from_slice(&answer)?)
     }
 
@@ -367,17 +344,11 @@ mod tests {
         let refused = "{{ raise_exception('not these') }}";
         assert_eq!(
             answers(&[json!(sources(refused)), asked(json!(null))]),
-            [
-                json!({"Ok": null}),
-                json!({"Err": {"refused": {"message": "not these"}}})
-            ]
+            [json!({"Ok": null}), json!({"Err": {"refused": {"message": "not these"}}})]
         );
         let broken = answers(&[json!(sources("{% if %}")), asked(json!(null))]);
         assert_eq!(broken.len(), 1, "{broken:?}");
-        assert_eq!(
-            broken[0]["Err"]["broken"]["file"], "chat_template.jinja",
-            "{broken:?}"
-        );
+        assert_eq!(broken[0]["Err"]["broken"]["file"], "chat_template.jinja", "{broken:?}");
     }
 
     #[test]
@@ -386,10 +357,7 @@ mod tests {
             let status = Command::new("sh").args(["-c", script]).status().unwrap();
             words(status)
         };
-        assert_eq!(
-            end("kill -ABRT $$"),
-            "it takes more than 1024 MiB of memory"
-        );
+        assert_eq!(end("kill -ABRT $$"), "it takes more than 1024 MiB of memory");
         assert_eq!(end("exit 3"), "it takes longer than 60 s");
         assert!(end("exit 4").contains("ended with exit status: 4"));
     }
@@ -399,10 +367,7 @@ mod tests {
         let start = |program: &str| Apart::start(&program.into(), &sources("x")).err().unwrap();
         // It ends at once, and what it says is no answer.
         let error = start("true").to_string();
-        assert!(
-            error.contains("the process that renders it ended with exit status: 0"),
-            "{error}"
-        );
+        assert!(error.contains("the process that renders it ended with exit status: 0"), "{error}");
         let error = start("echo").to_string();
         assert!(error.contains("the chat template fails: "), "{error}");
         let error = start("/no/such/program").to_string();

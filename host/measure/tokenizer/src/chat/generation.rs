@@ -11,12 +11,12 @@ pub(super) fn without_marks(template: &str) -> String {
         plain.push_str(before);
         let inner = tag["{%".len()..].trim_start_matches(['-', '+']);
         let word = inner.trim_start();
-        let named = [("endgeneration", "endif"), ("generation", "if true")]
-            .into_iter()
-            .find(|(name, _)| {
+        let named = [("endgeneration", "endif"), ("generation", "if true")].into_iter().find(
+            |(name, _)| {
                 let behind = word.strip_prefix(name).map(str::trim_start);
                 behind.is_some_and(|behind| behind.trim_start_matches(['-', '+']).starts_with("%}"))
-            });
+            },
+        );
         let start = tag.len() - word.len();
         match named {
             Some((name, block)) => {

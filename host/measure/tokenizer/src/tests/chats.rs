@@ -71,18 +71,12 @@ fn templates_are_found_beside_the_tokenizer() {
 #[test]
 fn a_template_that_is_missing_or_broken_is_no_error_until_it_is_needed() {
     for (files, says) in [
-        (
-            &[][..],
-            "has no chat template; looked beside it for `chat_template.jinja`",
-        ),
+        (&[][..], "has no chat template; looked beside it for `chat_template.jinja`"),
         (
             &[("tokenizer_config.json", "{")],
             "chat template in `tokenizer_config.json`: `tokenizer_config.json`: EOF",
         ),
-        (
-            &[("tokenizer_config.json", r#"{"chat_template": 3}"#)],
-            "is neither a text nor a list",
-        ),
+        (&[("tokenizer_config.json", r#"{"chat_template": 3}"#)], "is neither a text nor a list"),
         (
             &[("chat_template.jinja", "a\nb\n{% if %}")],
             "chat template in `chat_template.jinja`: syntax error: unexpected end of block",
@@ -100,10 +94,7 @@ fn a_template_that_is_missing_or_broken_is_no_error_until_it_is_needed() {
         let error = rendered(&tokenizer, None).unwrap_err().to_string();
         assert!(error.contains(says), "{says}\n{error}");
     }
-    assert!(matches!(
-        Tokenizer::bytes().chat_template(),
-        Err(ChatError::Absent { .. })
-    ));
+    assert!(matches!(Tokenizer::bytes().chat_template(), Err(ChatError::Absent { .. })));
 }
 
 #[test]
@@ -111,24 +102,13 @@ fn a_chat_has_the_tokens_of_its_text_and_no_more() {
     let template = "{{ bos_token }} {% for message in messages %}{{ message.content }} {% endfor %}{% if add_generation_prompt %}b{% endif %}";
     let tokenizer = with(&[
         ("chat_template.jinja", template),
-        (
-            "tokenizer_config.json",
-            r#"{"bos_token": {"content": "<s>"}}"#,
-        ),
+        ("tokenizer_config.json", r#"{"bos_token": {"content": "<s>"}}"#),
     ]);
     let chat = user("a a");
-    assert_eq!(
-        tokenizer.render_chat(&chat, None, &Map::new()).unwrap(),
-        "<s> a a b"
-    );
+    assert_eq!(tokenizer.render_chat(&chat, None, &Map::new()).unwrap(), "<s> a a b");
     assert_eq!(tokenizer.count_chat(&chat, None, &Map::new()).unwrap(), 4);
     let extra = json!({"add_generation_prompt": false, "bos_token": ""});
-    assert_eq!(
-        tokenizer
-            .count_chat(&chat, None, extra.as_object().unwrap())
-            .unwrap(),
-        2
-    );
+    assert_eq!(tokenizer.count_chat(&chat, None, extra.as_object().unwrap()).unwrap(), 2);
 }
 
 #[test]
@@ -168,27 +148,18 @@ fn templates_of_strangers_end() {
             "{% for a in range(90000) %}{% for b in range(90000) %}{% set c = a + b %}{% endfor %}{% endfor %}",
             "takes more than 20000000 steps",
         ),
-        (
-            "{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}",
-            "recursion limit",
-        ),
+        ("{% macro m(x) %}{{ m(x) }}{% endmacro %}{{ m(1) }}", "recursion limit"),
         (
             "{% set x = 'x' * 1000000 %}{% for a in range(100) %}{{ x }}{% endfor %}",
             "writes more than 64 MiB",
         ),
         ("{{ 'x' * 100000000000 }}", "repeated string is too large"),
-        (
-            "{{ messages | tojson(indent=1000000000) }}",
-            "`indent` is not a number up to 64",
-        ),
+        ("{{ messages | tojson(indent=1000000000) }}", "`indent` is not a number up to 64"),
         ("{{ missing | tojson }}", "`undefined` is no JSON"),
         ("{{ missing.deeper.still }}", "undefined"),
         ("{{ strftime_now('%') }}", "strftime_now: "),
         ("{% include 'other' %}", "other"),
-        (
-            "{{ raise_exception('No more than that.') }}",
-            "refuses the messages: No more than that.",
-        ),
+        ("{{ raise_exception('No more than that.') }}", "refuses the messages: No more than that."),
     ] {
         let template = ChatTemplate::parse(template, &BTreeMap::new()).unwrap();
         let error = template.render(&user("x"), None, &Map::new()).unwrap_err();

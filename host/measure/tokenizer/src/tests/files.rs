@@ -35,11 +35,7 @@ fn a_folders_first_tokenizer_is_read() {
         "model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "?": 2}, "unk_token": "?"},
     })
     .to_string();
-    let (llama, t5, ranks) = (
-        golden("llama.model"),
-        golden("t5.model"),
-        golden("small.tiktoken"),
-    );
+    let (llama, t5, ranks) = (golden("llama.model"), golden("t5.model"), golden("small.tiktoken"));
     let json: (&str, &[u8]) = ("tokenizer.json", words.as_bytes());
     let model: (&str, &[u8]) = ("tokenizer.model", &llama);
     let spiece: (&str, &[u8]) = ("spiece.model", &t5);
@@ -50,33 +46,15 @@ fn a_folders_first_tokenizer_is_read() {
     let lines = ranks.split(|byte| *byte == b'\n').count() as u32 - 1;
     assert_eq!(size(&folder(&[json, model, spiece])).unwrap(), 3);
     assert_eq!(size(&folder(&[model, spiece])).unwrap(), 420);
-    assert_eq!(
-        size(&folder(&[spiece, ("x.tiktoken", &ranks)])).unwrap(),
-        145
-    );
-    assert_eq!(
-        size(&folder(&[settings, ("x.tiktoken", &ranks)])).unwrap(),
-        801
-    );
+    assert_eq!(size(&folder(&[spiece, ("x.tiktoken", &ranks)])).unwrap(), 145);
+    assert_eq!(size(&folder(&[settings, ("x.tiktoken", &ranks)])).unwrap(), 801);
     // Ranks under a model's name.
-    assert_eq!(
-        size(&folder(&[settings, ("tokenizer.model", &ranks)])).unwrap(),
-        801
-    );
+    assert_eq!(size(&folder(&[settings, ("tokenizer.model", &ranks)])).unwrap(), 801);
     // Kimi's file and Qwen's are known by their names alone, with the special tokens that they
     // have.
-    assert_eq!(
-        size(&folder(&[("tiktoken.model", &ranks)])).unwrap(),
-        lines + 256
-    );
-    assert_eq!(
-        size(&folder(&[("qwen.tiktoken", &ranks)])).unwrap(),
-        lines + 208
-    );
-    assert_eq!(
-        size(&folder(&[("o200k_harmony.tiktoken", &ranks)])).unwrap(),
-        201_088
-    );
+    assert_eq!(size(&folder(&[("tiktoken.model", &ranks)])).unwrap(), lines + 256);
+    assert_eq!(size(&folder(&[("qwen.tiktoken", &ranks)])).unwrap(), lines + 208);
+    assert_eq!(size(&folder(&[("o200k_harmony.tiktoken", &ranks)])).unwrap(), 201_088);
 }
 
 #[test]
@@ -104,10 +82,7 @@ fn what_is_missing_or_unknown_is_said() {
             "rename the file so that",
         ),
         (
-            &[
-                ("qwen.tiktoken", ranks),
-                ("tokenizer_config.json", b"{\"added_tokens"),
-            ],
+            &[("qwen.tiktoken", ranks), ("tokenizer_config.json", b"{\"added_tokens")],
             "`tokenizer_config.json`: EOF",
         ),
         (
@@ -144,39 +119,18 @@ fn what_is_missing_or_unknown_is_said() {
             &[("cl100k_base.tiktoken", b"YQ== 0\nYg== 0\n")],
             "line 2 has rank 0, as an earlier line has",
         ),
-        (
-            &[("cl100k_base.tiktoken", b"YQ== 0\nYQ== 1\n")],
-            "ranks 0 and 1 are of the same bytes",
-        ),
-        (
-            &[("cl100k_base.tiktoken", b"YQ== 0\n\nY 1\n")],
-            "line 3 is not a token in base64",
-        ),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\nYQ== 1\n")], "ranks 0 and 1 are of the same bytes"),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\n\nY 1\n")], "line 3 is not a token in base64"),
         (
             &[("cl100k_base.tiktoken", b"YQ== 4194304\n")],
             "line 1 has rank 4194304; ranks are below 4194304",
         ),
-        (
-            &[("cl100k_base.tiktoken", b"YQ== 0\n")],
-            "no rank is that of byte 0 alone",
-        ),
-        (
-            &[("cl100k_base.tiktoken", b"")],
-            "no rank is that of byte 0 alone",
-        ),
+        (&[("cl100k_base.tiktoken", b"YQ== 0\n")], "no rank is that of byte 0 alone"),
+        (&[("cl100k_base.tiktoken", b"")], "no rank is that of byte 0 alone"),
         (&[("tokenizer.model", b"")], "it holds no pieces"),
-        (
-            &[("tokenizer.model", b"\x0a\xff")],
-            "it is cut off, or no SentencePiece model",
-        ),
-        (
-            &[("tokenizer.model", b"\x0a\x03\x0a\x01a\x12\x02\x18\x04")],
-            "its model type is 4",
-        ),
-        (
-            &[("tokenizer.model", b"\x0a\x03\x0a\x01a\x0a\x03\x0a\x01a")],
-            "it holds a piece twice",
-        ),
+        (&[("tokenizer.model", b"\x0a\xff")], "it is cut off, or no SentencePiece model"),
+        (&[("tokenizer.model", b"\x0a\x03\x0a\x01a\x12\x02\x18\x04")], "its model type is 4"),
+        (&[("tokenizer.model", b"\x0a\x03\x0a\x01a\x0a\x03\x0a\x01a")], "it holds a piece twice"),
         (
             &[("tokenizer.model", b"\x0a\x03\x0a\x01a\x12\x03\xc0\x01\x01")],
             "`treat_whitespace_as_suffix`",
@@ -185,10 +139,7 @@ fn what_is_missing_or_unknown_is_said() {
             &[("tokenizer.model", b"\x0a\x08\x0a\x01a\x15\x00\x00\xc0\x7f")],
             "piece 0 has the score NaN",
         ),
-        (
-            &[("tokenizer.model", b"\x0a\x02\x18\x01")],
-            "piece 0 has 0 bytes",
-        ),
+        (&[("tokenizer.model", b"\x0a\x02\x18\x01")], "piece 0 has 0 bytes"),
     ] {
         let error = size(&folder(files)).expect_err(says);
         assert!(error.contains(says), "{says}\n{error}");
@@ -217,13 +168,7 @@ fn long_tokens_and_texts_take_no_long_time() {
 #[test]
 fn files_that_were_changed_are_read_or_refused() {
     use proptest::prelude::*;
-    let files = [
-        "llama.model",
-        "gemma.model",
-        "plain.model",
-        "small.tiktoken",
-    ]
-    .map(golden);
+    let files = ["llama.model", "gemma.model", "plain.model", "small.tiktoken"].map(golden);
     let names = ["a.model", "b.model", "c.model", "qwen.tiktoken"];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
     let cut = prop::option::weighted(0.3, any::<prop::sample::Index>());

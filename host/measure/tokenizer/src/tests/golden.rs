@@ -45,13 +45,7 @@ fn compare(tokenizer: &Tokenizer, texts: &[String], expected: &[Vec<u32>], of: &
             wrong.push(format!("{text:?}\n  ours   {ids:?}\n  theirs {expected:?}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{of}: {} of {}\n{}",
-        wrong.len(),
-        texts.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{of}: {} of {}\n{}", wrong.len(), texts.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -68,12 +62,7 @@ fn rank_files_encode_as_tiktoken_does() {
         let beside = beside("small.tiktoken", &format!("{family}.tiktoken"), &settings);
         let tokenizer = Tokenizer::open(beside.path()).unwrap();
         compare(&tokenizer, &texts_, &all_ids(&case["ids"]), family);
-        compare(
-            &tokenizer,
-            &texts(&expected["marked"]),
-            &all_ids(&case["marked"]),
-            family,
-        );
+        compare(&tokenizer, &texts(&expected["marked"]), &all_ids(&case["marked"]), family);
         assert_eq!(tokenizer.facts().added_tokens, 0);
         let ids = tokenizer.encode(&texts_, true).unwrap();
         if family != "qwen" {
@@ -103,14 +92,10 @@ fn models_encode_as_sentencepiece_does() {
                 // As likely in several ways, of which rounding chooses.
                 || (model == "plain" && text.contains("aaaaaaaa"))
         };
-        let (texts, ids): (Vec<String>, Vec<Vec<u32>>) = (texts.iter().cloned().zip(ids))
-            .filter(|(text, _)| !marked(text))
-            .unzip();
+        let (texts, ids): (Vec<String>, Vec<Vec<u32>>) =
+            (texts.iter().cloned().zip(ids)).filter(|(text, _)| !marked(text)).unzip();
         compare(&tokenizer, &texts, &ids, model);
-        assert_eq!(
-            tokenizer.facts().vocabulary_size,
-            case["size"].as_u64().unwrap() as u32
-        );
+        assert_eq!(tokenizer.facts().vocabulary_size, case["size"].as_u64().unwrap() as u32);
     }
 }
 
@@ -122,47 +107,25 @@ fn what_is_put_around_a_text_is_as_the_settings_say() {
         let tokenizer = Tokenizer::open(&beside.path().join(name)).unwrap();
         let plain = tokenizer.encode(&text, false).unwrap().remove(0);
         let ids = tokenizer.encode(&text, true).unwrap().remove(0);
-        assert_eq!(
-            tokenizer.facts().added_tokens as usize,
-            ids.len() - plain.len()
-        );
-        let at = ids
-            .windows(plain.len())
-            .position(|ids| ids == plain)
-            .unwrap();
+        assert_eq!(tokenizer.facts().added_tokens as usize, ids.len() - plain.len());
+        let at = ids.windows(plain.len()).position(|ids| ids == plain).unwrap();
         (ids[..at].to_vec(), ids[at + plain.len()..].to_vec())
     };
     let nothing = Value::Null;
-    assert_eq!(
-        around("llama.model", "tokenizer.model", nothing.clone()),
-        (vec![1], vec![])
-    );
-    assert_eq!(
-        around("t5.model", "spiece.model", nothing),
-        (vec![], vec![2])
-    );
+    assert_eq!(around("llama.model", "tokenizer.model", nothing.clone()), (vec![1], vec![]));
+    assert_eq!(around("t5.model", "spiece.model", nothing), (vec![], vec![2]));
     for (settings, expected) in [
         (json!({"add_bos_token": false}), (vec![], vec![])),
-        (
-            json!({"add_bos_token": true, "add_eos_token": true}),
-            (vec![1], vec![2]),
-        ),
+        (json!({"add_bos_token": true, "add_eos_token": true}), (vec![1], vec![2])),
         (json!({"tokenizer_class": "T5Tokenizer"}), (vec![], vec![2])),
-        (
-            json!({"bos_token": {"content": "<unk>"}}),
-            (vec![0], vec![]),
-        ),
+        (json!({"bos_token": {"content": "<unk>"}}), (vec![0], vec![])),
         (
             json!({"bos_token": "<|im_start|>", "added_tokens_decoder": {"430": {"content": "<|im_start|>"}}}),
             (vec![430], vec![]),
         ),
     ] {
         let said = settings.to_string();
-        assert_eq!(
-            around("llama.model", "tokenizer.model", settings),
-            expected,
-            "{said}"
-        );
+        assert_eq!(around("llama.model", "tokenizer.model", settings), expected, "{said}");
     }
 }
 
@@ -174,12 +137,7 @@ fn special_tokens_of_a_model_are_found_in_texts() {
     });
     let beside = beside("llama.model", "tokenizer.model", &settings);
     let tokenizer = Tokenizer::open(beside.path()).unwrap();
-    let ids = |text: &str| {
-        tokenizer
-            .encode(&[text.to_owned()], false)
-            .unwrap()
-            .remove(0)
-    };
+    let ids = |text: &str| tokenizer.encode(&[text.to_owned()], false).unwrap().remove(0);
     let (plain, marked) = (ids("the"), ids("the</s>the<|im_end|>"));
     assert_eq!(marked[..plain.len()], plain);
     assert_eq!(marked[plain.len()], 2);
@@ -223,16 +181,7 @@ fn templates_render_as_transformers_renders_them() {
             wrong.push(format!("{case}\n  ours   {rendered:?}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {}\n{}",
-        wrong.len(),
-        cases.len(),
-        wrong.join("\n")
-    );
-    let refused = cases
-        .iter()
-        .filter(|case| case["error"].is_string())
-        .count();
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    let refused = cases.iter().filter(|case| case["error"].is_string()).count();
     assert!(refused > 0 && refused < cases.len());
 }

@@ -118,23 +118,11 @@ fn a_hostile_file_is_an_error_that_names_it() {
         ("deep", "[".repeat(1 << 20), "tokenizer.json"),
         (
             "deep in a key",
-            format!(
-                "{{\"normalizer\":{}{}}}",
-                "[".repeat(1 << 20),
-                "]".repeat(1 << 20)
-            ),
+            format!("{{\"normalizer\":{}{}}}", "[".repeat(1 << 20), "]".repeat(1 << 20)),
             "key `normalizer`: recursion limit",
         ),
-        (
-            "no model",
-            "{\"version\":\"1.0\"}".to_owned(),
-            "Model missing",
-        ),
-        (
-            "no words",
-            with(words(), "/model/vocab", json!({})),
-            "its vocabulary is empty",
-        ),
+        ("no model", "{\"version\":\"1.0\"}".to_owned(), "Model missing"),
+        ("no words", with(words(), "/model/vocab", json!({})), "its vocabulary is empty"),
         (
             "a long token",
             with(words(), "/model/vocab", json!({"x".repeat(5_000): 0})),
@@ -216,10 +204,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
             "nested components",
             words().to_string().replace(
                 "\"normalizer\":null",
-                &format!(
-                    "\"normalizer\":{}",
-                    nested(50, "normalizers", r#"{"type":"NFC"}"#)
-                ),
+                &format!("\"normalizer\":{}", nested(50, "normalizers", r#"{"type":"NFC"}"#)),
             ),
             "or more than 8 sequences in each other",
         ),
@@ -279,11 +264,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         ),
         (
             "merges that are no pairs",
-            with(
-                byte_level(),
-                "/model/merges",
-                json!(["a", ["b"], ["c", "d", "e"]]),
-            ),
+            with(byte_level(), "/model/merges", json!(["a", ["b"], ["c", "d", "e"]])),
             "tokenizer.json",
         ),
         (
@@ -298,11 +279,7 @@ fn a_hostile_file_is_an_error_that_names_it() {
         // The crate panics where it cuts a text into pieces of no length.
         (
             "pieces of nothing",
-            with(
-                words(),
-                "/pre_tokenizer",
-                json!({"type": "FixedLength", "length": 0}),
-            ),
+            with(words(), "/pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
             "the library that reads it failed: chunk size must be non-zero",
         ),
         // The crate panics where a template names a token that it does not list.
@@ -346,17 +323,10 @@ fn odd_files_that_can_be_used_are_used() {
             "a thousand added tokens of many lengths",
             with(words(), "/added_tokens", (0..1_000).map(added).collect()),
         ),
-        (
-            "an expression that backtracks",
-            with(words(), "/pre_tokenizer", catastrophe),
-        ),
+        ("an expression that backtracks", with(words(), "/pre_tokenizer", catastrophe)),
         (
             "ids with gaps as wide as they can be",
-            with(
-                words(),
-                "/model/vocab",
-                json!({"a": 0, "b": u32::MAX, "?": 5}),
-            ),
+            with(words(), "/model/vocab", json!({"a": 0, "b": u32::MAX, "?": 5})),
         ),
     ] {
         let tokenizer = opened(&file).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -371,10 +341,8 @@ fn odd_files_that_can_be_used_are_used() {
 fn added_tokens_are_found_whatever_their_number() {
     // Many of them begin alike, and some are the beginning of others.
     let size = byte_level()["model"]["vocab"].as_object().unwrap().len();
-    let contents: Vec<String> = (0..2_000)
-        .map(|number| format!("<c{number}>"))
-        .chain(["<c1".to_owned()])
-        .collect();
+    let contents: Vec<String> =
+        (0..2_000).map(|number| format!("<c{number}>")).chain(["<c1".to_owned()]).collect();
     let added: Vec<Value> = (contents.iter().enumerate())
         .map(|(number, content)| {
             json!({

@@ -81,15 +81,8 @@ fn what_lies_beside_is_read_anew() {
     std::fs::write(template, "{{ messages[0].content }}").unwrap();
     let again = Tokenizer::open_kept(folder.path(), &form).unwrap().unwrap();
     assert!(again.chat_template().is_ok());
-    assert_eq!(
-        (again.name(), again.facts()),
-        (opened.name(), opened.facts())
-    );
-    assert!(
-        Tokenizer::open_kept(folder.path(), b"{}")
-            .unwrap()
-            .is_none()
-    );
+    assert_eq!((again.name(), again.facts()), (opened.name(), opened.facts()));
+    assert!(Tokenizer::open_kept(folder.path(), b"{}").unwrap().is_none());
     let file = Tokenizer::file(folder.path()).unwrap();
     assert_eq!(file, folder.path().join("tokenizer.json"));
     let nothing = tempfile::tempdir().unwrap();

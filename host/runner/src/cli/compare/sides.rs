@@ -121,11 +121,7 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
     match (parts.pop(), parts.len()) {
         (Some(Part::Claim(claim, doubts)), 0) => Ok(Account::of_claim(*claim, doubts)),
         (Some(Part::Run(folder)), 0) => {
-            let Run {
-                folder,
-                facts,
-                reported,
-            } = run(folder, &[50.0, 99.0])?;
+            let Run { folder, facts, reported } = run(folder, &[50.0, 99.0])?;
             Account::of_run(name.to_owned(), &reported, &facts, folder.read()?)
                 .map_err(Failure::from)
         }
@@ -137,12 +133,10 @@ pub(in super::super) fn account(name: &str) -> Result<Account, Failure> {
 /// The percentiles of the figures and of the conditions.
 fn wanted(choice: &Choice, conditions: &[Condition]) -> Vec<f64> {
     let mut wanted = percentiles(choice);
-    let conditioned = conditions
-        .iter()
-        .filter_map(|condition| match condition.figure {
-            Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
-            _ => None,
-        });
+    let conditioned = conditions.iter().filter_map(|condition| match condition.figure {
+        Figure::Of(_, Statistic::Percentile(percent)) => Some(percent),
+        _ => None,
+    });
     wanted.extend(conditioned);
     wanted
 }
@@ -163,9 +157,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
         .collect();
     let figures = figures(choice, &summaries, &claims);
     let requests = summaries.iter().map(|summary| summary.requests.total);
-    let fewest = requests
-        .chain(claims.iter().filter_map(|claim| Stated::requests(claim)))
-        .min();
+    let fewest = requests.chain(claims.iter().filter_map(|claim| Stated::requests(claim))).min();
     let blocks = fewest.and_then(blocks);
     let conditioned = conditions.iter().map(|condition| condition.figure.clone());
     let wanted: Vec<Figure> = figures.iter().cloned().chain(conditioned).collect();
@@ -182,11 +174,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             }
             Found::Runs(runs) => {
                 let read = |run: Run| {
-                    let Run {
-                        folder,
-                        facts,
-                        reported,
-                    } = run;
+                    let Run { folder, facts, reported } = run;
                     Measured::read(
                         reported,
                         &facts,
@@ -200,11 +188,7 @@ fn cut(found: Vec<Found>, choice: &Choice, conditions: &[Condition]) -> Result<R
             }
         });
     }
-    Ok(Read {
-        sides,
-        figures,
-        blocks,
-    })
+    Ok(Read { sides, figures, blocks })
 }
 
 /// Parses the variation from one run to the next: a share such as `2%`, or a folder with repeats of
@@ -242,18 +226,13 @@ pub(super) fn variation(given: Option<&str>, figures: &[Figure]) -> Result<Varia
             runs[0].folder, other.folder
         )));
     }
-    if let Some(invalid) = runs
-        .iter()
-        .find(|run| run.summary.verdict == Verdict::Invalid)
-    {
+    if let Some(invalid) = runs.iter().find(|run| run.summary.verdict == Verdict::Invalid) {
         return Err(wrong(format!(
             "the run {} is invalid, so its figures show nothing of how runs vary; leave it out",
             invalid.folder
         )));
     }
-    let scenario = runs
-        .first()
-        .map_or_else(String::new, |run| run.plan.name.clone());
+    let scenario = runs.first().map_or_else(String::new, |run| run.plan.name.clone());
     let summaries: Vec<Summary> = runs.into_iter().map(|run| run.summary).collect();
     Variation::of_repeats(given, &scenario, &summaries, figures).ok_or_else(|| {
         Failure::input(format!(
@@ -336,11 +315,7 @@ fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
             folder.path().display()
         ));
     }
-    Ok(Run {
-        folder,
-        facts,
-        reported,
-    })
+    Ok(Run { folder, facts, reported })
 }
 
 /// Another tool's result, and the reasons to doubt it. `#2` picks the second of several in a file.
@@ -352,10 +327,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
     let numbered = numbered.filter(|_| !Path::new(name).exists());
     let file = numbered.map_or(name, |(file, _)| file).to_owned();
     let mut read = documents(std::slice::from_ref(&file))?;
-    let claims = read
-        .pop()
-        .map(|document| document.claims)
-        .unwrap_or_default();
+    let claims = read.pop().map(|document| document.claims).unwrap_or_default();
     let place = match (numbered, claims.len()) {
         (Some((_, place)), many) if place < many => place,
         (None, 1) => 0,

@@ -45,18 +45,12 @@ impl Line {
                 return None;
             }
             if word == flag {
-                return self
-                    .words
-                    .get(at + 1)
-                    .filter(|_| at + 1 != self.at)
-                    .cloned();
+                return self.words.get(at + 1).filter(|_| at + 1 != self.at).cloned();
             }
             let rest = word.to_str()?.strip_prefix(flag)?.strip_prefix('=')?;
             Some(OsString::from(rest))
         });
-        given
-            .or_else(|| std::env::var_os(variable))
-            .filter(|value| !value.is_empty())
+        given.or_else(|| std::env::var_os(variable)).filter(|value| !value.is_empty())
     }
 }
 

@@ -37,11 +37,7 @@ pub(super) fn command(line: &Arc<Line>) -> Command {
     let whole = Cli::command();
     let is_short = (line.first()).is_some_and(|first| whole.find_subcommand(first).is_none());
     // After a scenario or a flag, the line is short for `runner run`, and no word is a command.
-    let command = if is_short {
-        run::Args::augment_args(Command::new("runner"))
-    } else {
-        whole
-    };
+    let command = if is_short { run::Args::augment_args(Command::new("runner")) } else { whole };
     offered(command, line)
 }
 
@@ -63,13 +59,7 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
     let has_words = command.has_subcommands() || command.get_positionals().any(|arg| has(&of, arg));
     let command = if has_words && !is_flag {
         command
-            .mut_args(|arg| {
-                if arg.is_positional() {
-                    arg
-                } else {
-                    arg.hide(true)
-                }
-            })
+            .mut_args(|arg| if arg.is_positional() { arg } else { arg.hide(true) })
             .disable_help_flag(true)
             .disable_version_flag(true)
     } else {
@@ -150,9 +140,7 @@ fn begun<N: AsRef<str>>(
 ) -> Vec<CompletionCandidate> {
     let names = names.into_iter();
     let begun = names.filter(|name| name.as_ref().starts_with(written));
-    begun
-        .map(|name| CompletionCandidate::new(name.as_ref()))
-        .collect()
+    begun.map(|name| CompletionCandidate::new(name.as_ref())).collect()
 }
 
 /// Those of these names that begin with what is written, with what is said of each.
@@ -194,9 +182,7 @@ fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> 
 /// The folders to search for plugins.
 fn plugin_folders(line: &Line) -> Vec<PathBuf> {
     let said = line.value("--plugin-path", "RUNNER_PLUGIN_PATH");
-    said.map_or_else(Vec::new, |folders| {
-        std::env::split_paths(&folders).collect()
-    })
+    said.map_or_else(Vec::new, |folders| std::env::split_paths(&folders).collect())
 }
 
 /// Plugins of a kind by their names, those that ship and others that are found.
@@ -315,9 +301,7 @@ fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
         None => told(written, keys()),
         Some((key, value)) => {
             let offered = values(key, value, line).into_iter();
-            offered
-                .map(|one| one.add_prefix(format!("{key}=")))
-                .collect()
+            offered.map(|one| one.add_prefix(format!("{key}="))).collect()
         }
     }
 }
@@ -435,10 +419,7 @@ fn published_results(written: &str) -> Vec<CompletionCandidate> {
             let names = begun(name, published_names()).into_iter();
             names.map(|one| one.add_prefix(published::PREFIX)).collect()
         }
-        None => told(
-            written,
-            [(published::PREFIX, "A published result (runner published)")],
-        ),
+        None => told(written, [(published::PREFIX, "A published result (runner published)")]),
     }
 }
 
@@ -481,9 +462,7 @@ fn figures(written: &str, _: &Line) -> Vec<CompletionCandidate> {
         }
         Some((metric, statistic)) if CATALOGUE.iter().any(|known| known.name == metric) => {
             let statistics = begun(statistic, STATISTICS).into_iter();
-            statistics
-                .map(|one| one.add_prefix(format!("{metric}.")))
-                .collect()
+            statistics.map(|one| one.add_prefix(format!("{metric}."))).collect()
         }
         Some(_) => Vec::new(),
     };
@@ -529,8 +508,5 @@ fn pages(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn presets(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    told(
-        written,
-        PRESETS.iter().map(|preset| (preset.name, preset.about)),
-    )
+    told(written, PRESETS.iter().map(|preset| (preset.name, preset.about)))
 }

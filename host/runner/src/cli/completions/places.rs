@@ -178,12 +178,9 @@ mod tests {
     fn runs_come_newest_first_and_then_folders_to_look_in() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("results");
-        for run in [
-            "20260101-000000-old",
-            "20260103-000000-new",
-            "renamed",
-            "20260102-000000-middle",
-        ] {
+        for run in
+            ["20260101-000000-old", "20260103-000000-new", "renamed", "20260102-000000-middle"]
+        {
             std::fs::create_dir_all(home.join(run)).unwrap();
             std::fs::write(home.join(run).join("plan.json"), "{}").unwrap();
         }

@@ -28,9 +28,7 @@ pub(super) const fn all() -> Shells<'static> {
 /// If the shell is of a kind that has no script.
 pub(super) fn script(shell: Shell) -> io::Result<String> {
     let shells = all();
-    let shell = shells
-        .completer(&shell.to_string())
-        .ok_or(io::ErrorKind::Unsupported)?;
+    let shell = shells.completer(&shell.to_string()).ok_or(io::ErrorKind::Unsupported)?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     let script = String::from_utf8_lossy(&script);

@@ -92,11 +92,7 @@ impl Looks {
     }
 
     fn coloured(self, colour: Color) -> Style {
-        if self.colours {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
     }
 
     fn bad(self) -> Style {
@@ -133,16 +129,7 @@ impl View<'_> {
 
     fn panels(&self, frame: &mut Frame<'_>, area: Rect) {
         let agents = self.agents_height(area.height - PANELS.1);
-        let [
-            title,
-            subject,
-            progress,
-            rates,
-            figures,
-            client,
-            fleet,
-            keys,
-        ] = Layout::vertical([
+        let [title, subject, progress, rates, figures, client, fleet, keys] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Length(1),
@@ -187,19 +174,13 @@ impl View<'_> {
         lines.truncate(room);
         frame.render_widget(Paragraph::new(lines), area);
         if area.height > 1 {
-            let last = Rect {
-                y: area.bottom() - 1,
-                height: 1,
-                ..area
-            };
+            let last = Rect { y: area.bottom() - 1, height: 1, ..area };
             frame.render_widget(self.keys(), last);
         }
     }
 
     fn looks(&self) -> Looks {
-        Looks {
-            colours: self.colours,
-        }
+        Looks { colours: self.colours }
     }
 
     /// Name and phase, at the two ends of a line.
@@ -224,11 +205,9 @@ impl View<'_> {
         };
         let used = of.width() + Line::raw(words.as_str()).width();
         match usize::from(width).checked_sub(used) {
-            Some(gap @ 1..) => Line::from(vec![
-                of,
-                Span::raw(" ".repeat(gap)),
-                Span::styled(words, style),
-            ]),
+            Some(gap @ 1..) => {
+                Line::from(vec![of, Span::raw(" ".repeat(gap)), Span::styled(words, style)])
+            }
             // Who is not heard matters more than what is measured.
             _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
         }
@@ -258,11 +237,7 @@ impl View<'_> {
             Stopped::Finishing => "q stop at once",
             Stopped::Aborting => "q exit",
         };
-        let pause = if self.paused {
-            "p resume drawing"
-        } else {
-            "p pause drawing"
-        };
+        let pause = if self.paused { "p resume drawing" } else { "p pause drawing" };
         Line::styled(format!("{stop}   {pause}   ? help"), self.looks().faint())
     }
 
@@ -277,10 +252,7 @@ impl View<'_> {
         };
         let text: Vec<Line<'_>> = words::HELP.iter().map(|line| Line::raw(*line)).collect();
         frame.render_widget(Clear, over);
-        frame.render_widget(
-            Paragraph::new(text).block(Block::bordered().title("help")),
-            over,
-        );
+        frame.render_widget(Paragraph::new(text).block(Block::bordered().title("help")), over);
     }
 }
 

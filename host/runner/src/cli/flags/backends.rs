@@ -30,28 +30,15 @@ pub enum Asks {
 }
 
 const fn answers(name: &'static str, plugin: &'static str, route: &'static str) -> Alias {
-    Alias {
-        name,
-        plugin,
-        route: Some(route),
-        asks: Asks::Answers,
-    }
+    Alias { name, plugin, route: Some(route), asks: Asks::Answers }
 }
 
 const fn transcripts(name: &'static str, plugin: &'static str) -> Alias {
-    Alias {
-        asks: Asks::Transcripts,
-        ..answers(name, plugin, TRANSCRIPTIONS)
-    }
+    Alias { asks: Asks::Transcripts, ..answers(name, plugin, TRANSCRIPTIONS) }
 }
 
 const fn pooling(name: &'static str, plugin: &'static str, asks: Asks) -> Alias {
-    Alias {
-        name,
-        plugin,
-        route: None,
-        asks,
-    }
+    Alias { name, plugin, route: None, asks }
 }
 
 /// The value of `route` for the text of a sound.
@@ -95,14 +82,8 @@ pub const REFUSED: [(&str, &str); 6] = [
         "infinity-embeddings-clip",
         "vectors of images are not measured; vectors of texts are: --backend infinity-embeddings",
     ),
-    (
-        "gserver",
-        "gRPC is not spoken; benchmark SGLang's HTTP server: --backend sglang",
-    ),
-    (
-        "truss",
-        "describe its route with a plugin of your own (`runner plugin new backend truss`)",
-    ),
+    ("gserver", "gRPC is not spoken; benchmark SGLang's HTTP server: --backend sglang"),
+    ("truss", "describe its route with a plugin of your own (`runner plugin new backend truss`)"),
 ];
 
 /// A path of a backend, and the key of its configuration that chooses it.
@@ -121,37 +102,19 @@ pub struct Route {
 }
 
 const fn route(plugin: &'static str, path: &'static str, route: &'static str) -> Route {
-    Route {
-        plugin,
-        path,
-        route: Some(route),
-        asks: Asks::Answers,
-        bare: false,
-    }
+    Route { plugin, path, route: Some(route), asks: Asks::Answers, bare: false }
 }
 
 const fn transcribes(plugin: &'static str, path: &'static str) -> Route {
-    Route {
-        asks: Asks::Transcripts,
-        ..route(plugin, path, TRANSCRIPTIONS)
-    }
+    Route { asks: Asks::Transcripts, ..route(plugin, path, TRANSCRIPTIONS) }
 }
 
 const fn bare(route: Route) -> Route {
-    Route {
-        bare: true,
-        ..route
-    }
+    Route { bare: true, ..route }
 }
 
 const fn pools(plugin: &'static str, path: &'static str, asks: Asks) -> Route {
-    Route {
-        plugin,
-        path,
-        route: None,
-        asks,
-        bare: false,
-    }
+    Route { plugin, path, route: None, asks, bare: false }
 }
 
 /// The routes of the shipped backends, the usual one first.
@@ -192,11 +155,7 @@ const ROUTES: [Route; 40] = [
     route("ollama", "/api/chat", "chat"),
     route("tensorrt-llm", "/v1/completions", "completions"),
     route("tensorrt-llm", "/v1/chat/completions", "chat"),
-    route(
-        "tensorrt-llm",
-        "/v2/models/MODEL/generate_stream",
-        "generate",
-    ),
+    route("tensorrt-llm", "/v2/models/MODEL/generate_stream", "generate"),
     route("tensorrt-llm", "/v2/models/MODEL/generate", "generate"),
     pools("cohere", "/v2/embed", Asks::Vectors),
     pools("cohere", "/v2/rerank", Asks::Orders),
@@ -270,9 +229,7 @@ pub fn transcription_route(plugin: &str) -> Option<&'static str> {
 
 /// The port where a backend's engine listens by default.
 pub fn port(plugin: &str) -> Option<u16> {
-    PORTS
-        .iter()
-        .find_map(|(known, port)| (*known == plugin).then_some(*port))
+    PORTS.iter().find_map(|(known, port)| (*known == plugin).then_some(*port))
 }
 
 /// The route of a backend that a path on the server is.
@@ -288,11 +245,8 @@ pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
         asks: Asks::Answers,
         bare: false,
     });
-    let own: Vec<Route> = ROUTES
-        .into_iter()
-        .chain(one)
-        .filter(|route| route.plugin == plugin)
-        .collect();
+    let own: Vec<Route> =
+        ROUTES.into_iter().chain(one).filter(|route| route.plugin == plugin).collect();
     if own.is_empty() {
         return Err(format!(
             "the routes of `{plugin}` are not known here; choose one by its configuration, as in --set backend.config.route=chat"
@@ -336,30 +290,20 @@ mod tests {
     use super::*;
 
     fn chosen(plugin: &str, endpoint: &str) -> (Option<&'static str>, String, bool) {
-        let Chosen {
-            route,
-            before,
-            bare,
-            ..
-        } = route_of(plugin, endpoint).unwrap_or_else(|words| panic!("{words}"));
+        let Chosen { route, before, bare, .. } =
+            route_of(plugin, endpoint).unwrap_or_else(|words| panic!("{words}"));
         (route, before, bare)
     }
 
     #[test]
     fn a_path_chooses_its_route_and_leaves_what_stands_before_it() {
         let none = String::new;
-        assert_eq!(
-            chosen("vllm", "/v1/completions"),
-            (Some("completions"), none(), false)
-        );
+        assert_eq!(chosen("vllm", "/v1/completions"), (Some("completions"), none(), false));
         assert_eq!(
             chosen("vllm", "/tenant/v1/chat/completions/"),
             (Some("chat"), "/tenant".to_owned(), false)
         );
-        assert_eq!(
-            chosen("sglang", "generate"),
-            (Some("generate"), none(), false)
-        );
+        assert_eq!(chosen("sglang", "generate"), (Some("generate"), none(), false));
         assert_eq!(
             chosen("openai", "/api/v3/chat/completions"),
             (Some("chat"), "/api/v3".to_owned(), true)
@@ -377,11 +321,9 @@ mod tests {
 
     #[test]
     fn conversations_have_a_route_where_there_are_several() {
-        for (plugin, route) in [
-            ("vllm", Some("chat")),
-            ("ollama", Some("chat")),
-            ("anthropic", None),
-        ] {
+        for (plugin, route) in
+            [("vllm", Some("chat")), ("ollama", Some("chat")), ("anthropic", None)]
+        {
             assert_eq!(chat_route(plugin), route, "{plugin}");
         }
     }

@@ -19,43 +19,23 @@ const fn alias_of(
     plugin: &'static str,
     config: &'static [(&'static str, &'static str)],
 ) -> Alias {
-    Alias {
-        name,
-        plugin,
-        config,
-        timed: false,
-    }
+    Alias { name, plugin, config, timed: false }
 }
 
 const fn timed(alias: Alias) -> Alias {
-    Alias {
-        timed: true,
-        ..alias
-    }
+    Alias { timed: true, ..alias }
 }
 
 /// All of them. A plugin's own name is none.
 pub const ALIASES: [Alias; 14] = [
     alias_of("random-ids", "random", &[("like", "\"sglang\"")]),
-    alias_of(
-        "generated-shared-prefix",
-        "shared-prefix",
-        &[("algorithm", "\"sglang\"")],
-    ),
-    alias_of(
-        "prefix_repetition",
-        "shared-prefix",
-        &[("algorithm", "\"vllm\"")],
-    ),
+    alias_of("generated-shared-prefix", "shared-prefix", &[("algorithm", "\"sglang\"")]),
+    alias_of("prefix_repetition", "shared-prefix", &[("algorithm", "\"vllm\"")]),
     alias_of("image", "images", &[("noise", "1.0")]),
     alias_of("random-mm", "images", &[("noise", "1.0")]),
     alias_of("random-rerank", "rerank", &[("same-query", "true")]),
     timed(alias_of("mooncake", "trace", &[("format", "\"mooncake\"")])),
-    timed(alias_of(
-        "timed_trace",
-        "trace",
-        &[("format", "\"vllm-timed\"")],
-    )),
+    timed(alias_of("timed_trace", "trace", &[("format", "\"vllm-timed\"")])),
     alias_of("burstgpt", "trace", &[("format", "\"burstgpt\"")]),
     alias_of("openai", "custom", &[]),
     alias_of("custom_image", "custom", &[]),

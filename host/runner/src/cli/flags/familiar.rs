@@ -181,10 +181,9 @@ impl Familiar {
                 let (read, problems) = Scenario::assigned_by(&flag, key, value);
                 scenario = std::mem::take(&mut scenario).overlay(read);
                 match problems.first() {
-                    Some(problem) => Err(Failure::command_line(format!(
-                        "{flag}: {}",
-                        problem.message()
-                    ))),
+                    Some(problem) => {
+                        Err(Failure::command_line(format!("{flag}: {}", problem.message())))
+                    }
                     None => Ok(()),
                 }
             };
@@ -226,10 +225,7 @@ impl Familiar {
             1 => "changes nothing here: what it asks",
             _ => "change nothing here: what they ask",
         };
-        Some(format!(
-            "{} {changes} for holds anyway (`runner guide coming-from`)",
-            idle.join(", ")
-        ))
+        Some(format!("{} {changes} for holds anyway (`runner guide coming-from`)", idle.join(", ")))
     }
 }
 
@@ -247,14 +243,12 @@ impl Row {
                 // As TOML writes it, in which `1` is no float and `1e3` is one.
                 super::finite(text).map(|number| format!("{number:?}"))
             }),
-            Takes::Text => arg
-                .value_name("TEXT")
-                .allow_negative_numbers(true)
-                .value_parser(takes_one),
-            Takes::Anything => arg
-                .num_args(0..)
-                .allow_negative_numbers(true)
-                .action(ArgAction::Append),
+            Takes::Text => {
+                arg.value_name("TEXT").allow_negative_numbers(true).value_parser(takes_one)
+            }
+            Takes::Anything => {
+                arg.num_args(0..).allow_negative_numbers(true).action(ArgAction::Append)
+            }
         }
     }
 

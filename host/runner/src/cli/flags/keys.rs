@@ -154,11 +154,7 @@ impl<W: Which> SomeKeys<W> {
                 (_, false) => {
                     for text in texts {
                         let name = text.split([':', '=']).next().unwrap_or_default();
-                        let said = if flag.secret {
-                            format!("{name}: ...")
-                        } else {
-                            text.clone()
-                        };
+                        let said = if flag.secret { format!("{name}: ...") } else { text.clone() };
                         words.extend([long.clone(), said]);
                     }
                 }
@@ -207,18 +203,12 @@ impl Flagged {
             arg = arg.alias(alias);
         }
         if key.switch {
-            return arg
-                .action(ArgAction::SetTrue)
-                .value_parser(FalseyValueParser::new());
+            return arg.action(ArgAction::SetTrue).value_parser(FalseyValueParser::new());
         }
         arg = arg
             .value_name(flag.value_name)
             .allow_negative_numbers(flag.negative)
-            .action(if key.many {
-                ArgAction::Append
-            } else {
-                ArgAction::Set
-            });
+            .action(if key.many { ArgAction::Append } else { ArgAction::Set });
         if let Some(delimiter) = flag.delimiter {
             arg = arg.value_delimiter(delimiter);
         }
@@ -240,9 +230,7 @@ impl Flagged {
     fn given(&self, matches: &ArgMatches) -> Option<Vec<String>> {
         if self.key.switch {
             let said = self.flag.inverted.is_none();
-            return matches
-                .get_flag(self.flag.long)
-                .then(|| vec![said.to_string()]);
+            return matches.get_flag(self.flag.long).then(|| vec![said.to_string()]);
         }
         let texts = matches.get_many::<String>(self.flag.long)?;
         Some(texts.cloned().collect())
@@ -262,11 +250,7 @@ impl clap::Args for Keys {
 impl clap::FromArgMatches for Keys {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = FLAGGED.iter();
-        Ok(Keys(
-            given
-                .filter_map(|flagged| Some((flagged, flagged.given(matches)?)))
-                .collect(),
-        ))
+        Ok(Keys(given.filter_map(|flagged| Some((flagged, flagged.given(matches)?))).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

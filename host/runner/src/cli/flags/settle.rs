@@ -148,10 +148,7 @@ impl Settled {
             "backends" => &self.scenario.backend.plugin,
             _ => &self.scenario.dataset.plugin,
         };
-        let mut flags = self
-            .plugins
-            .iter()
-            .filter(|said| said.value.starts_with(folder));
+        let mut flags = self.plugins.iter().filter(|said| said.value.starts_with(folder));
         let said = flags.next_back().or(said.as_ref())?;
         let name = said.value.strip_prefix(folder)?.strip_prefix('/')?;
         let name = name.split_once('@').map_or(name, |(name, _)| name);
@@ -207,12 +204,10 @@ impl Settled {
         match self.shipped_dataset().as_deref() {
             None if self.may_have_dataset() => {}
             None | Some("random") => {
-                self.notes
-                    .push(format!("{flag} takes {gets}, so the dataset is {dataset}"));
+                self.notes.push(format!("{flag} takes {gets}, so the dataset is {dataset}"));
                 let of_kind = |said: &Located<String>| said.value.starts_with("datasets/");
                 self.plugins.retain(|said| !of_kind(said));
-                self.plugins
-                    .push(Located::flag(flag, datasets::file(dataset)));
+                self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some("embeddings" | "rerank" | "custom") => {}
             Some(other) => {
@@ -239,8 +234,7 @@ impl Settled {
             None => {
                 let note = format!("{flag} takes sounds, so the dataset is {dataset}");
                 self.notes.push(note);
-                self.plugins
-                    .push(Located::flag(flag, datasets::file(dataset)));
+                self.plugins.push(Located::flag(flag, datasets::file(dataset)));
             }
             Some(other) => {
                 let problem = Problem::new(format!(
@@ -272,10 +266,7 @@ impl Settled {
     /// Takes the random dataset where none is named and no file is given.
     fn default_dataset(&mut self) {
         let names_backend = self.scenario.backend.plugin.is_some()
-            || self
-                .plugins
-                .iter()
-                .any(|said| said.value.contains("backends/"));
+            || self.plugins.iter().any(|said| said.value.contains("backends/"));
         if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
             return;
         }
@@ -355,9 +346,8 @@ impl Settled {
         let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
             return;
         };
-        let transcribes = (dataset == OF_RECORDINGS)
-            .then(|| backends::transcription_route(&backend))
-            .flatten();
+        let transcribes =
+            (dataset == OF_RECORDINGS).then(|| backends::transcription_route(&backend)).flatten();
         let config = &mut self.scenario.backend.config;
         let (true, None, Some(chat)) = (
             OF_CONVERSATIONS.contains(&&*dataset),

@@ -47,14 +47,8 @@ pub(super) fn take_part(
     }
     let environment = environment(raise_descriptors(&checked.plan));
     let handed = agent.make(checked, &connect, environment, interrupt);
-    if let Err(FleetError::NotHandedOver {
-        kept: Some(folder), ..
-    }) = &handed
-    {
-        tell(format_args!(
-            "what this process measured is in {}",
-            folder.display()
-        ));
+    if let Err(FleetError::NotHandedOver { kept: Some(folder), .. }) = &handed {
+        tell(format_args!("what this process measured is in {}", folder.display()));
         tell(format_args!(
             "to take it into the run, copy that folder to the machine of rank 0: runner fleet merge RUN {}",
             folder.file_name().unwrap_or_default().display()
@@ -72,18 +66,10 @@ pub(super) fn environment(descriptors: Option<u64>) -> Environment {
 /// Makes the run that rank 0 describes, and asks the target.
 fn prepare(args: &Run, agent: &Agent, is_local: bool) -> Result<(Checked, Dial), Failure> {
     let scenario = agent.scenario().cloned();
-    let scenario = scenario.map(|ScenarioText { name, text }| Text {
-        name,
-        folder: None,
-        text,
-    });
+    let scenario = scenario.map(|ScenarioText { name, text }| Text { name, folder: None, text });
     // Every process has the same flags, so rank 0 alone prints the notes on them.
     let (source, _) = source_of(scenario, &args.flags)?;
-    let own = if is_local || args.trust_rank_0 {
-        None
-    } else {
-        Some(own(args)?)
-    };
+    let own = if is_local || args.trust_rank_0 { None } else { Some(own(args)?) };
     let resolved = agent.resolve(source, own)?;
     if !is_local {
         // Which key goes where is this machine's too; rank 0 has said it already.
@@ -98,9 +84,7 @@ fn prepare(args: &Run, agent: &Agent, is_local: bool) -> Result<(Checked, Dial),
 /// it.
 fn own(args: &Run) -> Result<Source, Failure> {
     let is_file = !args.scenarios.iter().any(|name| name == "-");
-    let here = is_file
-        .then(|| text(&args.scenarios).ok().flatten())
-        .flatten();
+    let here = is_file.then(|| text(&args.scenarios).ok().flatten()).flatten();
     if let Some(here) = here
         && let Ok((source, _)) = source_of(Some(here), &args.flags)
     {
@@ -128,9 +112,6 @@ impl Interrupts for Interrupt {
 
     fn over(&self) -> Ending {
         self.done();
-        Ending {
-            at: jiff::Timestamp::now().to_string(),
-            interrupted: self.came(),
-        }
+        Ending { at: jiff::Timestamp::now().to_string(), interrupted: self.came() }
     }
 }

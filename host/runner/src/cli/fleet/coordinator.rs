@@ -48,36 +48,21 @@ pub(super) fn exec(
         repeat: None,
     };
     let scenario = scenario.map(|Text { name, text, .. }| ScenarioText { name, text });
-    let mut shown = Shown {
-        watching: &watching,
-        interrupt,
-        size: place.size,
-        waiting: Vec::new(),
-    };
-    let coordinator = Coordinator {
-        settings: args.settings(),
-        place,
-        token: token.clone(),
-        scenario,
-    };
+    let mut shown = Shown { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
+    let coordinator =
+        Coordinator { settings: args.settings(), place, token: token.clone(), scenario };
     let agent = |place, local| take_part(args, place, token.clone(), Some(local), interrupt);
-    let Combined { run, made, kept } = coordinator
-        .run(checked, record, interrupt, &mut shown, agent)
-        .map_err(not_started)?;
+    let Combined { run, made, kept } =
+        coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
     if let Some(folder) = kept {
         tell(format_args!(
             "note: the agents' records are also kept as they came, in {}",
             folder.display()
         ));
     }
-    let ending = Ending {
-        at: jiff::Timestamp::now().to_string(),
-        interrupted: interrupt.came(),
-    };
+    let ending = Ending { at: jiff::Timestamp::now().to_string(), interrupted: interrupt.came() };
     let kept = run.made_elsewhere(made, &ending);
-    let assessed = kept
-        .measured()?
-        .assess_until(|| interrupt.ends_assessment());
+    let assessed = kept.measured()?.assess_until(|| interrupt.ends_assessment());
     let measured = assessed?.summarise()?;
     print(&measured.summary, &args.output, lines, &measured.folder)?;
     interrupt.done();
@@ -88,9 +73,7 @@ pub(super) fn exec(
 /// machine's own agent.
 fn not_started(NotStarted { why, local }: NotStarted<Failure>) -> Failure {
     let of_fleet = [Exit::Target as u8, Exit::Interrupted as u8];
-    local
-        .filter(|local| !of_fleet.contains(&local.number()))
-        .unwrap_or_else(|| why.into())
+    local.filter(|local| !of_fleet.contains(&local.number())).unwrap_or_else(|| why.into())
 }
 
 /// The run as it is shown on rank 0.
@@ -109,26 +92,20 @@ impl Monitor for Shown<'_> {
 
     fn listening(&mut self, port: u16) {
         let size = self.size;
-        tell(format_args!(
-            "fleet of {size}: rank 0 listens on port {port}"
-        ));
+        tell(format_args!("fleet of {size}: rank 0 listens on port {port}"));
         self.interrupt.between_runs(Some("ending the fleet"));
     }
 
     fn ready(&mut self, agent: &ReadyAgent) {
         if let Some(clock) = &agent.clock {
             let bound = clock.bound.0 as f64 / 1e3;
-            tell(format_args!(
-                "{} is ready; its clock is known to {bound:.0} µs",
-                agent.who
-            ));
+            tell(format_args!("{} is ready; its clock is known to {bound:.0} µs", agent.who));
         }
     }
 
     fn show(&mut self, run: &Begun<Threads>, threads: &ThreadGroup) -> Onlooker {
         let folder = run.folder().path();
-        self.watching
-            .look_at(folder, run.plan(), run.live(), threads, self.interrupt)
+        self.watching.look_at(folder, run.plan(), run.live(), threads, self.interrupt)
     }
 
     fn heard(&mut self, event: &Event) {
@@ -143,11 +120,7 @@ impl Monitor for Shown<'_> {
             Event::Interrupted { who, why } => format!("{who} stops the fleet: {why}"),
             Event::Live { .. } | Event::Finished { .. } | Event::Over => return,
         };
-        if screen::is_up() {
-            self.waiting.push(words)
-        } else {
-            tell(words)
-        }
+        if screen::is_up() { self.waiting.push(words) } else { tell(words) }
     }
 
     fn made(&mut self, local: Result<(), Failure>) {

@@ -26,12 +26,7 @@ pub(super) struct Args {
     #[arg(long, env = "RUNNER_MANIFEST_SIZE", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     size: u32,
     /// Name of the objects that the manifest defines
-    #[arg(
-        long,
-        env = "RUNNER_MANIFEST_NAME",
-        value_name = "NAME",
-        default_value = "runner-fleet"
-    )]
+    #[arg(long, env = "RUNNER_MANIFEST_NAME", value_name = "NAME", default_value = "runner-fleet")]
     name: String,
     /// An image with `runner` in its path [Kubernetes; for Slurm, where the cluster has pyxis]
     #[arg(
@@ -107,28 +102,13 @@ pub(super) struct Args {
     )]
     time: String,
     /// The partition
-    #[arg(
-        long,
-        env = "RUNNER_MANIFEST_PARTITION",
-        value_name = "NAME",
-        help_heading = "Slurm"
-    )]
+    #[arg(long, env = "RUNNER_MANIFEST_PARTITION", value_name = "NAME", help_heading = "Slurm")]
     partition: Option<String>,
     /// The account
-    #[arg(
-        long,
-        env = "RUNNER_MANIFEST_ACCOUNT",
-        value_name = "NAME",
-        help_heading = "Slurm"
-    )]
+    #[arg(long, env = "RUNNER_MANIFEST_ACCOUNT", value_name = "NAME", help_heading = "Slurm")]
     account: Option<String>,
     /// A file with the token that all nodes can read [default: the job makes a token]
-    #[arg(
-        long,
-        env = "RUNNER_MANIFEST_TOKEN_FILE",
-        value_name = "FILE",
-        help_heading = "Slurm"
-    )]
+    #[arg(long, env = "RUNNER_MANIFEST_TOKEN_FILE", value_name = "FILE", help_heading = "Slurm")]
     token_file: Option<String>,
     /// Further words of `runner fleet`
     #[arg(last = true, value_name = "ARGUMENTS")]
@@ -180,11 +160,7 @@ impl Args {
             cpu: self.cpu,
             memory: self.memory.unwrap_or_else(|| "16Gi".to_owned()),
             token: secret(self.token_secret),
-            variables: self
-                .secret
-                .into_iter()
-                .map(|(name, key)| (name, secret(key)))
-                .collect(),
+            variables: self.secret.into_iter().map(|(name, key)| (name, secret(key))).collect(),
             results: self.results,
             jobset: self.jobset,
         })

@@ -51,15 +51,11 @@ pub(super) fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn taken(agent: &TakenIn) {
-    let TakenIn {
-        name, came, known, ..
-    } = agent;
+    let TakenIn { name, came, known, .. } = agent;
     let left = if agent.is_lost {
         "it was stopped before it had sent all, and still counts as lost"
     } else {
         "it has all that it sent"
     };
-    tell(format_args!(
-        "{name}: {came} further records, {known} were there; {left}"
-    ));
+    tell(format_args!("{name}: {came} further records, {known} were there; {left}"));
 }

@@ -117,10 +117,7 @@ impl Before {
             class: answer.sample.class.clone(),
             question: text,
             reference,
-            answers: [
-                answer.text.clone(),
-                answer.baseline.clone().unwrap_or_default(),
-            ],
+            answers: [answer.text.clone(), answer.baseline.clone().unwrap_or_default()],
         });
         self.answers.push(answer);
     }
@@ -134,10 +131,7 @@ fn nothing(args: &Args, answered_by_one: u64) -> CliError {
             let baseline = baseline.clone();
             CliError::NothingInCommon { run, baseline }
         }
-        _ => CliError::NoAnswer {
-            run,
-            how: " with text",
-        },
+        _ => CliError::NoAnswer { run, how: " with text" },
     }
 }
 
@@ -165,10 +159,7 @@ fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
             "note: the rubric `{name}` has no {{nonce}} in its marks, so an answer may end them and pass for part of the rubric"
         ));
     }
-    Ok(Rubrics {
-        plain: rubric,
-        with_reference: None,
-    })
+    Ok(Rubrics { plain: rubric, with_reference: None })
 }
 
 /// The folder of a judging, with what the judge is asked.

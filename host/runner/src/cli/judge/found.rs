@@ -52,10 +52,7 @@ pub(super) fn found(
     let judged = Judged {
         at,
         run: before.folder.path().display().to_string(),
-        baseline: args
-            .baseline
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        baseline: args.baseline.as_ref().map(|path| path.display().to_string()),
         cautions: cautions(before, made, &verdicts, interrupted),
         judge,
         interrupted,
@@ -145,10 +142,8 @@ impl Graded {
         if grades.is_empty() {
             return Ok(None);
         }
-        let means: Column<f64> = grades
-            .iter()
-            .map(|(index, own)| (*index, statistics::mean(own)))
-            .collect();
+        let means: Column<f64> =
+            grades.iter().map(|(index, own)| (*index, statistics::mean(own))).collect();
         let folder = &before.folder;
         let mut facts = folder.facts()?;
         let against = against(&facts, &means);
@@ -206,11 +201,8 @@ impl Graded {
         };
         let left_out = named(&before.left_out);
         let left_out = left_out.into_values().map(|list| (name.clone(), list));
-        let later = Later {
-            left_out: left_out.collect(),
-            judge: Some(self.judge.clone()),
-            ..later
-        };
+        let later =
+            Later { left_out: left_out.collect(), judge: Some(self.judge.clone()), ..later };
         (later, name)
     }
 }
@@ -221,7 +213,5 @@ impl Graded {
 fn against(facts: &RunFacts, grades: &Column<f64>) -> BTreeMap<String, Against> {
     let scores = facts.scores.iter();
     let scores = scores.filter(|(name, _)| !name.ends_with("-unparsed"));
-    scores
-        .filter_map(|(name, score)| Some((name.clone(), Against::of(grades, score)?)))
-        .collect()
+    scores.filter_map(|(name, score)| Some((name.clone(), Against::of(grades, score)?))).collect()
 }

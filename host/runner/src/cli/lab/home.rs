@@ -25,9 +25,9 @@ impl Home {
                 let folder = path.parent().unwrap_or(Path::new("")).to_owned();
                 Ok((text, Home::Folder(folder)))
             }
-            (Err(cause), _) if cause.kind() != ErrorKind::NotFound => Err(Failure::input(format!(
-                "cannot read the lab `{name}`: {cause}"
-            ))),
+            (Err(cause), _) if cause.kind() != ErrorKind::NotFound => {
+                Err(Failure::input(format!("cannot read the lab `{name}`: {cause}")))
+            }
             (Err(_), Some(text)) => Ok((text.to_owned(), Home::Shipped(name.to_owned()))),
             (Err(_), None) => Err(Failure::input(format!(
                 "no lab `{name}`: there is no such file; the built-in ones are {}",
@@ -64,11 +64,7 @@ impl Home {
                 let beside = parts.join("/");
                 let below = format!("{beside}/");
                 let known = |known: &str| known == beside || known.starts_with(&below);
-                if shipped::scenarios().any(known) {
-                    beside
-                } else {
-                    name.to_owned()
-                }
+                if shipped::scenarios().any(known) { beside } else { name.to_owned() }
             }
         }
     }

@@ -30,11 +30,7 @@ impl Caller for Terminal<'_> {
         within: &Path,
         engine: &Running,
     ) -> Result<Measured, Unmeasured<Failure>> {
-        let place = Place {
-            within,
-            repeat: None,
-            overseer: Some(engine),
-        };
+        let place = Place { within, repeat: None, overseer: Some(engine) };
         let made = resolve(scenario)
             .map_err(Failure::from)
             .and_then(|resolved| measured(resolved, place, self.watching, self.interrupt));

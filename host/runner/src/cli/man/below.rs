@@ -106,10 +106,7 @@ fn examples(lines: &[&str]) -> Vec<Example> {
         }
         let line = std::mem::take(&mut begun) + line;
         let (command, purpose) = divided(&line);
-        examples.push(Example {
-            command: command.to_owned(),
-            purpose: purpose.map(str::to_owned),
-        });
+        examples.push(Example { command: command.to_owned(), purpose: purpose.map(str::to_owned) });
     }
     examples
 }
@@ -124,9 +121,8 @@ fn divided(line: &str) -> (&str, Option<&str>) {
 
 fn entries(heading: &str, lines: &[&str]) -> Note {
     let divided = lines.iter().map(|line| divided(line.trim()));
-    let entries: Option<Vec<(String, String)>> = divided
-        .map(|(name, text)| Some((name.to_owned(), text?.to_owned())))
-        .collect();
+    let entries: Option<Vec<(String, String)>> =
+        divided.map(|(name, text)| Some((name.to_owned(), text?.to_owned()))).collect();
     match entries {
         Some(entries) => Note::Entries(heading.to_owned(), entries),
         None => {

@@ -49,18 +49,13 @@ pub(super) fn built(program: Command) -> Command {
 
 /// A command without `help`, which has no page, and so with those below it.
 fn without_help_command(command: Command) -> Command {
-    command
-        .disable_help_subcommand(true)
-        .mut_subcommands(without_help_command)
+    command.disable_help_subcommand(true).mut_subcommands(without_help_command)
 }
 
 fn prepared(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().to_owned();
-    command
-        .override_usage(usage)
-        .mut_args(with_variable)
-        .mut_subcommands(prepared)
+    command.override_usage(usage).mut_args(with_variable).mut_subcommands(prepared)
 }
 
 /// A flag with its variable in its help, as `--help` has it, but never with the variable's value.
@@ -70,8 +65,7 @@ fn with_variable(arg: Arg) -> Arg {
     };
     let help = arg.get_long_help().or_else(|| arg.get_help());
     let help = help.map(ToString::to_string).unwrap_or_default();
-    arg.hide_env(true)
-        .long_help(format!("{help}\n\n[env: {}]", variable.to_string_lossy()))
+    arg.hide_env(true).long_help(format!("{help}\n\n[env: {}]", variable.to_string_lossy()))
 }
 
 /// The name of a command's page: `runner-plugin-new`.
@@ -98,9 +92,7 @@ pub(super) fn page(program: &Command, command: &Command, date: &str) -> String {
     let about = command.get_about().map(ToString::to_string);
     let about = about.unwrap_or_default();
     page.line(vec![roman(format!("{} - {about}", name(command)))]);
-    page.rendered(&section(|to| {
-        Man::new(command.clone()).render_synopsis_section(to)
-    }));
+    page.rendered(&section(|to| Man::new(command.clone()).render_synopsis_section(to)));
     page.section("description");
     let long = command.get_long_about().map(ToString::to_string);
     for (place, paragraph) in long.unwrap_or(about).split("\n\n").enumerate() {
@@ -114,9 +106,7 @@ pub(super) fn page(program: &Command, command: &Command, date: &str) -> String {
     }
     commands(&mut page, program, command);
     flags(&mut page, command);
-    let below = command
-        .get_after_long_help()
-        .or_else(|| command.get_after_help());
+    let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(|text| below::read(&text.to_string()));
     let below = below.unwrap_or_default();
     notes(&mut page, &below.notes);
@@ -146,16 +136,12 @@ fn commands(page: &mut Page, program: &Command, command: &Command) {
     }
     page.section("commands");
     if command.get_name() != program.get_name() {
-        command
-            .get_subcommands()
-            .for_each(|below| listed(page, below));
+        command.get_subcommands().for_each(|below| listed(page, below));
         return;
     }
     for (group, names) in GROUPS {
         page.part(group);
-        let of_group = names
-            .iter()
-            .filter_map(|name| command.find_subcommand(name));
+        let of_group = names.iter().filter_map(|name| command.find_subcommand(name));
         of_group.for_each(|below| listed(page, below));
     }
 }
@@ -221,9 +207,7 @@ fn notes(page: &mut Page, notes: &[Note]) {
                 if !heading.is_empty() {
                     page.paragraph(heading);
                 }
-                let lines = lines
-                    .iter()
-                    .map(|line| line.strip_prefix("  ").unwrap_or(line));
+                let lines = lines.iter().map(|line| line.strip_prefix("  ").unwrap_or(line));
                 let lines: Vec<&str> = lines.skip_while(|line| line.is_empty()).collect();
                 page.verbatim(narrowed(&lines).iter().map(String::as_str));
             }
@@ -265,12 +249,7 @@ fn environment(page: &mut Page, command: &Command) {
     let flag = command
         .get_arguments()
         .filter(|arg| !arg.is_hide_set())
-        .find_map(|arg| {
-            Some((
-                arg.get_env()?.to_string_lossy().into_owned(),
-                arg.get_long()?,
-            ))
-        });
+        .find_map(|arg| Some((arg.get_env()?.to_string_lossy().into_owned(), arg.get_long()?)));
     let Some((variable, flag)) = flag else {
         return;
     };
@@ -342,9 +321,7 @@ fn see_also(page: &mut Page, program: &Command, command: &Command) {
     if words.len() == 2 {
         let beside = GROUPS.iter().find(|(_, names)| names.contains(&top));
         let beside = beside.map_or(&[][..], |(_, names)| names);
-        let beside = beside
-            .iter()
-            .filter_map(|other| program.find_subcommand(other));
+        let beside = beside.iter().filter_map(|other| program.find_subcommand(other));
         related.extend(beside.map(name));
     }
     related.retain(|other| *other != own);
@@ -368,10 +345,7 @@ fn see_also(page: &mut Page, program: &Command, command: &Command) {
         roman(" lists its pages."),
     ]);
     if let Some((_, pages)) = pages {
-        let pages: Vec<String> = pages
-            .iter()
-            .map(|page| format!("runner guide {page}"))
-            .collect();
+        let pages: Vec<String> = pages.iter().map(|page| format!("runner guide {page}")).collect();
         page.verbatim(pages.iter().map(String::as_str));
     }
 }
@@ -403,10 +377,7 @@ mod tests {
             let is_there = command == "runner" || program.find_subcommand(command).is_some();
             assert!(is_there, "{command}");
             for page in pages {
-                assert!(
-                    PAGES.iter().any(|known| known.name == *page),
-                    "{command}: {page}"
-                );
+                assert!(PAGES.iter().any(|known| known.name == *page), "{command}: {page}");
             }
         }
     }

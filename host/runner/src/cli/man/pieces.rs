@@ -158,9 +158,7 @@ pub(super) fn narrowed(lines: &[&str]) -> Vec<String> {
     // The place of the code that the next comments belong to.
     let mut code_at = 0;
     for line in lines {
-        let comment = line
-            .find("  # ")
-            .or_else(|| line.starts_with("# ").then_some(0));
+        let comment = line.find("  # ").or_else(|| line.starts_with("# ").then_some(0));
         match comment {
             Some(at) => {
                 let (code, comment) = line.split_at(at);
@@ -225,17 +223,8 @@ mod tests {
     fn comments_stand_above_code_where_lines_do_not_fit() {
         let long = "# or none of these, which is what happens if it is left out altogether";
         let framing = format!("framing = 1  {long}");
-        let lines = [
-            "[[route]]",
-            framing.as_str(),
-            "             # or 2",
-            "",
-            "path = 2",
-        ];
-        assert_eq!(
-            narrowed(&lines),
-            ["[[route]]", long, "# or 2", "framing = 1", "", "path = 2"]
-        );
+        let lines = ["[[route]]", framing.as_str(), "             # or 2", "", "path = 2"];
+        assert_eq!(narrowed(&lines), ["[[route]]", long, "# or 2", "framing = 1", "", "path = 2"]);
         let short = ["framing = 1  # or 2"];
         assert_eq!(narrowed(&short), short);
     }
@@ -249,10 +238,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(
             lines,
-            [
-                ".TH RUNNER 1 \"\" \"runner 0.1.0\"",
-                "\\&.5 is a \\\\ of \\[u00B1] it\\*(Aqs"
-            ]
+            [".TH RUNNER 1 \"\" \"runner 0.1.0\"", "\\&.5 is a \\\\ of \\[u00B1] it\\*(Aqs"]
         );
     }
 }

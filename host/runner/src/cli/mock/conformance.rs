@@ -34,23 +34,18 @@ pub fn exec(name: &str, address: SocketAddr, given: &str) -> Result<ExitCode, Er
         Ok((case.name.clone(), script))
     });
     let scripts: Vec<_> = scripts.collect::<Result<_, ScriptError>>()?;
-    let by_name: BTreeMap<String, Case> = (cases.into_iter())
-        .map(|case| (case.name.clone(), case))
-        .collect();
+    let by_name: BTreeMap<String, Case> =
+        (cases.into_iter()).map(|case| (case.name.clone(), case)).collect();
     let by_name = Arc::new(by_name);
     let _ = load::descriptors::allow(u64::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let known = Arc::clone(&by_name);
         let pages =
             move |engine: Option<(&str, &Engine)>, page: &str| known_page(&known, engine, page);
         let mounts = Mounts::new(scripts, Box::new(pages))?;
-        let listener = mock::listen(address).map_err(|source| Error::Listen {
-            address: given.to_owned(),
-            source,
-        })?;
+        let listener = mock::listen(address)
+            .map_err(|source| Error::Listen { address: given.to_owned(), source })?;
         let at = listener.local_addr()?;
         let mut stdout = std::io::stdout();
         writeln!(stdout, "listening on http://{at}")?;
@@ -86,17 +81,12 @@ fn known_page(
         }
         _ => return None,
     };
-    Some(Page {
-        content_type: "application/json",
-        text: text + "\n",
-    })
+    Some(Page { content_type: "application/json", text: text + "\n" })
 }
 
 /// The expectations of a case by a log without its first requests. A token of a text is a word
 /// here, as by the tokenizer that comes with the cases.
 fn expected(case: &Case, log: &str, warm_up: usize) -> Expected {
     let log = Log::read(log).unwrap_or_default();
-    Expected::of(case, &log, warm_up, &|text| {
-        Some(text.split_whitespace().count() as u64)
-    })
+    Expected::of(case, &log, warm_up, &|text| Some(text.split_whitespace().count() as u64))
 }

@@ -36,9 +36,7 @@ fn flags_override_the_file() {
     let path = file.path().to_str().unwrap();
     let cut = "kind = 'cut', after-tokens = 5, every = 10";
     let two = format!("{cut}; kind = 'ping'");
-    let flags = [
-        "--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two,
-    ];
+    let flags = ["--script", path, "--itl", "1.5ms", "--echo", "--model", "a,b", "--fault", &two];
     let script = script(&flags).unwrap();
     assert_eq!(script.ttft, Span(Duration::from_secs(1)));
     assert_eq!(script.itl, Span(Duration::from_micros(1500)));
@@ -51,12 +49,7 @@ fn flags_override_the_file() {
 }
 
 /// Flags that set times, with their usual values where they have one.
-const TIMED: [&str; 4] = [
-    "--ttft=100ms",
-    "--itl=10ms",
-    "--spread=0",
-    "--max-concurrency=4",
-];
+const TIMED: [&str; 4] = ["--ttft=100ms", "--itl=10ms", "--spread=0", "--max-concurrency=4"];
 
 /// Returns the message that refuses a command line that its own rules allow, with the exit code of
 /// a wrong command line.
@@ -75,10 +68,7 @@ fn parameters_of_a_batch_can_be_given_as_a_model() {
     // Only names of parameters count.
     for name in ["base=v2", "slot=4", "=", "=4", "slots", "Slots=4"] {
         let script = script(&["--model", name]).unwrap();
-        assert_eq!(
-            (&script.models[..], script.batching),
-            (&[name.to_owned()][..], None)
-        );
+        assert_eq!((&script.models[..], script.batching), (&[name.to_owned()][..], None));
     }
     // Mistakes have the words that they have in `--batching`, wherever they stand.
     for wrong in ["slots=0", "slots=1,slots=1", "step=5,kv=x"] {
@@ -118,10 +108,7 @@ fn a_batch_has_its_parameters() {
     assert_eq!(batching(&["--script", path]), Some(wanted));
     // A flag replaces the whole table, and is checked against it even if it states the usual value.
     let wanted: Parameters = "kv=9".parse().unwrap();
-    assert_eq!(
-        batching(&["--script", path, "--batching", "kv=9"]),
-        Some(wanted)
-    );
+    assert_eq!(batching(&["--script", path, "--batching", "kv=9"]), Some(wanted));
     for flag in TIMED {
         let error = refused(&["--script", path, flag]);
         let (name, _) = flag.split_once('=').unwrap();
@@ -143,10 +130,7 @@ fn mistakes_are_named() {
         (["--fault", "kind = 'cut'"], "needs `after-tokens`"),
         (["--script", "no-such-file.toml"], "no-such-file.toml"),
         (["--usage", "sometimes"], "last-chunk"),
-        (
-            ["--batching", "slot=1,kv=x"],
-            "did you mean `slots`?; there are slots, step",
-        ),
+        (["--batching", "slot=1,kv=x"], "did you mean `slots`?; there are slots, step"),
         (["--batching", "slot=1,kv=x"], "`kv=x`: expected"),
         (
             ["--batching=slots=2", "--itl=1ms"],
@@ -170,9 +154,7 @@ fn every_number_is_taken_or_refused() {
             };
             let script = line.args.script().unwrap();
             let spans = [script.ttft.0, script.itl.0];
-            let fits = spans
-                .iter()
-                .all(|span| *span < Duration::from_secs(1 << 26))
+            let fits = spans.iter().all(|span| *span < Duration::from_secs(1 << 26))
                 && (0.0..=2.0).contains(&script.spread)
                 && script.context_limit.get() <= 1 << 24;
             assert_eq!(script.check().is_ok(), fits, "{word}");
@@ -187,8 +169,5 @@ fn an_address_that_cannot_be_had_is_named() {
     let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
     let error = exec(line.args).unwrap_err();
     assert_eq!(error.exit_code(), 2);
-    assert!(
-        error.to_string().contains(&format!("127.0.0.1:{port}")),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
 }

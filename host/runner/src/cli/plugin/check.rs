@@ -186,22 +186,13 @@ fn words(facts: &Facts) -> String {
         let time = |seconds: f64| facts::time(Duration::from_secs_f64(seconds));
         let measured = &loaded.measured;
         rows.extend([
-            [
-                "contract".to_owned(),
-                format!("runner:plugin {}", loaded.contract),
-            ],
-            [
-                "compile time".to_owned(),
-                format!("{} (measured)", time(measured.compile_seconds)),
-            ],
+            ["contract".to_owned(), format!("runner:plugin {}", loaded.contract)],
+            ["compile time".to_owned(), format!("{} (measured)", time(measured.compile_seconds))],
             [
                 "instance time".to_owned(),
                 format!("{} (measured)", time(measured.instantiate_seconds)),
             ],
-            [
-                "memory at rest".to_owned(),
-                facts::size(loaded.memory_at_rest_bytes),
-            ],
+            ["memory at rest".to_owned(), facts::size(loaded.memory_at_rest_bytes)],
         ]);
         rows.extend(loaded.server.iter().flat_map(Server::rows));
     }
@@ -214,11 +205,7 @@ fn words(facts: &Facts) -> String {
             })
             .collect();
         text += "\nimports\n";
-        text += &if imports.is_empty() {
-            "  none\n".to_owned()
-        } else {
-            facts::columns(&imports)
-        };
+        text += &if imports.is_empty() { "  none\n".to_owned() } else { facts::columns(&imports) };
     }
     if let Some(loaded) = &facts.loaded {
         text += "\nconfiguration\n";

@@ -75,10 +75,8 @@ impl Server {
             }
             (Some(header), None) => format!("header `{header}`"),
         };
-        let mut rows = vec![
-            row("default URL", format!("{}{here}", self.default_url)),
-            row("key", key),
-        ];
+        let mut rows =
+            vec![row("default URL", format!("{}{here}", self.default_url)), row("key", key)];
         if let Some(variable) = &self.key_variable {
             rows.push(row("key variable", variable.clone()));
         }

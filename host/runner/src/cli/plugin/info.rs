@@ -86,10 +86,7 @@ fn words(plate: &Plate) -> String {
     let keys = if plate.config_keys.is_empty() {
         "It has no configuration keys.\n".to_owned()
     } else {
-        format!(
-            "Keys of [{table}.config]:\n{}",
-            facts::keys(&plate.config_keys)
-        )
+        format!("Keys of [{table}.config]:\n{}", facts::keys(&plate.config_keys))
     };
     let example: String = (plate.example.lines())
         .map(|line| match line {
@@ -98,10 +95,7 @@ fn words(plate: &Plate) -> String {
         })
         .collect();
     let mut rows = vec![
-        [
-            "contract".to_owned(),
-            format!("runner:plugin {}", plate.contract),
-        ],
+        ["contract".to_owned(), format!("runner:plugin {}", plate.contract)],
         ["sha256".to_owned(), plate.sha256.clone()],
     ];
     rows.extend(plate.server.iter().flat_map(Server::rows));

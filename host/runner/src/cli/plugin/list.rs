@@ -81,11 +81,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     for folder in &args.folders.search().folders {
         names.extend(components(folder)?);
     }
-    let mut listing = Listing {
-        plugins: Vec::new(),
-        names: names_of_others(),
-        unusable: Vec::new(),
-    };
+    let mut listing =
+        Listing { plugins: Vec::new(), names: names_of_others(), unusable: Vec::new() };
     for (plugin, entry) in entries(names) {
         match entry {
             Ok(entry) => listing.plugins.push(entry),
@@ -115,9 +112,7 @@ fn entries(names: Vec<String>) -> Vec<(String, Result<Entry, PluginError>)> {
             })
             .collect();
         let joined = threads.into_iter().map(|(name, thread)| {
-            let entry = thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let entry = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             (name, entry)
         });
         joined.collect()
@@ -143,17 +138,13 @@ fn names_of_others() -> Vec<Name> {
         name: alias.name,
         flag: "--backend",
         plugin: backends::file(alias.plugin),
-        config: (alias.route.iter())
-            .map(|route| format!("route = \"{route}\""))
-            .collect(),
+        config: (alias.route.iter()).map(|route| format!("route = \"{route}\"")).collect(),
     });
     let datasets = datasets::ALIASES.iter().map(|alias| Name {
         name: alias.name,
         flag: "--dataset-name",
         plugin: datasets::file(alias.plugin),
-        config: (alias.config.iter())
-            .map(|(key, value)| format!("{key} = {value}"))
-            .collect(),
+        config: (alias.config.iter()).map(|(key, value)| format!("{key} = {value}")).collect(),
     });
     backends.chain(datasets).collect()
 }
@@ -169,10 +160,7 @@ fn components(folder: &Path) -> Result<Vec<String>, Failure> {
         }
     }
     found.sort();
-    Ok(found
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect())
+    Ok(found.iter().map(|path| path.display().to_string()).collect())
 }
 
 fn words(listing: &Listing) -> String {

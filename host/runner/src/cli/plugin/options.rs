@@ -25,11 +25,7 @@ impl Form {
         facts: &F,
         words: impl FnOnce(&F) -> String,
     ) -> Result<(), Failure> {
-        if self.json {
-            write_stdout(&json(facts)?)
-        } else {
-            write_stdout(&words(facts))
-        }
+        if self.json { write_stdout(&json(facts)?) } else { write_stdout(&words(facts)) }
     }
 }
 
@@ -57,10 +53,7 @@ impl Folders {
 
 /// Returns the search path for a plugin by its path, or by its name if it ships.
 pub(super) fn shipped_alone() -> SearchPath {
-    SearchPath {
-        shipped: shipped::PLUGINS,
-        ..SearchPath::default()
-    }
+    SearchPath { shipped: shipped::PLUGINS, ..SearchPath::default() }
 }
 
 /// The plugin to load for a name that a user gives: `vllm` is `backends/vllm.wasm` if the name is
@@ -73,9 +66,9 @@ pub(in crate::cli) fn meant(asked: &str) -> Result<String, Failure> {
     let mut found = shipped::plugins().filter(|name| name.ends_with(&wanted));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one.to_owned()),
-        (Some(one), Some(other)) => Err(Failure::command_line(format!(
-            "`{asked}` is ambiguous: use `{one}` or `{other}`"
-        ))),
+        (Some(one), Some(other)) => {
+            Err(Failure::command_line(format!("`{asked}` is ambiguous: use `{one}` or `{other}`")))
+        }
         (None, _) => Ok(asked.to_owned()),
     }
 }

@@ -52,12 +52,7 @@ pub struct Args {
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Name of the case: a folder below DIR/cases
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "RUNNER_RECORD_CASE",
-        default_value = "recorded"
-    )]
+    #[arg(long, value_name = "NAME", env = "RUNNER_RECORD_CASE", default_value = "recorded")]
     case: String,
     /// Component to write the request with [default: the one that `runner plugin build` wrote to
     /// DIR/target/plugin]
@@ -72,12 +67,7 @@ pub struct Args {
     )]
     prompt: String,
     /// Tokens of answer to ask for, if the case has no sample.json
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        env = "RUNNER_RECORD_OUTPUT_TOKENS",
-        default_value_t = 16
-    )]
+    #[arg(long, value_name = "NUMBER", env = "RUNNER_RECORD_OUTPUT_TOKENS", default_value_t = 16)]
     output_tokens: u32,
     /// Ask for a reply that is not streamed, if the case has no settings.json
     #[arg(long, env = "RUNNER_RECORD_NO_STREAM", value_parser = FalseyValueParser::new())]
@@ -115,11 +105,7 @@ impl Draft {
     fn new(folder: PathBuf) -> Result<Self, Failure> {
         let is_new = !folder.exists();
         std::fs::create_dir_all(&folder).map_err(CliError::write(&folder, ""))?;
-        Ok(Draft {
-            folder,
-            is_new,
-            written: Vec::new(),
-        })
+        Ok(Draft { folder, is_new, written: Vec::new() })
     }
 
     /// Writes a file that is not the user's.
@@ -158,10 +144,7 @@ impl Drop for Draft {
 /// If there is no reply, or no case can be made of it.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let plugin = load(
-        &component(args.plugin.as_deref(), &args.dir)?,
-        &shipped_alone(),
-    )?;
+    let plugin = load(&component(args.plugin.as_deref(), &args.dir)?, &shipped_alone())?;
     if plugin.kind != Kind::Backend {
         let kind = plugin.kind.name();
         return Err(Failure::command_line(format!(
@@ -237,10 +220,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let suite = read(&plugin, &draft.folder)?;
     let began = std::time::Instant::now();
     let report = suite.check(&suite.cases[0], true);
-    let timed = TimedReport {
-        seconds: began.elapsed().as_secs_f64(),
-        report: report.clone(),
-    };
+    let timed = TimedReport { seconds: began.elapsed().as_secs_f64(), report: report.clone() };
     let made = Made {
         folder: draft.folder.clone(),
         status: recorded.status,
@@ -256,11 +236,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         write_styled(&text::case(&timed, 0))?;
         args.form.print(&made, words)?;
     }
-    Ok(if made.report.holds() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(Exit::Plugin as u8)
-    })
+    Ok(if made.report.holds() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Plugin as u8) })
 }
 
 fn words(made: &Made) -> String {
@@ -281,8 +257,7 @@ fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
 fn short(model: &str) -> &str {
     let is_path = model.starts_with(['/', '~', '.']);
     let last = model.trim_end_matches('/').rsplit('/').next();
-    last.filter(|last| is_path && !last.is_empty())
-        .unwrap_or(model)
+    last.filter(|last| is_path && !last.is_empty()).unwrap_or(model)
 }
 
 /// A reply's body without names, and whether anything was taken out of it.

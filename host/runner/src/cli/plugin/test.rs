@@ -103,11 +103,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
             seconds: began.elapsed().as_secs_f64(),
         };
         if format == Format::Text {
-            let width = suite
-                .cases
-                .iter()
-                .map(|case| case.name.chars().count())
-                .max();
+            let width = suite.cases.iter().map(|case| case.name.chars().count()).max();
             let line = text::case(&checked, width.unwrap_or_default());
             progress.suspend(|| write_styled(&line))?;
         }

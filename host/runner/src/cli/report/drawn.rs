@@ -151,19 +151,13 @@ fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<Shown>, Fa
     for run in runs {
         reported.push(run.reported_with(&super::facts(run, time_slice)?)?);
     }
-    let durations = reported
-        .iter()
-        .filter_map(|run| run.summary.throughput.duration_s);
+    let durations = reported.iter().filter_map(|run| run.summary.throughput.duration_s);
     let grain = grain(durations.fold(0.0, f64::max));
     let labels = labels(&reported);
     let mut shown = Vec::with_capacity(runs.len());
     for ((run, reported), label) in runs.iter().zip(reported).zip(labels) {
         let view = View::read(&run.facts()?, &reported, grain, run.read()?)?;
-        shown.push(Shown {
-            label,
-            reported,
-            view,
-        });
+        shown.push(Shown { label, reported, view });
     }
     Ok(shown)
 }

@@ -68,18 +68,11 @@ pub(super) fn exec(
     ));
     let watching = watch.begin()?;
     let mut first_failure = None;
-    for Modes {
-        samples,
-        accuracy,
-        speed,
-    } in all
-    {
+    for Modes { samples, accuracy, speed } in all {
         let name = accuracy.draft.name.clone();
         accuracy.remarks.iter().for_each(tell);
         let mut judged = Round::default();
-        tell(format_args!(
-            "== {name}, accuracy: {samples} samples once =="
-        ));
+        tell(format_args!("== {name}, accuracy: {samples} samples once =="));
         let code = measure(accuracy, output, &watching, interrupt, &mut judged);
         first_failure = first_failure.or(failed(code));
         if interrupt.came() {
@@ -169,11 +162,7 @@ fn modes(
     // A dataset that is read once gives up samples for requests that are not measured.
     load.warmup = Some(Located::flag(SETTER, 0));
     let accuracy = resolve(&source)?;
-    Ok(Some(Modes {
-        samples,
-        accuracy,
-        speed,
-    }))
+    Ok(Some(Modes { samples, accuracy, speed }))
 }
 
 /// Says where the accuracy is not that of the whole dataset. The code, unless that is allowed.
@@ -227,9 +216,5 @@ fn compare(judged: &Path, timed: &Path, output: &Output) -> Result<(), Failure> 
         }
     };
     RunFolder::at(timed).write_agreement(&agreed)?;
-    if output.json {
-        Ok(())
-    } else {
-        write_stdout(&report::agreed::text(&agreed))
-    }
+    if output.json { Ok(()) } else { write_stdout(&report::agreed::text(&agreed)) }
 }

@@ -106,11 +106,7 @@ fn block(key: &Key) -> String {
         line(paragraph);
     }
     let default = listed.default.map(|value| format!("; default: {value}"));
-    line(&format!(
-        "{}{}",
-        listed.expected,
-        default.unwrap_or_default()
-    ));
+    line(&format!("{}{}", listed.expected, default.unwrap_or_default()));
     if let (Some(flag), Some(variable)) = (&listed.flag, &listed.variable) {
         let means = key.flag.as_ref().and_then(|flag| flag.inverted);
         let means = means.map(|_| " (sets it to false)").unwrap_or_default();

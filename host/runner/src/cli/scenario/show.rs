@@ -46,10 +46,7 @@ pub(in crate::cli) fn shown(source: Source) -> String {
             Some(Kind::Dataset) => scenario.dataset.plugin = Some(named),
             Some(Kind::Scorer) => {
                 let place = named.place.clone();
-                let scorer = Scorer {
-                    plugin: Some(named),
-                    ..Scorer::default()
-                };
+                let scorer = Scorer { plugin: Some(named), ..Scorer::default() };
                 let scorers = scenario.scorers.get_or_insert_default();
                 scorers.push(Located::new(scorer, place));
             }
@@ -118,10 +115,7 @@ fn unset(table: &str, entries: &[Entry]) -> Vec<[String; 2]> {
         .filter_map(|key| {
             let name = key.path.strip_prefix(table).unwrap_or(&key.path);
             let name = name.trim_start_matches('.');
-            Some([
-                format!("# {name}: {}", key.otherwise?),
-                "default".to_owned(),
-            ])
+            Some([format!("# {name}: {}", key.otherwise?), "default".to_owned()])
         })
         .collect()
 }

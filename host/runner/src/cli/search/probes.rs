@@ -20,12 +20,7 @@ use session::{Measured, Source, resolve};
 
 /// Findings that are no reason to leave a run out, because they are about the server: requests that
 /// failed or were not sent miss the objectives.
-const SERVERS: [Id; 4] = [
-    Id::NothingAnswered,
-    Id::Failures,
-    Id::NotSent,
-    Id::Interrupted,
-];
+const SERVERS: [Id; 4] = [Id::NothingAnswered, Id::Failures, Id::NotSent, Id::Interrupted];
 
 /// Makes the runs of a search.
 pub(super) struct Probes<'p> {
@@ -43,12 +38,7 @@ impl<'p> Probes<'p> {
         watching: &'p Watching,
         interrupt: &'p Interrupt,
     ) -> Self {
-        Probes {
-            source,
-            within,
-            watching,
-            interrupt,
-        }
+        Probes { source, within, watching, interrupt }
     }
 
     /// Makes a run. Gives what it came to, and the name of its folder.
@@ -98,13 +88,7 @@ fn invalid(findings: &[Finding]) -> Option<String> {
 
 /// Reads the measurements of a run from its records.
 fn gathered(measured: Measured, tiers: &[Tier]) -> Result<search::gather::Measured, Failure> {
-    let Measured {
-        ended,
-        folder,
-        facts,
-        summary,
-        ..
-    } = measured;
+    let Measured { ended, folder, facts, summary, .. } = measured;
     ended?;
     let mut gather = Gather::new(tiers);
     for exchange in folder.read()? {
@@ -130,9 +114,7 @@ impl Guard {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, (Watch, Option<Alarm>)> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

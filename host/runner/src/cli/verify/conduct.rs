@@ -115,16 +115,10 @@ impl Conductor {
         // What an earlier run left would be taken for this client's result.
         let mut there = std::fs::read_dir(&folder).map_err(system("look into --keep"))?;
         if there.next().is_some() {
-            let words = format!(
-                "--keep: {} is not empty; name a new folder",
-                folder.display()
-            );
+            let words = format!("--keep: {} is not empty; name a new folder", folder.display());
             return Err(Failure::input(words));
         }
-        let folder = Folder {
-            path: folder.canonicalize().unwrap_or(folder),
-            keep: keep.is_some(),
-        };
+        let folder = Folder { path: folder.canonicalize().unwrap_or(folder), keep: keep.is_some() };
         let (tokenizer_folder, name_of_tokenizer) = match tokenizer {
             Some(path) => {
                 let found = path.canonicalize().map_err(|cause| {
@@ -164,11 +158,7 @@ impl Conductor {
 
     /// The client, for its card.
     pub fn client(&self, version: Option<String>) -> Client {
-        Client {
-            name: self.profile.name.clone(),
-            title: self.profile.title.clone(),
-            version,
-        }
+        Client { name: self.profile.name.clone(), title: self.profile.title.clone(), version }
     }
 
     /// Asks the client for its version.
@@ -200,9 +190,7 @@ impl Conductor {
 
     fn environment(&self) -> Vec<(String, Value)> {
         let variables = self.profile.environment.iter();
-        variables
-            .map(|(name, value)| (name.clone(), Value::Plain(value.clone())))
-            .collect()
+        variables.map(|(name, value)| (name.clone(), Value::Plain(value.clone()))).collect()
     }
 
     /// Runs a case until it is judged, and again where only times are off.
@@ -300,23 +288,12 @@ impl Conductor {
             let seconds = (last - first.fold(f64::INFINITY, f64::min)) / 1e3;
             let tokens = run.log.requests.iter().map(|request| request.tokens).sum();
             let runs = [run];
-            let (outcome, checks) = judge(
-                &case,
-                &self.profile,
-                &runs,
-                &|text| self.count(text),
-                self.added(),
-            );
+            let (outcome, checks) =
+                judge(&case, &self.profile, &runs, &|text| self.count(text), self.added());
             let late = Outcome::Failed("it did not end in time".to_owned());
             let outcome = if ran.exit.is_none() { &late } else { &outcome };
             let processor = ran.processor.map(|time| time.as_secs_f64());
-            let level = Level::of(
-                streams,
-                (outcome, &checks),
-                tokens,
-                Some(seconds),
-                processor,
-            );
+            let level = Level::of(streams, (outcome, &checks), tokens, Some(seconds), processor);
             let off = |level: &Level| (level.failed.is_some(), level.worst());
             if best.as_ref().is_none_or(|best| off(&level) < off(best)) {
                 best = Some(level);
@@ -387,14 +364,9 @@ impl Conductor {
             let mounts = Mounts::new(scripts, Box::new(|_, _| None))
                 .map_err(|error| Failure::input(format!("case {}: {error}", case.name)))?;
             let listener = listen().map_err(system("listen on this machine"))?;
-            let address = listener
-                .local_addr()
-                .map_err(system("listen on this machine"))?;
-            let server = tokio::spawn(mock::serve_mounts(
-                listener,
-                mounts.clone(),
-                std::future::pending(),
-            ));
+            let address = listener.local_addr().map_err(system("listen on this machine"))?;
+            let server =
+                tokio::spawn(mock::serve_mounts(listener, mounts.clone(), std::future::pending()));
             let mut values = self.values(case, seed, folder);
             values.set("host", address.ip());
             values.set("port", address.port());
@@ -472,10 +444,7 @@ fn own_tokenizer(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn last_lines(ran: &Ran) -> Vec<String> {
-    let text = [
-        String::from_utf8_lossy(&ran.stdout),
-        String::from_utf8_lossy(&ran.stderr),
-    ];
+    let text = [String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr)];
     let lines = text.iter().flat_map(|text| text.lines());
     let lines: Vec<String> = lines
         .filter(|line| !line.trim().is_empty())

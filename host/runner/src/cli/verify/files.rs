@@ -21,19 +21,14 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
         None => {
             let texts = shipped::texts_below(SHIPPED);
             let cases = texts.filter(|(name, _)| is_case(name));
-            cases
-                .map(|(name, text)| Case::read(name, text))
-                .collect::<Vec<_>>()
+            cases.map(|(name, text)| Case::read(name, text)).collect::<Vec<_>>()
         }
         Some(folder) => of_folder(folder)?,
     };
     let mut cases = all(read)?;
     if cases.is_empty() {
         let folder = folder.unwrap_or(Path::new(""));
-        let words = format!(
-            "{}: no case in it; expected files NAME.toml",
-            folder.display()
-        );
+        let words = format!("{}: no case in it; expected files NAME.toml", folder.display());
         return Err(Failure::input(words));
     }
     cases.sort_by(|a, b| (a.part(), &a.name).cmp(&(b.part(), &b.name)));
@@ -94,17 +89,13 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
         Some(beginning) => case.name.starts_with(beginning),
         None => case.name == name,
     };
-    let none = names
-        .iter()
-        .find(|name| !cases.iter().any(|case| fits(name, case)));
+    let none = names.iter().find(|name| !cases.iter().any(|case| fits(name, case)));
     if let Some(none) = none {
         let words = format!("no case `{none}`; `runner verify --list` lists them");
         return Err(Failure::command_line(words));
     }
     let chosen = cases.into_iter();
-    Ok(chosen
-        .filter(|case| names.iter().any(|name| fits(name, case)))
-        .collect())
+    Ok(chosen.filter(|case| names.iter().any(|name| fits(name, case))).collect())
 }
 
 /// A profile that ships, by name, or one of a file.

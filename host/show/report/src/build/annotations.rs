@@ -19,9 +19,7 @@ fn line(build: &Build, check: &Check) -> Option<String> {
         Outcome::Fails => "error",
     };
     let title = format!("{}: {}", build.scenario, check.name);
-    let words: Vec<&str> = std::iter::once(&check.seen)
-        .chain(&check.more)
-        .map(String::as_str)
-        .collect();
+    let words: Vec<&str> =
+        std::iter::once(&check.seen).chain(&check.more).map(String::as_str).collect();
     Some(annotation(level, &[("title", &title)], &words.join("\n")))
 }

@@ -76,11 +76,7 @@ fn against(build: &Build) -> String {
         }
         Baseline::Compared(compared) => {
             let runs = |at: usize| compared.sides.get(at).map_or(0, |side| side.sources.len());
-            format!(
-                "Compared with the baseline: {} runs against {}.",
-                runs(1),
-                runs(0)
-            )
+            format!("Compared with the baseline: {} runs against {}.", runs(1), runs(0))
         }
     }
 }

@@ -6,27 +6,16 @@ use result::threshold::Checked;
 
 /// A run of a usual engine, or of one whose first tokens take so many times as long.
 fn run(folder: &str, times: f64) -> Run {
-    let engine = crate::comparisons::Engine {
-        ttft: times,
-        ..USUAL
-    };
+    let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let measured = measured(folder, plan(&[]), &exchanges(engine, 60, 5.0));
     let mut summary = measured.reported.summary;
     summary.findings.clear();
     summary.verdict = Verdict::Valid;
-    Run {
-        folder: folder.to_owned(),
-        summary,
-    }
+    Run { folder: folder.to_owned(), summary }
 }
 
 fn build(runs: Vec<Run>, baseline: Baseline) -> Build {
-    Build {
-        scenario: "chat".to_owned(),
-        runs,
-        baseline,
-        allows_invalid: false,
-    }
+    Build { scenario: "chat".to_owned(), runs, baseline, allows_invalid: false }
 }
 
 fn threshold(held: bool, seen: f64) -> Checked {
@@ -52,22 +41,15 @@ fn finding(severity: Severity) -> Finding {
 
 fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {
     let checks = build.checks().into_iter();
-    checks
-        .map(|check| (check.subject, check.outcome, check.seen))
-        .collect()
+    checks.map(|check| (check.subject, check.outcome, check.seen)).collect()
 }
 
 /// A comparison of an engine with one whose first tokens take so many times as long.
 fn compared(times: f64, conditions: &[&str]) -> Baseline {
-    let engine = crate::comparisons::Engine {
-        ttft: times,
-        ..USUAL
-    };
+    let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let [a, b] = [USUAL, engine].map(|engine| exchanges(engine, 300, 5.0));
     let mut asked = asked(named(&["ttft.mean"]), 300);
-    asked.conditions = (conditions.iter())
-        .map(|text| text.parse().unwrap())
-        .collect();
+    asked.conditions = (conditions.iter()).map(|text| text.parse().unwrap()).collect();
     Baseline::Compared(Box::new(compare(&[side(&a), side(&b)], &asked).unwrap()))
 }
 
@@ -83,10 +65,7 @@ fn a_threshold_fails_if_it_does_not_hold_in_one_run() {
         (Subject::Run, Outcome::Passes, "3 runs, verdict valid"),
         (Subject::Threshold, Outcome::Fails, "250.00 (b)"),
     ];
-    assert_eq!(
-        checks,
-        told.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned()))
-    );
+    assert_eq!(checks, told.map(|(subject, outcome, seen)| (subject, outcome, seen.to_owned())));
     build.runs.remove(1);
     assert_eq!(outcomes(&build)[1].1, Outcome::Passes);
     assert_eq!(outcomes(&build)[1].2, "150.00 (a); 160.00 (c)");
@@ -100,14 +79,8 @@ fn a_suspect_finding_is_a_doubt_and_an_invalid_one_fails() {
     let mut build = build(vec![own], Baseline::NotAsked);
     let checks = build.checks();
     assert_eq!(checks[0].seen, "1 run, verdict suspect");
-    assert_eq!(
-        (checks[1].name.as_str(), checks[1].outcome),
-        ("send-lag", Outcome::Warns)
-    );
-    assert_eq!(
-        checks[1].more,
-        ["requests left late", "use a quieter machine"]
-    );
+    assert_eq!((checks[1].name.as_str(), checks[1].outcome), ("send-lag", Outcome::Warns));
+    assert_eq!(checks[1].more, ["requests left late", "use a quieter machine"]);
     let summary = &mut build.runs[0].summary;
     summary.findings = vec![finding(Severity::Invalid)];
     summary.verdict = Verdict::Invalid;
@@ -128,10 +101,7 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
         build.baseline = Baseline::NotComparable { reasons, fails };
         let (subject, told, seen) = last(&build);
         assert_eq!((subject, told), (Subject::Baseline, outcome));
-        assert!(
-            seen.starts_with("NOTHING WAS COMPARED: client's processor"),
-            "{seen}"
-        );
+        assert!(seen.starts_with("NOTHING WAS COMPARED: client's processor"), "{seen}");
         assert!(markdown(&build).contains("NOTHING WAS COMPARED: the baseline is not comparable"));
     }
 }
@@ -140,24 +110,13 @@ fn a_build_without_a_baseline_passes_and_one_that_is_not_comparable_says_so_loud
 fn what_got_worse_fails_on_condition_and_is_a_doubt_otherwise() {
     let told = |times, conditions: &[&str]| {
         let build = build(vec![run("a", 1.0)], compared(times, conditions));
-        let checks = build
-            .checks()
-            .into_iter()
-            .filter(|check| check.outcome != Outcome::Passes);
-        checks
-            .map(|check| (check.subject, check.outcome))
-            .collect::<Vec<_>>()
+        let checks = build.checks().into_iter().filter(|check| check.outcome != Outcome::Passes);
+        checks.map(|check| (check.subject, check.outcome)).collect::<Vec<_>>()
     };
     let assumed = (Subject::Baseline, Outcome::Warns);
-    assert_eq!(
-        told(1.5, &["ttft.mean +5%"]),
-        [assumed, (Subject::Condition, Outcome::Fails)]
-    );
+    assert_eq!(told(1.5, &["ttft.mean +5%"]), [assumed, (Subject::Condition, Outcome::Fails)]);
     // Worse beyond chance, and not by that much.
-    assert_eq!(
-        told(1.5, &["ttft.mean +90%"]),
-        [assumed, (Subject::Baseline, Outcome::Warns)]
-    );
+    assert_eq!(told(1.5, &["ttft.mean +90%"]), [assumed, (Subject::Baseline, Outcome::Warns)]);
     assert_eq!(told(1.5, &[]), [(Subject::Baseline, Outcome::Warns)]);
     assert_eq!(told(1.0, &["ttft.mean +5%"]), [assumed]);
     // A condition that cannot be checked does not pass.
@@ -178,10 +137,7 @@ fn junit_has_a_test_for_each_check_and_its_outcome() {
     assert_eq!(xml.matches("<skipped").count(), 2, "{xml}");
     let cases = &suite.test_cases;
     assert_eq!(cases[1].name.as_str(), "ttft.p99 <= 200 ms");
-    assert_eq!(
-        cases[1].classname.as_ref().unwrap().as_str(),
-        "chat.threshold"
-    );
+    assert_eq!(cases[1].classname.as_ref().unwrap().as_str(), "chat.threshold");
     assert!(xml.contains(r#"message="250.00""#), "{xml}");
 }
 
@@ -200,10 +156,7 @@ fn foreign_text_breaks_no_form() {
         "{lines}"
     );
     let page = markdown(&build);
-    assert!(
-        !page.contains("<script>") && !page.contains("z</details>"),
-        "{page}"
-    );
+    assert!(!page.contains("<script>") && !page.contains("z</details>"), "{page}");
     quick_junit::Report::deserialize_from_str(&junit(&build).unwrap()).unwrap();
 }
 

@@ -112,22 +112,9 @@ impl<'a> Drawing<'a> {
         let longest = labels.map(|tick| tick.label.chars().count()).max();
         let left = longest.map_or(10.0, |longest| longest as f64 * CHARACTER + 14.0);
         let axis = logged(&chart.x, chart, log(Side::X));
-        let scale = if log(Side::X) {
-            Scale::log
-        } else {
-            Scale::linear
-        };
+        let scale = if log(Side::X) { Scale::log } else { Scale::linear };
         let x = scale(axis.low, axis.high, left, width - RIGHT);
-        Drawing {
-            chart,
-            look,
-            width,
-            left,
-            top: 0.0,
-            x,
-            columns: 0,
-            text: String::new(),
-        }
+        Drawing { chart, look, width, left, top: 0.0, x, columns: 0, text: String::new() }
     }
 
     fn log(&self, side: Side) -> bool {
@@ -235,11 +222,7 @@ impl<'a> Drawing<'a> {
             }
             let _ = write!(self.text, "<g class=\"{} k{}\"", key.tone.class(), mark.key);
             if mark.column.is_some() && self.look.alone.is_none() {
-                let _ = write!(
-                    self.text,
-                    " data-column=\"{}\" data-at=\"{cells}\"",
-                    self.columns
-                );
+                let _ = write!(self.text, " data-column=\"{}\" data-at=\"{cells}\"", self.columns);
             }
             self.columns += usize::from(mark.column.is_some());
             let _ = write!(self.text, ">{drawn}</g>");
@@ -354,13 +337,7 @@ impl<'a> Drawing<'a> {
         for Rule { side, at, label } in &panel.rules {
             if *side == Side::Y {
                 let at = y.place(*at);
-                let _ = write!(
-                    lines,
-                    "M{} {}H{}",
-                    pixel(self.left),
-                    pixel(at),
-                    pixel(right)
-                );
+                let _ = write!(lines, "M{} {}H{}", pixel(self.left), pixel(at), pixel(right));
                 let _ = write!(
                     labels,
                     "<text class=\"ruled\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>",
@@ -485,11 +462,7 @@ fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
         true => axis.high,
         false => low + low.abs().max(1.0),
     };
-    Axis {
-        low,
-        high,
-        ..axis.clone()
-    }
+    Axis { low, high, ..axis.clone() }
 }
 
 /// A sample of a tone, for legends: 20 pixels wide around the height `y`.
@@ -499,11 +472,7 @@ pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
     match tone {
         Spots(_) => {
             let at = pixel(x + 10.0);
-            format!(
-                "<path class=\"spot\" d=\"M{at} {}{}\"/>",
-                pixel(y),
-                tone.spot()
-            )
+            format!("<path class=\"spot\" d=\"M{at} {}{}\"/>", pixel(y), tone.spot())
         }
         Joined(number) => swatch(Series(number), x, y) + &swatch(Spots(number), x, y),
         Series(_) => {
@@ -511,10 +480,7 @@ pub(crate) fn swatch(tone: super::Tone, x: f64, y: f64) -> String {
                 "" => String::new(),
                 dashes => format!(" stroke-dasharray=\"{dashes}\""),
             };
-            format!(
-                "<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>",
-                pixel(y)
-            )
+            format!("<path class=\"stroke\"{dashes} d=\"M{from} {}H{to}\"/>", pixel(y))
         }
         Phase(number) => {
             let thickness = thickness(number);

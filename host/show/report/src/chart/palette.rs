@@ -109,12 +109,9 @@ impl Tone {
     /// The path of its marker around a point, which `M` has moved to.
     pub fn marker(self) -> &'static str {
         match self {
-            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => [
-                "h0",
-                "m-2.5 0h5m-2.5-2.5v5",
-                "m-2-2l4 4m0-4l-4 4",
-                "m-2 1.5h4l-2-4z",
-            ][number % 4],
+            Tone::Series(number) | Tone::Spots(number) | Tone::Joined(number) => {
+                ["h0", "m-2.5 0h5m-2.5-2.5v5", "m-2-2l4 4m0-4l-4 4", "m-2 1.5h4l-2-4z"][number % 4]
+            }
             Tone::Phase(_) | Tone::Failed => "h0",
         }
     }
@@ -135,12 +132,7 @@ impl Tone {
 
 /// The style sheet rules that give charts their colours, each provided by `colour`.
 pub fn rules(colour: impl Fn(&str) -> String) -> String {
-    let (soft, ink, line, grid) = (
-        colour("soft"),
-        colour("ink"),
-        colour("line"),
-        colour("grid"),
-    );
+    let (soft, ink, line, grid) = (colour("soft"), colour("ink"), colour("line"), colour("grid"));
     let (note, raised, card) = (colour("note"), colour("raised"), colour("card"));
     let mut text = format!(
         ".chart text{{fill:{soft};font-size:12px}}\
@@ -155,9 +147,7 @@ pub fn rules(colour: impl Fn(&str) -> String) -> String {
          .chart .ground{{fill:{card}}}"
     );
     let tones = (0..SERIES).map(Tone::Series);
-    let tones = tones
-        .chain((0..PHASES).map(Tone::Phase))
-        .chain([Tone::Failed]);
+    let tones = tones.chain((0..PHASES).map(Tone::Phase)).chain([Tone::Failed]);
     for tone in tones {
         let (class, own) = (tone.class(), colour(&tone.class()));
         let _ = write!(
@@ -207,15 +197,11 @@ mod tests {
             ("soft", "note-ground"),
         ];
         for ground in ["ground", "card"] {
-            let inks = [
-                "ink", "soft", "accent", "valid", "suspect", "invalid", "note",
-            ];
+            let inks = ["ink", "soft", "accent", "valid", "suspect", "invalid", "note"];
             text.extend(inks.map(|ink| (ink, ground)));
         }
         for severity in ["valid", "suspect", "invalid", "note"] {
-            let ground = COLOURS
-                .iter()
-                .find(|(name, ..)| *name == format!("{severity}-ground"));
+            let ground = COLOURS.iter().find(|(name, ..)| *name == format!("{severity}-ground"));
             let ground = ground.unwrap().0;
             text.extend([(severity, ground), ("ink", ground)]);
         }
@@ -236,9 +222,8 @@ mod tests {
 
     #[test]
     fn series_differ_in_more_than_their_colour() {
-        let looks: std::collections::BTreeSet<_> = (0..12)
-            .map(|n| (Tone::Series(n).class(), Tone::Series(n).dashes()))
-            .collect();
+        let looks: std::collections::BTreeSet<_> =
+            (0..12).map(|n| (Tone::Series(n).class(), Tone::Series(n).dashes())).collect();
         assert_eq!(looks.len(), 12);
         for pair in 0..5 {
             let [one, other] = [pair, pair + 1].map(Tone::Series);

@@ -25,39 +25,19 @@ pub struct Tick {
 impl Scale {
     /// Values between `low` and `high` lie between the pixels `from` and `to`.
     pub fn linear(low: f64, high: f64, from: f64, to: f64) -> Self {
-        Scale {
-            low,
-            high,
-            from,
-            to,
-            log: false,
-        }
+        Scale { low, high, from, to, log: false }
     }
 
     /// The same by their logarithms. Both ends are more than zero.
     pub fn log(low: f64, high: f64, from: f64, to: f64) -> Self {
-        Scale {
-            low: low.ln(),
-            high: high.ln(),
-            from,
-            to,
-            log: true,
-        }
+        Scale { low: low.ln(), high: high.ln(), from, to, log: true }
     }
 
     /// The pixel of a value. A value beyond an end is drawn at the end.
     pub fn place(&self, value: f64) -> f64 {
-        let value = if self.log {
-            value.max(f64::MIN_POSITIVE).ln()
-        } else {
-            value
-        };
+        let value = if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
         let share = (value - self.low) / (self.high - self.low);
-        let share = if share.is_finite() {
-            share.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         self.from + share * (self.to - self.from)
     }
 }
@@ -91,10 +71,7 @@ pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
     };
     // Half of the power of ten, so that 1.5 is not written as 2.
     let own = |at: f64| 0.5 * 10f64.powf(at.log10().floor());
-    values
-        .into_iter()
-        .map(|at| tick(axis, at, own(at)))
-        .collect()
+    values.into_iter().map(|at| tick(axis, at, own(at))).collect()
 }
 
 fn tick(axis: &Axis, at: f64, step: f64) -> Tick {
@@ -112,8 +89,7 @@ fn decades(low: f64, high: f64, about: usize) -> Vec<f64> {
     let within = |multiples: &[f64], every: usize| -> Vec<f64> {
         let powers = (first..=last).step_by(every).map(|power| 10f64.powi(power));
         let all = powers.flat_map(|power| multiples.iter().map(move |m| m * power));
-        all.filter(|at| *at >= low * 0.999_999 && *at <= high * 1.000_001)
-            .collect()
+        all.filter(|at| *at >= low * 0.999_999 && *at <= high * 1.000_001).collect()
     };
     let finest = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
     let candidates = [
@@ -133,19 +109,11 @@ mod tests {
     use super::*;
 
     fn axis(low: f64, high: f64, ticks: Ticks) -> Axis {
-        Axis {
-            title: String::new(),
-            low,
-            high,
-            ticks,
-        }
+        Axis { title: String::new(), low, high, ticks }
     }
 
     fn labels(axis: &Axis, log: bool, about: usize) -> Vec<String> {
-        ticks(axis, log, about)
-            .into_iter()
-            .map(|tick| tick.label)
-            .collect()
+        ticks(axis, log, about).into_iter().map(|tick| tick.label).collect()
     }
 
     #[test]
@@ -156,10 +124,7 @@ mod tests {
         assert_eq!(of(0.0, 45_000.0, 4), ["0", "20k", "40k"]);
         assert_eq!(of(3.0, 3.0, 4), ["3"]);
         let shares = axis(0.0, 1.0, Ticks::Percent);
-        assert_eq!(
-            labels(&shares, false, 4),
-            ["0%", "25%", "50%", "75%", "100%"]
-        );
+        assert_eq!(labels(&shares, false, 4), ["0%", "25%", "50%", "75%", "100%"]);
         let counts = axis(0.0, 2.0, Ticks::Counts);
         assert_eq!(labels(&counts, false, 10), ["0", "1", "2"]);
     }
@@ -185,15 +150,9 @@ mod tests {
     #[test]
     fn places_are_between_the_ends() {
         let scale = Scale::linear(0.0, 10.0, 100.0, 0.0);
-        assert_eq!(
-            [-5.0, 0.0, 5.0, 20.0].map(|v| scale.place(v)),
-            [100.0, 100.0, 50.0, 0.0]
-        );
+        assert_eq!([-5.0, 0.0, 5.0, 20.0].map(|v| scale.place(v)), [100.0, 100.0, 50.0, 0.0]);
         let log = Scale::log(1.0, 100.0, 0.0, 100.0);
-        assert_eq!(
-            [0.0, 1.0, 10.0, 100.0].map(|v| log.place(v).round()),
-            [0.0, 0.0, 50.0, 100.0]
-        );
+        assert_eq!([0.0, 1.0, 10.0, 100.0].map(|v| log.place(v).round()), [0.0, 0.0, 50.0, 100.0]);
         assert_eq!(Scale::linear(1.0, 1.0, 7.0, 9.0).place(1.0), 7.0);
     }
 }

@@ -127,12 +127,7 @@ fn bars(points: &[Point], place: &Place<'_>) -> String {
         let gap = ((to - from) * 0.12).min(1.0);
         let top = place.y.place(y).min(place.floor - 0.5);
         let (from, to, top) = (pixel(from + gap / 2.0), pixel(to - gap / 2.0), pixel(top));
-        let _ = write!(
-            path,
-            "M{from} {}V{top}H{to}V{}Z",
-            pixel(place.floor),
-            pixel(place.floor)
-        );
+        let _ = write!(path, "M{from} {}V{top}H{to}V{}Z", pixel(place.floor), pixel(place.floor));
     }
     path
 }
@@ -146,12 +141,7 @@ fn spans(points: &[Point], place: &Place<'_>, thickness: f64) -> String {
         let (from, to) = (place.x.place(point.x), place.x.place(point.to));
         let width = pixel((to - from).max(0.4));
         let top = pixel(place.y.place(y) - thickness / 2.0);
-        let _ = write!(
-            path,
-            "M{} {top}h{width}v{}h-{width}z",
-            pixel(from),
-            pixel(thickness)
-        );
+        let _ = write!(path, "M{} {top}h{width}v{}h-{width}z", pixel(from), pixel(thickness));
     }
     path
 }
@@ -178,11 +168,7 @@ fn spots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
         let (x, y) = (pixel(place.x.place(point.x)), pixel(place.y.place(y)));
         let _ = write!(path, "M{x} {y}{}", tone.spot());
     }
-    let class = if tone == Tone::Failed {
-        "cross"
-    } else {
-        "spot"
-    };
+    let class = if tone == Tone::Failed { "cross" } else { "spot" };
     match path.is_empty() {
         true => path,
         false => format!("<path class=\"{class}\" d=\"{path}\"/>"),

@@ -1,12 +1,8 @@
 use super::*;
 
 fn chart() -> Chart {
-    let axis = |title: &str, high| Axis {
-        title: title.to_owned(),
-        low: 0.0,
-        high,
-        ticks: Ticks::Numbers,
-    };
+    let axis =
+        |title: &str, high| Axis { title: title.to_owned(), low: 0.0, high, ticks: Ticks::Numbers };
     Chart {
         name: "a-chart".to_owned(),
         title: "A <chart> & more".to_owned(),
@@ -22,21 +18,13 @@ fn chart() -> Chart {
                     shape: Shape::Line,
                     points: vec![
                         Point::at(0.0, 0.0),
-                        Point {
-                            x: 5.0,
-                            to: 5.0,
-                            y: None,
-                        },
+                        Point { x: 5.0, to: 5.0, y: None },
                         Point::at(10.0, 100.0),
                     ],
                     column: Some(Column {
                         head: "one".to_owned(),
                         cells: vec![
-                            Some(Cell {
-                                x: 0.0,
-                                y: 0.0,
-                                text: "0 tok/s".to_owned(),
-                            }),
+                            Some(Cell { x: 0.0, y: 0.0, text: "0 tok/s".to_owned() }),
                             None,
                         ],
                     }),
@@ -44,45 +32,23 @@ fn chart() -> Chart {
                 Mark {
                     key: 1,
                     shape: Shape::Bars,
-                    points: vec![Point {
-                        x: 0.0,
-                        to: 5.0,
-                        y: Some(50.0),
-                    }],
+                    points: vec![Point { x: 0.0, to: 5.0, y: Some(50.0) }],
                     column: None,
                 },
             ],
-            rules: vec![Rule {
-                side: Side::X,
-                at: 5.0,
-                label: "p50".to_owned(),
-            }],
-            bands: vec![Band {
-                from: 2.0,
-                to: 8.0,
-                label: "steady".to_owned(),
-            }],
+            rules: vec![Rule { side: Side::X, at: 5.0, label: "p50".to_owned() }],
+            bands: vec![Band { from: 2.0, to: 8.0, label: "steady".to_owned() }],
         }],
         keys: vec![
-            Key {
-                label: "one".to_owned(),
-                tone: Tone::Series(0),
-            },
-            Key {
-                label: "</svg><script>".to_owned(),
-                tone: Tone::Series(1),
-            },
+            Key { label: "one".to_owned(), tone: Tone::Series(0) },
+            Key { label: "</svg><script>".to_owned(), tone: Tone::Series(1) },
         ],
         rows: Rows {
             head: "time".to_owned(),
             labels: vec!["0 s".to_owned(), "5 s".to_owned()],
             snap: Snap::X,
         },
-        log: Some(Log {
-            side: Side::Y,
-            low: 1.0,
-            first: false,
-        }),
+        log: Some(Log { side: Side::Y, low: 1.0, first: false }),
         form: Form::Half,
     }
 }
@@ -96,14 +62,8 @@ fn marks_lie_where_their_values_are() {
     let svg = svg(&chart(), look(Width::Wide, false, None));
     // 26 pixels above, 100 high; the labels of the vertical axis take three characters.
     assert!(svg.contains("data-area=\"34.7 26 504 126\""), "{svg}");
-    assert!(
-        svg.contains("M34.7 126M504 26"),
-        "the gap has no line: {svg}"
-    );
-    assert!(
-        svg.contains("data-column=\"0\" data-at=\"34.7,126 -\""),
-        "{svg}"
-    );
+    assert!(svg.contains("M34.7 126M504 26"), "the gap has no line: {svg}");
+    assert!(svg.contains("data-column=\"0\" data-at=\"34.7,126 -\""), "{svg}");
     assert!(svg.contains(">p50</text>") && svg.contains(">steady</text>"));
     for label in [">0</text>", ">50</text>", ">100</text>", ">time (s)</text>"] {
         assert!(svg.contains(label), "{label}: {svg}");
@@ -126,10 +86,7 @@ fn what_is_said_is_escaped_and_ids_are_unique() {
     }
     assert_eq!(ids.len(), 8);
     let alone = svg(&chart, look(Width::Wide, false, Some(Theme::Light)));
-    assert!(
-        alone.contains("&lt;/svg&gt;&lt;script&gt;</text>"),
-        "{alone}"
-    );
+    assert!(alone.contains("&lt;/svg&gt;&lt;script&gt;</text>"), "{alone}");
     assert_eq!(alone.matches("<svg").count(), 1);
 }
 
@@ -144,11 +101,7 @@ fn a_chart_is_drawn_the_same_every_time_and_as_a_picture() {
     let size = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
     assert_eq!(size(16), 1040);
     // Without its font a picture has no words, and compresses to less.
-    let silent = png::png(
-        &drawn()
-            .replace("<text", "<desc")
-            .replace("</text>", "</desc>"),
-    );
+    let silent = png::png(&drawn().replace("<text", "<desc").replace("</text>", "</desc>"));
     assert!(silent.unwrap().len() + 2_000 < picture.len());
     assert!(png::png("<svg").is_err());
 }

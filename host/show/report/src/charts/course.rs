@@ -27,10 +27,7 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let mut keys = keys(runs);
     if alone {
         keys[0].label = "throughput and load".to_owned();
-        keys.push(Key {
-            label: "failures".to_owned(),
-            tone: Tone::Failed,
-        });
+        keys.push(Key { label: "failures".to_owned(), tone: Tone::Failed });
     }
     let drawing = Drawing { runs, alone };
     if drawing.courses().all(|course| course.duration_s <= 0.0) {
@@ -78,14 +75,8 @@ pub(super) fn chart(runs: &[Shown]) -> Option<Chart> {
     let title = "power of the devices (W)";
     panels.extend(drawing.panel(title, "W", 72.0, &|course| course.power_w.clone()));
     panels.extend(drawing.server());
-    let longest = drawing
-        .courses()
-        .map(|course| course.duration_s)
-        .fold(0.0, f64::max);
-    let grain = drawing
-        .courses()
-        .map(|course| course.grain_s)
-        .fold(0.0, f64::max);
+    let longest = drawing.courses().map(|course| course.duration_s).fold(0.0, f64::max);
+    let grain = drawing.courses().map(|course| course.grain_s).fold(0.0, f64::max);
     let spans = drawing.courses().map(|course| course.in_flight.len()).max();
     let spans = (0..spans.unwrap_or(0)).map(|place| place as f64 * grain);
     let mut note = format!(
@@ -131,19 +122,12 @@ fn seen(run: &Shown) -> Option<String> {
     if let Some(tokens) = &course.tokens_per_s {
         parts.push(format!("up to {} tok/s", significant(most(tokens), 4)));
     }
-    parts.push(format!(
-        "up to {} requests in flight",
-        significant(most(&course.in_flight), 3)
-    ));
+    parts.push(format!("up to {} requests in flight", significant(most(&course.in_flight), 3)));
     if let Some(waiting) = &course.waiting {
         parts.push(format!("up to {} waiting", significant(most(waiting), 3)));
     }
     parts.push(format!("{} failures", count(course.failed.iter().sum())));
-    Some(format!(
-        "{} over {}.",
-        parts.join(", "),
-        seconds(course.duration_s)
-    ))
+    Some(format!("{} over {}.", parts.join(", "), seconds(course.duration_s)))
 }
 
 /// The cap on requests in flight, if the load came near it.
@@ -154,67 +138,23 @@ fn cap(run: &Shown, panel: &mut Panel) {
     let cap = cap as f64;
     if cap <= panel.y.high * 1.5 {
         panel.y.high = panel.y.high.max(scale::round_end(cap * 1.05, 3));
-        panel.rules.push(Rule {
-            side: Side::Y,
-            at: cap,
-            label: format!("cap {cap}"),
-        });
+        panel.rules.push(Rule { side: Side::Y, at: cap, label: format!("cap {cap}") });
     }
 }
 
 /// The panels of the server's series: their titles, their units, and what becomes of the values.
 const SERVER: [(Name, &str, &str, f64); 12] = [
-    (
-        Name::Running,
-        "requests running in the server",
-        "running",
-        1.0,
-    ),
-    (
-        Name::Waiting,
-        "requests waiting in the server",
-        "waiting",
-        1.0,
-    ),
+    (Name::Running, "requests running in the server", "running", 1.0),
+    (Name::Waiting, "requests waiting in the server", "waiting", 1.0),
     (Name::KvUsage, "KV cache in use (%)", "%", 100.0),
-    (
-        Name::CacheHitRate,
-        "prompt tokens found in the prefix cache (%)",
-        "%",
-        100.0,
-    ),
+    (Name::CacheHitRate, "prompt tokens found in the prefix cache (%)", "%", 100.0),
     (Name::Preemptions, "preemptions per second", "per s", 1.0),
-    (
-        Name::BatchTokens,
-        "tokens per step of the engine",
-        "tokens",
-        1.0,
-    ),
+    (Name::BatchTokens, "tokens per step of the engine", "tokens", 1.0),
     (Name::Acceptance, "drafted tokens accepted (%)", "%", 100.0),
-    (
-        Name::QueueTime,
-        "mean queue time, by the server (ms)",
-        "ms",
-        1.0,
-    ),
-    (
-        Name::PrefillTime,
-        "mean prefill time, by the server (ms)",
-        "ms",
-        1.0,
-    ),
-    (
-        Name::TransferTime,
-        "mean transfer time of the KV cache (ms)",
-        "ms",
-        1.0,
-    ),
-    (
-        Name::Transferring,
-        "requests whose KV cache is under way",
-        "requests",
-        1.0,
-    ),
+    (Name::QueueTime, "mean queue time, by the server (ms)", "ms", 1.0),
+    (Name::PrefillTime, "mean prefill time, by the server (ms)", "ms", 1.0),
+    (Name::TransferTime, "mean transfer time of the KV cache (ms)", "ms", 1.0),
+    (Name::Transferring, "requests whose KV cache is under way", "requests", 1.0),
     (Name::Refused, "requests refused per second", "per s", 1.0),
 ];
 
@@ -295,11 +235,7 @@ impl Drawing<'_> {
             };
             marks.push(Mark {
                 key: number,
-                shape: if self.alone {
-                    Shape::Area
-                } else {
-                    Shape::Steps
-                },
+                shape: if self.alone { Shape::Area } else { Shape::Steps },
                 points: points.collect(),
                 column: Some(Column {
                     head,
@@ -330,11 +266,7 @@ impl Drawing<'_> {
             Some(SteadyState::Window(window)) => vec![Band {
                 from: window.from_s,
                 to: window.to_s,
-                label: if named {
-                    "steady state".to_owned()
-                } else {
-                    String::new()
-                },
+                label: if named { "steady state".to_owned() } else { String::new() },
             }],
             _ => Vec::new(),
         }

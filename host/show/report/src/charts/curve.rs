@@ -118,17 +118,14 @@ pub fn chart(plot: &Plot) -> Chart {
     let largest = spots().map(|spot| spot.x).fold(0.0, f64::max);
     let banded = plot.bands.iter().flat_map(|band| [band.from, band.to]);
     let ruled = plot.panels.iter().flat_map(|plane| &plane.rules);
-    let ruled = ruled
-        .filter(|rule| rule.side == Side::X)
-        .map(|rule| rule.at);
+    let ruled = ruled.filter(|rule| rule.side == Side::X).map(|rule| rule.at);
     let (low, high) = fitted(spots().map(|spot| spot.x).chain(banded).chain(ruled));
     let smallest = spots().map(|spot| spot.x).filter(|x| *x > 0.0);
     let smallest = smallest.fold(f64::INFINITY, f64::min);
     let several = plot.panels.iter().map(|plane| plane.lines.len()).max() > Some(1);
     let seen = lines().filter_map(|line| sentence(line, several));
-    let panels: Vec<Panel> = (plot.panels.iter())
-        .map(|plane| panel(plane, plot, &keys, &rows))
-        .collect();
+    let panels: Vec<Panel> =
+        (plot.panels.iter()).map(|plane| panel(plane, plot, &keys, &rows)).collect();
     Chart {
         name: plot.name.clone(),
         title: plot.title.clone(),
@@ -137,19 +134,10 @@ pub fn chart(plot: &Plot) -> Chart {
             false => plot.note.clone(),
         },
         seen: seen.collect::<Vec<_>>().join(" "),
-        x: Axis {
-            title: plot.x.clone(),
-            low,
-            high,
-            ticks: Ticks::Numbers,
-        },
+        x: Axis { title: plot.x.clone(), low, high, ticks: Ticks::Numbers },
         panels,
         keys,
-        rows: Rows {
-            head: plot.head.clone(),
-            labels: rows,
-            snap: Snap::Near,
-        },
+        rows: Rows { head: plot.head.clone(), labels: rows, snap: Snap::Near },
         log: smallest.is_finite().then(|| Log {
             side: Side::X,
             low: round_begin(smallest),
@@ -161,9 +149,8 @@ pub fn chart(plot: &Plot) -> Chart {
 
 /// The ends of an axis that values fill: from zero, unless they lie close together far from it.
 fn fitted(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
+    let (low, high) = values
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     if !low.is_finite() || low <= CLOSE * high {
         return (0.0, end(high * 1.05));
     }
@@ -217,11 +204,7 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
                 .iter()
                 .map(|row| {
                     let spot = spots.iter().find(|spot| spot.row == *row)?;
-                    Some(Cell {
-                        x: spot.x,
-                        y: spot.y,
-                        text: spot.text.clone(),
-                    })
+                    Some(Cell { x: spot.x, y: spot.y, text: spot.text.clone() })
                 })
                 .collect(),
         };
@@ -274,12 +257,7 @@ mod tests {
     use super::*;
 
     fn spot(row: &str, x: f64, y: f64) -> Spot {
-        Spot {
-            row: row.to_owned(),
-            x,
-            y,
-            text: format!("{x}, {y}"),
-        }
+        Spot { row: row.to_owned(), x, y, text: format!("{x}, {y}") }
     }
 
     fn plot(lines: Vec<Line>) -> Plot {
@@ -317,26 +295,18 @@ mod tests {
 
     #[test]
     fn each_load_is_a_row_and_each_line_a_column() {
-        let line = |label: &str, spots| Line {
-            label: label.to_owned(),
-            shape: Drawn::Joined,
-            spots,
-        };
+        let line =
+            |label: &str, spots| Line { label: label.to_owned(), shape: Drawn::Joined, spots };
         let chart = chart(&plot(vec![
             line("a", vec![spot("1", 10.0, 5.0), spot("2", 20.0, 6.0)]),
-            line(
-                "b",
-                vec![spot("2", 30.0, 7.0), spot("4", f64::INFINITY, 9.0)],
-            ),
+            line("b", vec![spot("2", 30.0, 7.0), spot("4", f64::INFINITY, 9.0)]),
         ]));
         assert_eq!(chart.rows.labels, ["1", "2"], "a point without a place");
         let cells: Vec<Vec<Option<&str>>> = chart
             .columns()
             .map(|(_, column)| {
                 let cells = column.cells.iter();
-                cells
-                    .map(|cell| cell.as_ref().map(|cell| cell.text.as_str()))
-                    .collect()
+                cells.map(|cell| cell.as_ref().map(|cell| cell.text.as_str())).collect()
             })
             .collect();
         assert_eq!(cells[0], [Some("10, 5"), Some("20, 6")]);
@@ -348,10 +318,7 @@ mod tests {
     #[test]
     fn a_front_goes_from_left_to_right_and_takes_two() {
         let line = front([spot("2", 2.0, 5.0), spot("1", 1.0, 3.0)]).unwrap();
-        assert_eq!(
-            line.spots.iter().map(|s| s.x).collect::<Vec<_>>(),
-            [1.0, 2.0]
-        );
+        assert_eq!(line.spots.iter().map(|s| s.x).collect::<Vec<_>>(), [1.0, 2.0]);
         assert_eq!(front([spot("1", 1.0, 3.0)]), None);
     }
 

@@ -36,19 +36,12 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let drawn = DRAWN.into_iter().filter_map(|metric| {
         let of = |run: &Shown| {
             let mut own = run.view.distributions.iter();
-            own.find(|(known, _)| *known == metric)
-                .map(|(_, figures)| figures.clone())
+            own.find(|(known, _)| *known == metric).map(|(_, figures)| figures.clone())
         };
         let figures: Vec<Option<Figures>> = runs.iter().map(of).collect();
-        figures.iter().any(Option::is_some).then_some(Drawn {
-            metric,
-            runs,
-            figures,
-        })
+        figures.iter().any(Option::is_some).then_some(Drawn { metric, runs, figures })
     });
-    drawn
-        .flat_map(|drawn| [drawn.cumulative(), drawn.histogram()])
-        .collect()
+    drawn.flat_map(|drawn| [drawn.cumulative(), drawn.histogram()]).collect()
 }
 
 /// A metric of several runs.
@@ -65,9 +58,7 @@ impl Drawn<'_> {
     }
 
     fn most(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        self.each()
-            .map(|(_, figures)| of(figures))
-            .fold(0.0, f64::max)
+        self.each().map(|(_, figures)| of(figures)).fold(0.0, f64::max)
     }
 
     fn least(&self, of: impl Fn(&Figures) -> f64) -> f64 {
@@ -139,10 +130,7 @@ impl Drawn<'_> {
         let least = self.least(Figures::min) / divisor;
         let step = number::round_step((high - least).max(high * 1e-3), 6);
         let (low, high) = match least > 0.5 * high {
-            true => (
-                (least / step - 1.0).floor() * step,
-                (longest / divisor / step).ceil() * step,
-            ),
+            true => ((least / step - 1.0).floor() * step, (longest / divisor / step).ceil() * step),
             false => (0.0, high),
         };
         let begin = self.least(|figures| figures.percentile(0.5)) / divisor;
@@ -151,11 +139,7 @@ impl Drawn<'_> {
         let marks = self.each().map(|(number, figures)| {
             let cells = percents.iter().map(|percent| {
                 let at = figures.percentile(*percent);
-                Some(Cell {
-                    x: at / divisor,
-                    y: percent / 100.0,
-                    text: milliseconds(at),
-                })
+                Some(Cell { x: at / divisor, y: percent / 100.0, text: milliseconds(at) })
             });
             Mark {
                 key: number,
@@ -251,11 +235,7 @@ impl Drawn<'_> {
                 let bins: Vec<(f64, f64, u64)> = edges
                     .windows(2)
                     .map(|edge| {
-                        (
-                            edge[0],
-                            edge[1],
-                            before(figures, edge[1]) - before(figures, edge[0]),
-                        )
+                        (edge[0], edge[1], before(figures, edge[1]) - before(figures, edge[0]))
                     })
                     .collect();
                 let share = |samples: u64| samples as f64 / total as f64;
@@ -271,15 +251,10 @@ impl Drawn<'_> {
                         text: format!("{} ({})", percent(share(*samples)), count(*samples)),
                     })
                 });
-                let column = Column {
-                    head: self.runs[number].label.clone(),
-                    cells: cells.collect(),
-                };
+                let column =
+                    Column { head: self.runs[number].label.clone(), cells: cells.collect() };
                 let points: Vec<Point> = points.collect();
-                most = points
-                    .iter()
-                    .filter_map(|point| point.y)
-                    .fold(most, f64::max);
+                most = points.iter().filter_map(|point| point.y).fold(most, f64::max);
                 Mark {
                     key: number,
                     shape: if alone { Shape::Bars } else { Shape::Area },
@@ -382,11 +357,7 @@ fn curve(figures: &Figures, divisor: f64, high: f64) -> Vec<Point> {
         if let Some(before) = points.last_mut() {
             before.to = x;
         }
-        points.push(Point {
-            x,
-            to: high,
-            y: Some((rank + 1) as f64 / total as f64),
-        });
+        points.push(Point { x, to: high, y: Some((rank + 1) as f64 / total as f64) });
     }
     points
 }

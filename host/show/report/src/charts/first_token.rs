@@ -22,11 +22,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
         let (name, title) = ("first-token", "Parts of the time to first token");
         Some(match runs.len() {
             1 => chart(split, name.to_owned(), title.to_owned()),
-            _ => chart(
-                split,
-                format!("{name}-{}", number + 1),
-                format!("{title}: {}", run.label),
-            ),
+            _ => chart(split, format!("{name}-{}", number + 1), format!("{title}: {}", run.label)),
         })
     });
     each.collect()
@@ -46,10 +42,8 @@ fn tone(part: Option<Part>) -> Tone {
 }
 
 fn chart(split: &FirstToken, name: String, title: String) -> Chart {
-    let mut rows: Vec<(String, &Parts)> = vec![(
-        format!("mean of {} requests", count(split.requests)),
-        &split.mean,
-    )];
+    let mut rows: Vec<(String, &Parts)> =
+        vec![(format!("mean of {} requests", count(split.requests)), &split.mean)];
     rows.extend(split.around.iter().map(|around| {
         let requests = count(around.requests);
         let named = format!("around P{}, mean of {requests}", around.percentile);
@@ -74,11 +68,7 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
             let ms = length(parts);
             let to = *from + ms;
             if ms > 0.0 {
-                points.push(Point {
-                    x: *from,
-                    to,
-                    y: Some(row as f64),
-                });
+                points.push(Point { x: *from, to, y: Some(row as f64) });
             }
             let share = parts.share(ms).map(percent).unwrap_or_default();
             cells.push(Some(Cell {
@@ -92,15 +82,9 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
             key: keys.len(),
             shape: Shape::Spans(BAR),
             points,
-            column: Some(Column {
-                head: label.clone(),
-                cells,
-            }),
+            column: Some(Column { head: label.clone(), cells }),
         });
-        keys.push(Key {
-            label,
-            tone: tone(part),
-        });
+        keys.push(Key { label, tone: tone(part) });
     }
     let high = upto.iter().copied().fold(0.0, f64::max);
     let many = rows.len() as f64;
@@ -124,12 +108,7 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
             ticks: Ticks::Numbers,
         },
         panels: vec![Panel {
-            y: Axis {
-                title: String::new(),
-                low: -0.8,
-                high: many - 0.6,
-                ticks: Ticks::Names,
-            },
+            y: Axis { title: String::new(), low: -0.8, high: many - 0.6, ticks: Ticks::Names },
             height: (many + 0.2) * ROW,
             marks,
             rules: Vec::new(),

@@ -56,9 +56,8 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
         let due = 1000 + index * 100;
         let sent = due + index % 5 * 10;
         let first = sent + 100 + index % 7 * 10 + slower_by;
-        let mut events: Vec<_> = (0..11)
-            .map(|n| (first + n * 20, Kind::Text, Some(1), 4))
-            .collect();
+        let mut events: Vec<_> =
+            (0..11).map(|n| (first + n * 20, Kind::Text, Some(1), 4)).collect();
         events.push((first + 200, Kind::End, None, 0));
         let mut exchange = reply(index, sent, &events);
         exchange.due = ms(due);
@@ -69,10 +68,8 @@ pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
             ..Usage::default()
         });
         exchange.sample.class = Some(["chat", "code"][(index % 2) as usize].to_owned());
-        exchange.sample.turn = Some(Turn {
-            session: format!("s{}", index / 2),
-            index: (index % 2) as u32,
-        });
+        exchange.sample.turn =
+            Some(Turn { session: format!("s{}", index / 2), index: (index % 2) as u32 });
         match index % 20 {
             19 => failed(exchange, Class::Truncated, "it broke <off>"),
             _ => exchange,
@@ -109,11 +106,7 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
     let grain = grain(reported.summary.throughput.duration_s.unwrap_or(0.0));
     let records = exchanges.iter().map(Ok::<_, std::convert::Infallible>);
     let Ok(view) = View::read(&facts, &reported, grain, records);
-    Shown {
-        label: label.to_owned(),
-        reported,
-        view,
-    }
+    Shown { label: label.to_owned(), reported, view }
 }
 
 /// The runs, of which each has those exchanges, as sides of a comparison of their headline figures.
@@ -124,14 +117,8 @@ pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side
     let sides = runs.iter().zip(exchanges).map(|(run, exchanges)| {
         let facts = facts(&run.reported.plan, Default::default(), false);
         let exchanges = exchanges.iter().cloned().map(Ok::<_, Infallible>);
-        let Ok(measured) = Measured::read(
-            run.reported.clone(),
-            &facts,
-            &figures,
-            blocks,
-            None,
-            exchanges,
-        );
+        let Ok(measured) =
+            Measured::read(run.reported.clone(), &facts, &figures, blocks, None, exchanges);
         Side::Runs(vec![measured])
     });
     (sides.collect(), Options::of(figures, blocks))

@@ -67,11 +67,7 @@ pub fn chart(forest: &Forest) -> Chart {
         };
         let intervals = own().filter_map(|(at, row)| {
             let [from, to] = row.interval?;
-            Some(Point {
-                x: from,
-                to,
-                y: Some(at as f64),
-            })
+            Some(Point { x: from, to, y: Some(at as f64) })
         });
         let cells = forest.rows.iter().enumerate().map(|(at, row)| {
             (row.is_better == *kind).then(|| Cell {
@@ -81,22 +77,12 @@ pub fn chart(forest: &Forest) -> Chart {
             })
         });
         [
-            Mark {
-                key,
-                shape: Shape::Spans(2.0),
-                points: intervals.collect(),
-                column: None,
-            },
+            Mark { key, shape: Shape::Spans(2.0), points: intervals.collect(), column: None },
             Mark {
                 key,
                 shape: Shape::Spots,
-                points: own()
-                    .map(|(at, row)| Point::at(row.share, at as f64))
-                    .collect(),
-                column: Some(Column {
-                    head: (*head).to_owned(),
-                    cells: cells.collect(),
-                }),
+                points: own().map(|(at, row)| Point::at(row.share, at as f64)).collect(),
+                column: Some(Column { head: (*head).to_owned(), cells: cells.collect() }),
             },
         ]
     });
@@ -109,34 +95,17 @@ pub fn chart(forest: &Forest) -> Chart {
         title: forest.title.clone(),
         note: forest.note.clone(),
         seen: seen.collect::<Vec<_>>().join(" "),
-        x: Axis {
-            title: forest.x.clone(),
-            low,
-            high,
-            ticks: Ticks::Percent,
-        },
+        x: Axis { title: forest.x.clone(), low, high, ticks: Ticks::Percent },
         panels: vec![Panel {
-            y: Axis {
-                title: String::new(),
-                low: -0.8,
-                high: count - 0.6,
-                ticks: Ticks::Names,
-            },
+            y: Axis { title: String::new(), low: -0.8, high: count - 0.6, ticks: Ticks::Names },
             height: (count + 0.2) * ROW,
             marks,
-            rules: vec![Rule {
-                side: Side::X,
-                at: 0.0,
-                label: forest.zero.clone(),
-            }],
+            rules: vec![Rule { side: Side::X, at: 0.0, label: forest.zero.clone() }],
             bands: Vec::new(),
         }],
         keys: kinds
             .into_iter()
-            .map(|(_, label, tone)| Key {
-                label: label.to_owned(),
-                tone,
-            })
+            .map(|(_, label, tone)| Key { label: label.to_owned(), tone })
             .collect(),
         rows: Rows {
             head: "Of".to_owned(),
@@ -153,17 +122,11 @@ pub fn chart(forest: &Forest) -> Chart {
 fn ends(rows: &[Difference]) -> (f64, f64) {
     let largest = rows.iter().map(|row| row.share.abs()).fold(LEAST, f64::max);
     let far = largest * FURTHEST;
-    let ends = rows
-        .iter()
-        .flat_map(|row| row.interval.unwrap_or([row.share; 2]));
-    let (low, high) = ends.fold((-LEAST, LEAST), |(low, high), end| {
-        (low.min(end.max(-far)), high.max(end.min(far)))
-    });
+    let ends = rows.iter().flat_map(|row| row.interval.unwrap_or([row.share; 2]));
+    let (low, high) = ends
+        .fold((-LEAST, LEAST), |(low, high), end| (low.min(end.max(-far)), high.max(end.min(far))));
     let step = number::round_step(high - low, 8);
-    (
-        (low / step + 1e-9).floor() * step,
-        (high / step - 1e-9).ceil() * step,
-    )
+    ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
 }
 
 #[cfg(test)]
@@ -183,10 +146,7 @@ mod tests {
     #[test]
     fn the_axis_holds_every_difference_and_no_endless_interval() {
         for (rows, ends) in [
-            (
-                vec![row(0.1, Some([0.05, 0.15]), Some(true))],
-                (-0.02, 0.16),
-            ),
+            (vec![row(0.1, Some([0.05, 0.15]), Some(true))], (-0.02, 0.16)),
             (vec![row(0.0, Some([-0.9, 9.0]), None)], (-0.04, 0.04)),
             (vec![row(-0.2, None, Some(false))], (-0.2, 0.05)),
         ] {
@@ -206,18 +166,12 @@ mod tests {
             note: String::new(),
             x: String::new(),
             zero: "baseline".to_owned(),
-            rows: vec![
-                row(0.1, Some([0.05, 0.15]), Some(true)),
-                row(-0.2, None, Some(false)),
-            ],
+            rows: vec![row(0.1, Some([0.05, 0.15]), Some(true)), row(-0.2, None, Some(false))],
         });
         let keys: Vec<&str> = chart.keys.iter().map(|key| &*key.label).collect();
         assert_eq!(keys, ["better", "worse"], "only what is drawn");
-        let look = crate::chart::Look {
-            width: crate::chart::Width::Narrow,
-            log: false,
-            alone: None,
-        };
+        let look =
+            crate::chart::Look { width: crate::chart::Width::Narrow, log: false, alone: None };
         let svg = crate::chart::svg(&chart, look);
         for name in ["option 0.1", "option -0.2", "baseline"] {
             assert!(svg.contains(&format!(">{name}</text>")), "{name}");

@@ -34,10 +34,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
         of: |dot| Some(dot.sent_s),
         words: |from, to| format!("{} to {}", seconds(from), seconds(to)),
     };
-    [by_length, by_time]
-        .iter()
-        .filter_map(|kind| chart(runs, kind))
-        .collect()
+    [by_length, by_time].iter().filter_map(|kind| chart(runs, kind)).collect()
 }
 
 /// A scatter plot, and the horizontal positions of its points.
@@ -55,8 +52,7 @@ struct Kind {
 fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let points = |run: &Shown| -> Vec<(f64, f64)> {
         let dots = run.view.dots.iter();
-        dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms)))
-            .collect()
+        dots.filter_map(|dot| Some(((kind.of)(dot)?, dot.ttft_ms))).collect()
     };
     let of_runs: Vec<Vec<(f64, f64)>> = runs.iter().map(points).collect();
     let all = || of_runs.iter().flatten();
@@ -73,12 +69,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     let mut marks = Vec::new();
     for (number, points) in of_runs.iter().enumerate() {
         let dots = points.iter().map(|(x, y)| Point::at(*x, y / divisor));
-        marks.push(Mark {
-            key: number,
-            shape: Shape::Dots,
-            points: dots.collect(),
-            column: None,
-        });
+        marks.push(Mark { key: number, shape: Shape::Dots, points: dots.collect(), column: None });
         let mut parts = vec![Vec::new(); PARTS];
         for (x, y) in points {
             parts[part_of(*x)].push(*y);
@@ -101,10 +92,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
             key: number,
             shape: Shape::Line,
             points: medians.collect(),
-            column: Some(Column {
-                head: runs[number].label.clone(),
-                cells,
-            }),
+            column: Some(Column { head: runs[number].label.clone(), cells }),
         });
     }
     let seen = sentences(runs, |number| {
@@ -118,10 +106,7 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
             milliseconds(ttft.percentile(50.0))
         ))
     });
-    let answered: u64 = runs
-        .iter()
-        .map(|run| run.reported.summary.requests.successful)
-        .sum();
+    let answered: u64 = runs.iter().map(|run| run.reported.summary.requests.successful).sum();
     let shown = all().count() as u64;
     let note = match shown < answered {
         true => format!(
@@ -159,18 +144,12 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
         keys: keys(runs),
         rows: Rows {
             head: kind.head.to_owned(),
-            labels: (0..PARTS)
-                .map(|part| (kind.words)(edge(part), edge(part + 1)))
-                .collect(),
+            labels: (0..PARTS).map(|part| (kind.words)(edge(part), edge(part + 1))).collect(),
             snap: Snap::X,
         },
         log: Some(Log {
             side: Side::Y,
-            low: round_begin(
-                (ttft.min() / divisor)
-                    .max(ttft.max() / divisor * 1e-5)
-                    .max(1e-6),
-            ),
+            low: round_begin((ttft.min() / divisor).max(ttft.max() / divisor * 1e-5).max(1e-6)),
             first: ttft.max() > SKEWED * ttft.percentile(50.0),
         }),
         form: Form::Half,

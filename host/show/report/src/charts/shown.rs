@@ -19,20 +19,13 @@ pub struct Shown {
 pub(super) fn keys(runs: &[Shown]) -> Vec<Key> {
     let numbered = runs.iter().enumerate();
     numbered
-        .map(|(number, run)| Key {
-            label: run.label.clone(),
-            tone: Tone::Series(number),
-        })
+        .map(|(number, run)| Key { label: run.label.clone(), tone: Tone::Series(number) })
         .collect()
 }
 
 /// The unit for spans of time up to a number of milliseconds, and its length in milliseconds.
 pub(super) fn time_unit(longest_ms: f64) -> (&'static str, f64) {
-    if longest_ms >= 20_000.0 {
-        ("s", 1000.0)
-    } else {
-        ("ms", 1.0)
-    }
+    if longest_ms >= 20_000.0 { ("s", 1000.0) } else { ("ms", 1.0) }
 }
 
 /// A span of time in words.
@@ -55,9 +48,7 @@ pub(super) fn seconds(s: f64) -> String {
 /// The nearest lower 1, 2 or 5 times a power of ten, at which a logarithmic axis may begin.
 pub(super) fn round_begin(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    let factor = [5.0, 2.0, 1.0]
-        .into_iter()
-        .find(|f| f * power <= value * 1.000_001);
+    let factor = [5.0, 2.0, 1.0].into_iter().find(|f| f * power <= value * 1.000_001);
     factor.unwrap_or(1.0) * power
 }
 

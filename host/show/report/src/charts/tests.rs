@@ -43,26 +43,10 @@ fn a_run_has_a_chart_of_all_that_was_measured() {
         ]
     );
     let course = named(&charts, "course");
-    assert_eq!(
-        course.panels.len(),
-        4,
-        "tokens, in flight, waiting, failures"
-    );
+    assert_eq!(course.panels.len(), 4, "tokens, in flight, waiting, failures");
     let waterfall = named(&charts, "waterfall");
-    let keys: Vec<&str> = waterfall
-        .keys
-        .iter()
-        .map(|key| key.label.as_str())
-        .collect();
-    assert_eq!(
-        keys,
-        [
-            "held back by the cap",
-            "until the first token",
-            "decoding",
-            "failed"
-        ]
-    );
+    let keys: Vec<&str> = waterfall.keys.iter().map(|key| key.label.as_str()).collect();
+    assert_eq!(keys, ["held back by the cap", "until the first token", "decoding", "failed"]);
 }
 
 #[test]
@@ -76,18 +60,12 @@ fn what_was_not_measured_has_no_chart() {
     }
     let names = names(&charts(&whole)).join(" ");
     assert!(!names.contains("ttft") && !names.contains("itl"), "{names}");
-    assert!(
-        names.contains("e2e-ecdf") && names.contains("course"),
-        "{names}"
-    );
+    assert!(names.contains("e2e-ecdf") && names.contains("course"), "{names}");
 }
 
 #[test]
 fn several_runs_lie_over_each_other() {
-    let runs = [
-        run_of("one", &exchanges(60, 0)),
-        run_of("two", &exchanges(60, 30)),
-    ];
+    let runs = [run_of("one", &exchanges(60, 0)), run_of("two", &exchanges(60, 30))];
     let charts = Charts::of(&runs);
     let ecdf = named(&charts, "ttft-ecdf");
     let labels: Vec<&str> = ecdf.keys.iter().map(|key| key.label.as_str()).collect();
@@ -98,12 +76,7 @@ fn several_runs_lie_over_each_other() {
         .collect();
     assert_eq!(at_median, ["130 ms", "160 ms"]);
     let histogram = named(&charts, "ttft-histogram");
-    assert!(
-        histogram.panels[0]
-            .marks
-            .iter()
-            .all(|mark| mark.shape == Shape::Area)
-    );
+    assert!(histogram.panels[0].marks.iter().all(|mark| mark.shape == Shape::Area));
     for name in ["waterfall-1", "waterfall-2", "phases-2", "slowest-1"] {
         assert!(named(&charts, name).title.contains(": "));
     }
@@ -124,11 +97,7 @@ fn a_histogram_counts_every_sample_it_shows() {
     }
     let charts = self::charts(&far);
     let histogram = named(&charts, "ttft-histogram");
-    assert!(
-        histogram.note.contains("1 of 380 samples are above"),
-        "{}",
-        histogram.note
-    );
+    assert!(histogram.note.contains("1 of 380 samples are above"), "{}", histogram.note);
     let ecdf = named(&charts, "ttft-ecdf");
     assert!(ecdf.log.unwrap().first, "and the other is logarithmic");
 }
@@ -144,10 +113,7 @@ fn runs_are_called_by_what_tells_them_apart() {
     assert_eq!(told(&[run("a", "1"), run("a", "2")]), "vllm 1 | vllm 2");
     assert_eq!(told(&[run("a", "1"), run("b", "1")]), "a | b");
     let same = run("a", "1");
-    assert_eq!(
-        told(&[same.clone(), same]),
-        "1 20260102-030405-a | 2 20260102-030405-a"
-    );
+    assert_eq!(told(&[same.clone(), same]), "1 20260102-030405-a | 2 20260102-030405-a");
 }
 
 proptest! {
@@ -182,10 +148,7 @@ fn power_that_was_sampled_throughout_has_a_panel() {
         });
         let mut of = facts(&plan("one"), Default::default(), false);
         of.devices = Some(Recording {
-            facts: Some(Facts {
-                devices: vec![Device::default()],
-                ..Facts::default()
-            }),
+            facts: Some(Facts { devices: vec![Device::default()], ..Facts::default() }),
             every_ns: Nanos(1_000_000_000),
             samples: samples.collect(),
             ..Recording::default()
@@ -245,10 +208,7 @@ fn parts_of_the_first_token_are_bars_from_end_to_end() {
     for row in 0..4 {
         let mut end = 0.0;
         for mark in marks {
-            let point = mark
-                .points
-                .iter()
-                .find(|point| point.y == Some(f64::from(row)));
+            let point = mark.points.iter().find(|point| point.y == Some(f64::from(row)));
             // A client that sent at once has no bar.
             if let Some(point) = point {
                 assert_eq!(point.x, end, "row {row}");

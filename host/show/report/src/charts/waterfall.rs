@@ -167,10 +167,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
     let mut keys = Vec::new();
     let mut marks = Vec::new();
     for (phase, (label, tone)) in PHASES.into_iter().enumerate() {
-        let spans: Vec<Spanned> = requests
-            .iter()
-            .map(|request| phases(request)[phase])
-            .collect();
+        let spans: Vec<Spanned> = requests.iter().map(|request| phases(request)[phase]).collect();
         let longest = spans.iter().flatten().map(|(from, to)| to - from);
         if longest.fold(0.0, f64::max) <= (high - low) * SEEN {
             continue;
@@ -197,15 +194,9 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
             key: keys.len(),
             shape: Shape::Spans(phase_height(tone)),
             points: points.collect(),
-            column: Some(Column {
-                head: label.to_owned(),
-                cells: cells.collect(),
-            }),
+            column: Some(Column { head: label.to_owned(), cells: cells.collect() }),
         });
-        keys.push(Key {
-            label: label.to_owned(),
-            tone: Tone::Phase(tone),
-        });
+        keys.push(Key { label: label.to_owned(), tone: Tone::Phase(tone) });
     }
     let over = |request: &Request| {
         let own = if kind.from_due { request.due_s } else { 0.0 };
@@ -220,11 +211,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         head: head.to_owned(),
         cells: (requests.iter().enumerate())
             .map(|(row, request)| {
-                Some(Cell {
-                    x: over(request),
-                    y: row as f64,
-                    text: text(request)?,
-                })
+                Some(Cell { x: over(request), y: row as f64, text: text(request)? })
             })
             .collect(),
     };
@@ -252,19 +239,15 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
         .map(|(row, request)| Point::at(over(request), row as f64))
         .collect();
     if !crosses.is_empty() {
-        let failures = column("failed", &|request| {
-            request.failure.map(|class| class.name().to_owned())
-        });
+        let failures =
+            column("failed", &|request| request.failure.map(|class| class.name().to_owned()));
         marks.push(Mark {
             key: keys.len(),
             shape: Shape::Crosses,
             points: crosses.clone(),
             column: Some(failures),
         });
-        keys.push(Key {
-            label: "failed".to_owned(),
-            tone: Tone::Failed,
-        });
+        keys.push(Key { label: "failed".to_owned(), tone: Tone::Failed });
     }
     let (name, title) = match runs.len() {
         1 => (kind.name.to_owned(), kind.title.to_owned()),
@@ -295,12 +278,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
             ticks: Ticks::Numbers,
         },
         panels: vec![Panel {
-            y: Axis {
-                title: String::new(),
-                low: -0.5,
-                high: rows - 0.5,
-                ticks: Ticks::None,
-            },
+            y: Axis { title: String::new(), low: -0.5, high: rows - 0.5, ticks: Ticks::None },
             height: (rows * ROW).max(40.0),
             marks,
             rules: Vec::new(),
@@ -318,17 +296,10 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
 }
 
 fn longest(requests: &[Request]) -> f64 {
-    let took = requests
-        .iter()
-        .map(|request| request.over_s() - request.due_s);
+    let took = requests.iter().map(|request| request.over_s() - request.due_s);
     took.fold(0.0, f64::max) * 1000.0
 }
 
 fn named(request: &Request) -> String {
-    format!(
-        "{} ({}), due at {}",
-        request.index,
-        request.id,
-        seconds(request.due_s)
-    )
+    format!("{} ({}), due at {}", request.index, request.id, seconds(request.due_s))
 }

@@ -23,11 +23,7 @@ fn a_refusal_says_how_to_compare_anyway() {
     );
     asked.allowed = vec![Kind::Prompts];
     let found = compare(&sides, &asked).unwrap();
-    assert!(
-        page(&found)
-            .text()
-            .contains("COMPARED ALTHOUGH THESE DIFFER")
-    );
+    assert!(page(&found).text().contains("COMPARED ALTHOUGH THESE DIFFER"));
 }
 
 #[test]
@@ -35,10 +31,7 @@ fn why_there_is_no_interval_is_told_in_words() {
     let [a, _] = pair();
     let doubts = vec!["suspect: TPOT is not what it is called".to_owned()];
     let stated = Side::Claim(Box::new(Stated::new(claim(), doubts, None)));
-    let found = compare(
-        &[side(&a), stated],
-        &asked(named(&["ttft.mean", "tpot.mean"]), 600),
-    );
+    let found = compare(&[side(&a), stated], &asked(named(&["ttft.mean", "tpot.mean"]), 600));
     let shown = page(&found.unwrap()).text();
     assert!(
         shown.contains("Reasons to doubt B") && shown.contains("published without samples"),
@@ -57,10 +50,7 @@ fn why_there_is_no_interval_is_told_in_words() {
     };
     let asked = asked(named(&["score.exact-match"]), 200);
     let shown = page(&compare(&[side(&run), side(&other)], &asked).unwrap()).text();
-    assert!(
-        shown.contains("no sample was judged in both runs"),
-        "{shown}"
-    );
+    assert!(shown.contains("no sample was judged in both runs"), "{shown}");
 }
 
 /// Texts as they are printed; `BLESS=1` writes them anew.
@@ -69,17 +59,9 @@ fn the_forms_are_as_they_are() {
     let [a, b] = pair();
     let engine = |name: &str| plan(&[("about", json!({"engine": name, "hardware": "8x H800"}))]);
     let sides = [
-        Side::Runs(vec![measured(
-            "20260102-030405-chat",
-            engine("lmdeploy"),
-            &a,
-        )]),
+        Side::Runs(vec![measured("20260102-030405-chat", engine("lmdeploy"), &a)]),
         Side::Runs(vec![measured("20260102-031405-chat", engine("sglang"), &b)]),
-        Side::Claim(Box::new(Stated::new(
-            claim(),
-            vec!["suspect: <made|up>".into()],
-            None,
-        ))),
+        Side::Claim(Box::new(Stated::new(claim(), vec!["suspect: <made|up>".into()], None))),
     ];
     let summary = &sides[0].measured()[0].reported.summary;
     let mut asked = asked(figures(&Choice::Headline, &[summary], &[]), 600);
@@ -102,10 +84,7 @@ fn golden(name: &str, text: &str) {
 /// A comparison with all that one can hold, as JSON.
 pub(crate) fn any() -> serde_json::Value {
     let [a, b] = pair();
-    let over = [
-        ("load.seed", json!(2)),
-        ("about", json!({"engine": "sglang"})),
-    ];
+    let over = [("load.seed", json!(2)), ("about", json!({"engine": "sglang"}))];
     let sides = [
         side(&a),
         Side::Runs(vec![measured("other", plan(&over), &b)]),
@@ -113,9 +92,6 @@ pub(crate) fn any() -> serde_json::Value {
     ];
     let mut asked = asked(named(&FIGURES), 600);
     asked.allowed = Kind::ALL.to_vec();
-    asked.conditions = vec![
-        "ttft.mean +5%".parse().unwrap(),
-        "queue.mean +1%".parse().unwrap(),
-    ];
+    asked.conditions = vec!["ttft.mean +5%".parse().unwrap(), "queue.mean +1%".parse().unwrap()];
     serde_json::to_value(compare(&sides, &asked).unwrap()).unwrap()
 }

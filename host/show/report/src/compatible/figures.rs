@@ -107,10 +107,7 @@ impl Gathering {
                 retokenized: Some(0),
                 good: objectives.map(|objectives| Good {
                     all: 0,
-                    each: objectives
-                        .into_iter()
-                        .map(|(name, limit)| (name, limit, 0))
-                        .collect(),
+                    each: objectives.into_iter().map(|(name, limit)| (name, limit, 0)).collect(),
                 }),
                 peak_tokens: None,
                 peak_requests: None,
@@ -222,9 +219,7 @@ impl Gathering {
 }
 
 fn add(sum: &mut Option<u64>, tokens: Option<u32>) {
-    *sum = sum
-        .zip(tokens)
-        .map(|(sum, more)| sum.saturating_add(more.into()));
+    *sum = sum.zip(tokens).map(|(sum, more)| sum.saturating_add(more.into()));
 }
 
 impl Request {

@@ -48,11 +48,7 @@ pub(super) struct ToolRequest<'a> {
 
 /// The route of a run's requests: as configured, else the shipped backend's own.
 pub(super) fn route(plan: &Plan) -> &str {
-    let configured = plan
-        .backend
-        .config
-        .get("route")
-        .and_then(|route| route.as_str());
+    let configured = plan.backend.config.get("route").and_then(|route| route.as_str());
     configured.unwrap_or(match plan.backend.name.as_str() {
         "sglang" => "generate",
         "vllm" | "lmdeploy" => "completions",

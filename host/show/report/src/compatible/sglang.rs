@@ -42,9 +42,7 @@ impl Compatible<'_> {
 
 /// The line, without a newline.
 pub fn json(run: &Compatible<'_>) -> String {
-    let Compatible {
-        reported, figures, ..
-    } = run;
+    let Compatible { reported, figures, .. } = run;
     let dataset = &reported.plan.dataset.plugin;
     let asked = |of: &str, key: &str| {
         let config = Some(&dataset.config).filter(|_| dataset.name == of);
@@ -86,18 +84,12 @@ pub fn json(run: &Compatible<'_>) -> String {
     }
     object.measured("concurrency", figures.concurrency());
     object.field("accept_length", None::<f64>);
-    object.measured(
-        "max_output_tokens_per_s",
-        figures.peak_tokens.map(|tokens| tokens as f64),
-    );
+    object.measured("max_output_tokens_per_s", figures.peak_tokens.map(|tokens| tokens as f64));
     object.measured("max_concurrent_requests", figures.peak_requests);
     if let Some(good) = &figures.good {
         let share = |part: u64| (figures.total > 0).then(|| part as f64 / figures.total as f64);
         let each = good.each.iter();
-        object.field(
-            "goodput_slos_ms",
-            pairs(each.clone().map(|(n, limit, _)| (*n, *limit))),
-        );
+        object.field("goodput_slos_ms", pairs(each.clone().map(|(n, limit, _)| (*n, *limit))));
         object.measured("request_goodput", figures.per_s(Some(good.all)));
         object.field("slo_attainment", share(good.all));
         object.field(
@@ -127,7 +119,5 @@ fn statistics(object: &mut Object, name: &str, of: &statistics::Figures) {
 fn pairs<'a>(
     pairs: impl Iterator<Item = (&'a str, impl Into<serde_json::Value>)>,
 ) -> serde_json::Map<String, serde_json::Value> {
-    pairs
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect()
+    pairs.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }

@@ -24,16 +24,8 @@ const VLLM: [(&str, &str, &str); 4] = [
         include_str!("cases/vllm-chat-role-chunk.json"),
         include_str!("cases/vllm-chat-role-chunk.txt"),
     ),
-    (
-        "faults",
-        include_str!("cases/vllm-faults.json"),
-        include_str!("cases/vllm-faults.txt"),
-    ),
-    (
-        "detailed",
-        include_str!("cases/vllm-detailed.json"),
-        include_str!("cases/vllm-detailed.txt"),
-    ),
+    ("faults", include_str!("cases/vllm-faults.json"), include_str!("cases/vllm-faults.txt")),
+    ("detailed", include_str!("cases/vllm-detailed.json"), include_str!("cases/vllm-detailed.txt")),
     (
         "one token",
         include_str!("cases/vllm-one-token.json"),
@@ -82,12 +74,7 @@ fn exchanges(file: &Value) -> Vec<Exchange> {
             let sent = of("start_times").map_or(Nanos(1_000_000_000), nanos);
             let mut exchange = reply(index as u64, 0, &[]);
             let mut push = |at: Nanos, kind: Kind, tokens, bytes| {
-                exchange.events.push(model::exchange::Event {
-                    at,
-                    kind,
-                    tokens,
-                    bytes,
-                });
+                exchange.events.push(model::exchange::Event { at, kind, tokens, bytes });
             };
             let ttft = nanos(of("ttfts").unwrap());
             let mut at = sent + ttft;
@@ -106,10 +93,8 @@ fn exchanges(file: &Value) -> Vec<Exchange> {
             exchange.ended = Some(at);
             exchange.sample.input_tokens = Some(count("input_lens"));
             exchange.output = of("generated_texts").unwrap().as_str().unwrap().to_owned();
-            exchange.usage = Some(Usage {
-                output_tokens: Some(count("output_lens")),
-                ..Usage::default()
-            });
+            exchange.usage =
+                Some(Usage { output_tokens: Some(count("output_lens")), ..Usage::default() });
             match error.as_str() {
                 Some("") => exchange,
                 message => failed(exchange, Class::Reset, message.unwrap()),
@@ -123,11 +108,8 @@ fn run_of(file: &Value) -> RunFacts {
     let mut facts = facts();
     facts.run.request_rate = file["request_rate"].as_f64();
     facts.run.max_in_flight = file["max_concurrency"].as_u64();
-    facts.run.tokenizer = Some(Tokenizer {
-        name: "qwen3-tok".into(),
-        approximate: false,
-        ..Tokenizer::default()
-    });
+    facts.run.tokenizer =
+        Some(Tokenizer { name: "qwen3-tok".into(), approximate: false, ..Tokenizer::default() });
     for index in 0..list(file, "errors").len() as u64 {
         facts.retokenized.insert(index, 4);
     }
@@ -171,12 +153,7 @@ fn seen<T>(
         .as_object()
         .unwrap()
         .keys()
-        .filter_map(|key| {
-            key.strip_prefix('p')?
-                .strip_suffix("_ttft_ms")?
-                .parse()
-                .ok()
-        })
+        .filter_map(|key| key.strip_prefix('p')?.strip_suffix("_ttft_ms")?.parse().ok())
         .collect();
     reported.summary.throughput.duration_s = theirs["duration"].as_f64();
     if let Some(date) = theirs["date"].as_str() {
@@ -194,10 +171,7 @@ fn assert_like(key: &str, ours: &Value, theirs: &Value) {
         (Value::Number(a), Value::Number(b)) => {
             assert_eq!(a.is_f64(), b.is_f64(), "{key}: {ours}, not {theirs}");
             let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
-            assert!(
-                (a - b).abs() <= 1e-6 * b.abs().max(1e-3),
-                "{key}: {a}, not {b}"
-            );
+            assert!((a - b).abs() <= 1e-6 * b.abs().max(1e-3), "{key}: {a}, not {b}");
         }
         (Value::Array(a), Value::Array(b)) => {
             assert_eq!(a.len(), b.len(), "{key}");
@@ -234,10 +208,7 @@ fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str])
         keys.filter(|key| !left_out(key)).cloned().collect()
     };
     let (our_keys, their_keys) = (keys(&ours), keys(theirs));
-    let known: Vec<&String> = our_keys
-        .iter()
-        .filter(|key| their_keys.contains(key))
-        .collect();
+    let known: Vec<&String> = our_keys.iter().filter(|key| their_keys.contains(key)).collect();
     assert_eq!(known, their_keys.iter().collect::<Vec<_>>());
     for key in METADATA {
         assert_eq!(ours.get(key), theirs.get(key), "{key}");
@@ -261,11 +232,7 @@ fn what_vllm_wrote_of_its_requests_we_write() {
             _ => Vec::new(),
         };
         // What vLLM makes of no samples, or with one token an answer, is zero; ours is absent.
-        let unmeasured: &[&str] = if name == "one token" {
-            &["_tpot_ms", "_itl_ms"]
-        } else {
-            &[]
-        };
+        let unmeasured: &[&str] = if name == "one token" { &["_tpot_ms", "_itl_ms"] } else { &[] };
         let (ours, text) = seen(Tool::Vllm, &theirs, &facts, Keep::All, |seen| {
             (vllm::json(seen), text::vllm::text(seen))
         });
@@ -311,11 +278,8 @@ fn what_sglang_wrote_of_its_requests_we_write() {
             (sglang::json(seen), text::sglang::sglang(seen))
         });
         // What the server says of a prompt's length is in its lists, not in its sum.
-        let unlike = [
-            &unlisted[..],
-            &["total_input", "input_throughput", "total_throughput"],
-        ]
-        .concat();
+        let unlike =
+            [&unlisted[..], &["total_input", "input_throughput", "total_throughput"]].concat();
         assert_file(&ours.replace("Infinity", "\"inf\""), &theirs, &[], &unlike);
         let same = [
             "Backend",
@@ -360,17 +324,10 @@ fn lmdeploys_block_has_lmdeploys_lines() {
     let published = include_str!("../cases/lmdeploy-0.9.2.txt");
     let printed = include_str!("cases/lmdeploy-chat.txt");
     let theirs = file(VLLM[0].1);
-    let ours = seen(
-        Tool::Lmdeploy,
-        &theirs,
-        &run_of(&theirs),
-        Keep::Nothing,
-        text::sglang::lmdeploy,
-    );
+    let ours =
+        seen(Tool::Lmdeploy, &theirs, &run_of(&theirs), Keep::Nothing, text::sglang::lmdeploy);
     let later = ["Total input text tokens", "Total input vision tokens"];
-    let printed = printed
-        .lines()
-        .filter(|line| !later.iter().any(|part| line.contains(part)));
+    let printed = printed.lines().filter(|line| !later.iter().any(|part| line.contains(part)));
     assert!(ours.lines().map(shape).eq(printed.map(shape)), "{ours}");
     let columns = |block: &str| -> Vec<(String, usize)> {
         let column = |line: &str| match line.split_once(": ") {
@@ -405,10 +362,7 @@ fn each_tool_has_its_own_chunks() {
             (1140, End, None, 0),
         ],
     );
-    exchange.usage = Some(Usage {
-        output_tokens: Some(8),
-        ..Usage::default()
-    });
+    exchange.usage = Some(Usage { output_tokens: Some(8), ..Usage::default() });
     let mut facts = facts();
     facts.run.tokenizer = None;
     let by_tool = |tool, route: &str| {
@@ -419,23 +373,13 @@ fn each_tool_has_its_own_chunks() {
         let detail = seen.requests[0].detail.as_deref().unwrap();
         let ms = |seconds: f64| (seconds * 1000.0).round() as u64;
         let latency = ms(seen.requests[0].latency);
-        (
-            ms(detail.ttft),
-            detail.itls.iter().map(|gap| ms(*gap)).collect::<Vec<_>>(),
-            latency,
-        )
+        (ms(detail.ttft), detail.itls.iter().map(|gap| ms(*gap)).collect::<Vec<_>>(), latency)
     };
-    assert_eq!(
-        by_tool(Tool::Vllm, "chat"),
-        (10, vec![20, 20, 10, 40, 10, 10], 120)
-    );
+    assert_eq!(by_tool(Tool::Vllm, "chat"), (10, vec![20, 20, 10, 40, 10, 10], 120));
     assert_eq!(by_tool(Tool::Sglang, "chat"), (50, vec![10, 40, 20], 140));
     assert_eq!(by_tool(Tool::Lmdeploy, "chat"), (60, vec![40, 20], 140));
     // An event that states no tokens counts for one; one that states none does not move the clock.
-    assert_eq!(
-        by_tool(Tool::Sglang, "generate"),
-        (50, vec![5, 5, 50, 3, 3, 3, 3], 140)
-    );
+    assert_eq!(by_tool(Tool::Sglang, "generate"), (50, vec![5, 5, 50, 3, 3, 3, 3], 140));
 }
 
 /// Nothing measured is nothing written: neither a zero nor a null where a number would stand.
@@ -448,24 +392,13 @@ fn what_was_not_measured_has_no_key_and_no_line() {
         (file(&vllm::json(seen)), text::vllm::text(seen))
     });
     for part in ["ttft", "tpot", "_itl_", "max_output_tokens_per_s"] {
-        assert!(
-            !ours
-                .as_object()
-                .unwrap()
-                .keys()
-                .any(|key| key.contains(part)),
-            "{part}"
-        );
+        assert!(!ours.as_object().unwrap().keys().any(|key| key.contains(part)), "{part}");
     }
     assert!(ours["mean_e2el_ms"].is_f64());
     for part in ["TTFT", "TPOT", "ITL", "First Token", "Peak output"] {
         assert!(!text.contains(part), "{part}\n{text}");
     }
-    let counts: BTreeMap<&str, bool> = ["latencies", "ttfts"]
-        .map(|key| (key, ours.get(key).is_some()))
-        .into();
-    assert_eq!(
-        counts,
-        BTreeMap::from([("latencies", true), ("ttfts", false)])
-    );
+    let counts: BTreeMap<&str, bool> =
+        ["latencies", "ttfts"].map(|key| (key, ours.get(key).is_some())).into();
+    assert_eq!(counts, BTreeMap::from([("latencies", true), ("ttfts", false)]));
 }

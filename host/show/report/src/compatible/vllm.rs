@@ -22,15 +22,10 @@ const BACKENDS: [(&str, &str, &str); 3] = [
 
 /// The file's contents: one line, without a newline.
 pub fn json(run: &Compatible<'_>) -> String {
-    let Compatible {
-        reported, figures, ..
-    } = run;
+    let Compatible { reported, figures, .. } = run;
     let (plan, summary) = (&reported.plan, &reported.summary);
     let mut object = Object::default();
-    object.measured(
-        "date",
-        reported.status.as_ref().and_then(|s| date(&s.ended)),
-    );
+    object.measured("date", reported.status.as_ref().and_then(|s| date(&s.ended)));
     let backend = run.backend(&BACKENDS);
     object.field("endpoint_type", &backend);
     object.field("backend", &backend);
@@ -60,10 +55,7 @@ pub fn json(run: &Compatible<'_>) -> String {
     object.measured("output_throughput", figures.per_s(figures.output));
     object.measured("total_token_throughput", figures.per_s(figures.tokens()));
     requests(&mut object, &run.requests);
-    object.measured(
-        "max_output_tokens_per_s",
-        figures.peak_tokens.map(|tokens| tokens as f64),
-    );
+    object.measured("max_output_tokens_per_s", figures.peak_tokens.map(|tokens| tokens as f64));
     object.measured("max_concurrent_requests", figures.peak_requests);
     let capped = summary.run.max_in_flight.is_some();
     let queued = capped && summary.run.request_rate.is_some();
@@ -83,10 +75,7 @@ pub fn json(run: &Compatible<'_>) -> String {
 }
 
 fn requests(object: &mut Object, requests: &[Request]) {
-    let details: Vec<&Detail> = requests
-        .iter()
-        .filter_map(|r| r.detail.as_deref())
-        .collect();
+    let details: Vec<&Detail> = requests.iter().filter_map(|r| r.detail.as_deref()).collect();
     let detailed = !details.is_empty();
     let times = |of: fn(&Request) -> f64| requests.iter().map(of).collect::<Vec<f64>>();
     if detailed {

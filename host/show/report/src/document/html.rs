@@ -184,11 +184,7 @@ impl<'d> Html<'d> {
                     html.put("</div>\n", &[]);
                 });
             }
-            Block::Details {
-                summary,
-                is_printed,
-                blocks,
-            } => {
+            Block::Details { summary, is_printed, blocks } => {
                 self.put("<details", &[]);
                 self.class(&[if *is_printed { "printed" } else { "" }]);
                 self.put("><summary>{}</summary>\n", &[summary]);
@@ -203,12 +199,7 @@ impl<'d> Html<'d> {
                 });
             }
             Block::Findings(findings) => {
-                self.all(
-                    "<ul class=\"findings\">\n",
-                    findings,
-                    "</ul>\n",
-                    Self::finding,
-                );
+                self.all("<ul class=\"findings\">\n", findings, "</ul>\n", Self::finding);
             }
             Block::Definitions(metrics) => {
                 self.all("<dl class=\"glossary\">\n", metrics, "</dl>\n", |html, (name, metric)| {
@@ -224,10 +215,7 @@ impl<'d> Html<'d> {
                     &[],
                 );
                 for (place, name) in names.iter().enumerate() {
-                    self.put(
-                        "<label><input type=\"checkbox\" checked data-run=\"{}\">",
-                        &[&place],
-                    );
+                    self.put("<label><input type=\"checkbox\" checked data-run=\"{}\">", &[&place]);
                     self.mark(Mark::Series(place));
                     self.put("{}</label>", &[name]);
                 }
@@ -297,15 +285,8 @@ impl<'d> Html<'d> {
     }
 
     fn figure(&mut self, figure: &Figure) {
-        self.within(
-            "<div class=\"card tile\"><p class=\"name\">",
-            &figure.name,
-            "</p>",
-        );
-        self.put(
-            "<p class=\"value\">{}<small>{}</small></p>",
-            &[&figure.value, &figure.unit],
-        );
+        self.within("<div class=\"card tile\"><p class=\"name\">", &figure.name, "</p>");
+        self.put("<p class=\"value\">{}<small>{}</small></p>", &[&figure.value, &figure.unit]);
         for line in &figure.lines {
             self.put("<p>{}</p>", &[line]);
         }

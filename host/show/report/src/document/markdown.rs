@@ -25,20 +25,14 @@ struct Markdown<'d> {
 pub(super) fn markdown(page: &Document, level: u8) -> String {
     let mut slugs = Slugs::default();
     slugs.next(&page.title);
-    if page
-        .blocks
-        .iter()
-        .any(|block| matches!(block, Block::Contents))
-    {
+    if page.blocks.iter().any(|block| matches!(block, Block::Contents)) {
         slugs.next(CONTENTS);
     }
     let anchors = headings(&page.blocks).into_iter();
     let mut markdown = Markdown {
         out: String::new(),
         level,
-        anchors: anchors
-            .map(|heading| (heading, slugs.next(&heading.text.words())))
-            .collect(),
+        anchors: anchors.map(|heading| (heading, slugs.next(&heading.text.words()))).collect(),
     };
     markdown.heading(1, &line(&page.title));
     markdown.blocks(&page.blocks);
@@ -80,9 +74,7 @@ impl Markdown<'_> {
             Block::Pairs(pairs) => self.list(pairs.iter().map(fact).collect()),
             Block::Figures(figures) => {
                 let figures = figures.iter().map(|figure| {
-                    let Figure {
-                        value, unit, lines, ..
-                    } = figure;
+                    let Figure { value, unit, lines, .. } = figure;
                     let value = part(&format!("{value} {unit}"));
                     let all = std::iter::once(value).chain(lines.iter().map(|line| part(line)));
                     let all: Vec<String> = all.collect();
@@ -91,9 +83,7 @@ impl Markdown<'_> {
                 self.list(figures.collect());
             }
             Block::Cards(cards) => cards.iter().for_each(|card| self.blocks(card)),
-            Block::Details {
-                summary, blocks, ..
-            } => {
+            Block::Details { summary, blocks, .. } => {
                 let _ = writeln!(self.out, "{}\n", line(summary));
                 self.blocks(blocks);
             }
@@ -155,8 +145,7 @@ impl Markdown<'_> {
 
     fn table(&mut self, table: &Table) {
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        self.out
-            .push_str(&row(table.head.iter().map(|head| part(head)).collect()));
+        self.out.push_str(&row(table.head.iter().map(|head| part(head)).collect()));
         let marks = table.numbers().into_iter();
         let marks = marks.map(|is_number| if is_number { "---:" } else { "---" }.to_owned());
         self.out.push_str(&row(marks.collect()));
@@ -256,11 +245,7 @@ fn code(text: &str) -> String {
     let text: String = clean(text).replace(['\n', '\t'], " ");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let marks = "`".repeat(longest + 1);
-    let space = if text.starts_with('`') || text.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{marks}{space}{text}{space}{marks}")
 }
 

@@ -19,12 +19,7 @@ fn a_chart(words: &str) -> Chart {
             lines: vec![Line {
                 label: words.to_owned(),
                 shape: Drawn::Joined,
-                spots: vec![Spot {
-                    row: words.to_owned(),
-                    x: 1.0,
-                    y: 2.0,
-                    text: words.to_owned(),
-                }],
+                spots: vec![Spot { row: words.to_owned(), x: 1.0, y: 2.0, text: words.to_owned() }],
             }],
             rules: Vec::new(),
         }],
@@ -90,19 +85,13 @@ fn foreign_text_has_no_effect() {
     let markdown = page(HOSTILE).markdown();
     assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
     // What is left of the tag is in a fence or between backticks, where it is text.
-    let outside: Vec<&str> = markdown
-        .lines()
-        .filter(|line| line.contains("<script>") && !line.contains('`'))
-        .collect();
+    let outside: Vec<&str> =
+        markdown.lines().filter(|line| line.contains("<script>") && !line.contains('`')).collect();
     assert_eq!(outside, Vec::<&str>::new());
     let text = page(HOSTILE).text();
     assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
     // A heading is one line, and a row has as many cells as the table.
-    assert_eq!(
-        markdown.matches("\n# ").count(),
-        1,
-        "in the fence: {markdown}"
-    );
+    assert_eq!(markdown.matches("\n# ").count(), 1, "in the fence: {markdown}");
     for row in markdown.lines().filter(|line| line.starts_with('|')) {
         let bars = row.replace("\\|", "").matches('|').count();
         assert_eq!(bars, 3, "{row}");
@@ -112,11 +101,8 @@ fn foreign_text_has_no_effect() {
 #[test]
 fn names_of_elements_are_there_once() {
     let html = page("main").html();
-    let mut ids: Vec<&str> = html
-        .split(" id=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next())
-        .collect();
+    let mut ids: Vec<&str> =
+        html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -126,48 +112,22 @@ fn names_of_elements_are_there_once() {
 #[test]
 fn nothing_is_fetched_and_nothing_else_may_run() {
     let text = page("main").html();
-    let policy = text
-        .split("Content-Security-Policy\" content=\"")
-        .nth(1)
-        .unwrap();
+    let policy = text.split("Content-Security-Policy\" content=\"").nth(1).unwrap();
     let policy = policy.split('"').next().unwrap();
-    assert!(
-        policy.starts_with("default-src &#39;none&#39;;"),
-        "{policy}"
-    );
+    assert!(policy.starts_with("default-src &#39;none&#39;;"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
-    let within = |open: &str, close: &str| {
-        text.split(open)
-            .nth(1)
-            .unwrap()
-            .split(close)
-            .next()
-            .unwrap()
-    };
-    for inline in [
-        within("<style>", "</style>"),
-        within("<script>", "</script>"),
-    ] {
+    let within =
+        |open: &str, close: &str| text.split(open).nth(1).unwrap().split(close).next().unwrap();
+    for inline in [within("<style>", "</style>"), within("<script>", "</script>")] {
         let digest = source(inline);
         assert!(policy.contains(&digest), "{digest}: {policy}");
     }
-    for part in [
-        " src=",
-        "url(",
-        "@import",
-        "style=\"",
-        " onclick",
-        "http-equiv=\"refresh",
-    ] {
+    for part in [" src=", "url(", "@import", "style=\"", " onclick", "http-equiv=\"refresh"] {
         assert!(!text.contains(part), "{part}");
     }
     let links = text.split(" href=\"").skip(1);
     for link in links {
-        assert!(
-            link.starts_with('#') || link.starts_with("data:,"),
-            "{}",
-            &link[..40]
-        );
+        assert!(link.starts_with('#') || link.starts_with("data:,"), "{}", &link[..40]);
     }
 }
 
@@ -180,10 +140,7 @@ fn both_forms_say_the_same() {
     table.row([
         Cell::from("1e5"),
         "+1.2 %".into(),
-        Cell {
-            text: "better".into(),
-            tone: Tone::Good,
-        },
+        Cell { text: "better".into(), tone: Tone::Good },
     ]);
     page.table(table);
     page.code("bash", "vllm serve `x`\n");

@@ -44,12 +44,7 @@ fn judged(grades: Option<Grades>, preference: Option<Preference>) -> Judged {
         },
         interrupted: false,
         cautions: vec!["take care".into()],
-        answers: Answers {
-            total: 20,
-            judged: 19,
-            left_out: 1,
-            ..Answers::default()
-        },
+        answers: Answers { total: 20, judged: 19, left_out: 1, ..Answers::default() },
         requests: Requests {
             planned: 19,
             with_verdict: 18,
@@ -65,10 +60,7 @@ fn judged(grades: Option<Grades>, preference: Option<Preference>) -> Judged {
 
 fn has(text: &str, lines: &[&str]) {
     for line in lines {
-        assert!(
-            text.lines().any(|shown| shown == *line),
-            "no {line} in\n{text}"
-        );
+        assert!(text.lines().any(|shown| shown == *line), "no {line} in\n{text}");
     }
 }
 
@@ -128,14 +120,8 @@ fn grades_are_told_with_what_they_are_worth() {
 
 #[test]
 fn a_preference_is_told_with_its_doubts() {
-    let won = Duel {
-        conversation: None,
-        choices: vec![[Some(1.0), Some(0.0)]],
-    };
-    let torn = Duel {
-        conversation: None,
-        choices: vec![[Some(1.0), Some(1.0)]],
-    };
+    let won = Duel { conversation: None, choices: vec![[Some(1.0), Some(0.0)]] };
+    let torn = Duel { conversation: None, choices: vec![[Some(1.0), Some(1.0)]] };
     let preference = Preference::of(&[won.clone(), won, torn, Duel::default()]);
     let text = text(&judged(None, Some(preference)));
     has(

@@ -12,31 +12,11 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
     let due = outlook.due.as_ref().map(|due| &due.seconds);
     let sessions = &outlook.sessions;
     let drawn = [
-        (
-            "input-tokens",
-            "Tokens of prompts",
-            "tokens",
-            outlook.input.tokens.as_ref(),
-        ),
-        (
-            "output-tokens",
-            "Tokens that are asked for",
-            "tokens",
-            outlook.output.tokens.as_ref(),
-        ),
+        ("input-tokens", "Tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
+        ("output-tokens", "Tokens that are asked for", "tokens", outlook.output.tokens.as_ref()),
         ("due", "Due times", "s", due),
-        (
-            "session-requests",
-            "Requests per session",
-            "requests",
-            sessions.requests.as_ref(),
-        ),
-        (
-            "delays",
-            "Delays after earlier requests",
-            "s",
-            sessions.delays.as_ref(),
-        ),
+        ("session-requests", "Requests per session", "requests", sessions.requests.as_ref()),
+        ("delays", "Delays after earlier requests", "s", sessions.delays.as_ref()),
     ];
     drawn
         .into_iter()
@@ -74,12 +54,7 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
             value(lengths.p99),
             value(lengths.max)
         ),
-        x: Axis {
-            title: format!("{title} ({unit})"),
-            low,
-            high,
-            ticks: Ticks::Numbers,
-        },
+        x: Axis { title: format!("{title} ({unit})"), low, high, ticks: Ticks::Numbers },
         panels: vec![Panel {
             y: Axis {
                 title: "share of values".to_owned(),
@@ -93,11 +68,7 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
                 shape: Shape::Bars,
                 points: bars
                     .iter()
-                    .map(|bar| Point {
-                        x: bar.from,
-                        to: bar.to,
-                        y: Some(share(bar)),
-                    })
+                    .map(|bar| Point { x: bar.from, to: bar.to, y: Some(share(bar)) })
                     .collect(),
                 column: Some(Column {
                     head: "share".to_owned(),
@@ -122,10 +93,7 @@ fn histogram(name: &str, title: &str, unit: &str, lengths: &Lengths) -> Chart {
                 .into(),
             bands: Vec::new(),
         }],
-        keys: vec![Key {
-            label: title.to_owned(),
-            tone: Tone::Series(0),
-        }],
+        keys: vec![Key { label: title.to_owned(), tone: Tone::Series(0) }],
         rows: Rows {
             head: unit.to_owned(),
             labels: bars.iter().map(|bar| range(bar, unit)).collect(),

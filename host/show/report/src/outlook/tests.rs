@@ -30,10 +30,7 @@ fn outlook() -> Outlook {
         end: End::Dataset,
         requests: 4,
         warmup: 1,
-        faulty: Some(Faulty {
-            count: 1,
-            first: "too\u{1b}long".into(),
-        }),
+        faulty: Some(Faulty { count: 1, first: "too\u{1b}long".into() }),
         request_bytes: 2048,
         sessions: Sessions {
             count: 2,
@@ -42,12 +39,7 @@ fn outlook() -> Outlook {
             widest: 2,
             joins: 1,
             delays: Some(lengths(&[0.5, 2.0], false)),
-            stand_ins: Some(StandIns {
-                requests: 2,
-                recorded: 1,
-                made_up: 1,
-                empty: 0,
-            }),
+            stand_ins: Some(StandIns { requests: 2, recorded: 1, made_up: 1, empty: 0 }),
         },
         input: Input {
             tokens: Some(lengths(&[10.0, 20.0, 30.0, 400.0], true)),
@@ -56,14 +48,8 @@ fn outlook() -> Outlook {
             without_template: 1,
             unknown: 0,
         },
-        output: Output {
-            tokens: Some(lengths(&[5.0, 5.0], true)),
-            unlimited: 2,
-        },
-        due: Some(Due {
-            seconds: lengths(&[0.0, 1.5], false),
-            per_second: Some(4.0 / 3.0),
-        }),
+        output: Output { tokens: Some(lengths(&[5.0, 5.0], true)), unlimited: 2 },
+        due: Some(Due { seconds: lengths(&[0.0, 1.5], false), per_second: Some(4.0 / 3.0) }),
         users: None,
         classes: [("code".to_owned(), 3), ("chat".to_owned(), 1)].into(),
         cache: Some(Cache {
@@ -86,11 +72,7 @@ fn outlook() -> Outlook {
             id: "a".into(),
             input_tokens: Some(10),
             output_tokens: Some(5),
-            prompt: vec![Said {
-                role: Some("user".into()),
-                text: "Hi\nthere".into(),
-                left_out: 7,
-            }],
+            prompt: vec![Said { role: Some("user".into()), text: "Hi\nthere".into(), left_out: 7 }],
         }],
     }
 }
@@ -111,10 +93,7 @@ fn bars_hold_every_value_once() {
             assert_eq!(pair[0].to, pair[1].from, "{values:?}");
         }
         let (first, last) = (lengths.bars[0], *lengths.bars.last().unwrap());
-        assert!(
-            first.from <= lengths.min && lengths.max <= last.to,
-            "{values:?}"
-        );
+        assert!(first.from <= lengths.min && lengths.max <= last.to, "{values:?}");
         assert!(first.count > 0 && last.count > 0, "{values:?}");
         if whole {
             assert!(lengths.bars.iter().all(|bar| bar.from.fract() == 0.0));
@@ -154,26 +133,11 @@ fn it_reads_back_and_every_distribution_has_a_chart() {
     assert_eq!(serde_json::from_str::<Outlook>(&json).unwrap(), outlook);
     let charts = charts(&outlook);
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "input-tokens",
-            "output-tokens",
-            "due",
-            "session-requests",
-            "delays"
-        ]
-    );
+    assert_eq!(names, ["input-tokens", "output-tokens", "due", "session-requests", "delays"]);
     for chart in &charts {
-        let look = Look {
-            width: Width::Wide,
-            log: false,
-            alone: None,
-        };
+        let look = Look { width: Width::Wide, log: false, alone: None };
         assert!(svg(chart, look).starts_with("<svg"), "{}", chart.name);
-        let [panel] = chart.panels.as_slice() else {
-            panic!("{}", chart.name)
-        };
+        let [panel] = chart.panels.as_slice() else { panic!("{}", chart.name) };
         assert!(panel.marks[0].points.len() == chart.rows.labels.len());
     }
 }

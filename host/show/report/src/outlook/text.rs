@@ -26,16 +26,8 @@ pub fn text(outlook: &Outlook) -> String {
     let histograms = [
         ("tokens of prompts", "tokens", outlook.input.tokens.as_ref()),
         ("tokens asked for", "tokens", outlook.output.tokens.as_ref()),
-        (
-            "due times (s)",
-            "s",
-            outlook.due.as_ref().map(|due| &due.seconds),
-        ),
-        (
-            "requests per session",
-            "requests",
-            outlook.sessions.requests.as_ref(),
-        ),
+        ("due times (s)", "s", outlook.due.as_ref().map(|due| &due.seconds)),
+        ("requests per session", "requests", outlook.sessions.requests.as_ref()),
         ("delays (s)", "s", outlook.sessions.delays.as_ref()),
     ];
     for (title, unit, lengths) in histograms {
@@ -78,10 +70,7 @@ fn load(page: &mut Page, outlook: &Outlook) {
     }
     if let Some(faulty) = &outlook.faulty {
         let these = plural(faulty.count, "request");
-        page.line(
-            "cannot be sent",
-            &format!("{these}; the first: {}", plain(&faulty.first)),
-        );
+        page.line("cannot be sent", &format!("{these}; the first: {}", plain(&faulty.first)));
     }
     page.line("arrival", &plain(&outlook.arrival));
     if let Some(users) = &outlook.users {
@@ -153,11 +142,7 @@ fn sessions(page: &mut Page, outlook: &Outlook) {
         let words = format!(
             "{} {} earlier answers, unknown before the run; this plan uses {}, so lengths, cache and digest are estimates",
             plural(stand.requests, "request"),
-            if stand.requests == 1 {
-                "contains"
-            } else {
-                "contain"
-            },
+            if stand.requests == 1 { "contains" } else { "contain" },
             parts.join(" or ")
         );
         page.line("live answers", &words);
@@ -176,15 +161,9 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
     if input.by_tokenizer > 0 {
         let template = match input.without_template {
             0 => String::new(),
-            some => format!(
-                " ({} without a chat template, which is not known)",
-                count(some)
-            ),
+            some => format!(" ({} without a chat template, which is not known)", count(some)),
         };
-        counted.push(format!(
-            "{} by the tokenizer{template}",
-            count(input.by_tokenizer)
-        ));
+        counted.push(format!("{} by the tokenizer{template}", count(input.by_tokenizer)));
     }
     if input.unknown > 0 {
         counted.push(format!("{} not counted", count(input.unknown)));
@@ -207,9 +186,8 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
         let mut classes: Vec<_> = outlook.classes.iter().collect();
         classes.sort_by_key(|(name, number)| (std::cmp::Reverse(**number), *name));
         let shown = classes.iter().take(12);
-        let mut words: Vec<String> = shown
-            .map(|(name, number)| format!("{} {}", plain(name), count(**number)))
-            .collect();
+        let mut words: Vec<String> =
+            shown.map(|(name, number)| format!("{} {}", plain(name), count(**number))).collect();
         if classes.len() > 12 {
             words.push(format!("{} more", classes.len() - 12));
         }
@@ -285,20 +263,14 @@ impl Page {
         let most = lengths.bars.iter().map(|bar| bar.count).max().unwrap_or(1);
         for (name, bar) in names.iter().zip(&lengths.bars) {
             let long = (bar.count as f64 / most as f64 * BAR as f64).ceil() as usize;
-            let row = format!(
-                "  {name:>width$}  {:<BAR$}  {}",
-                "#".repeat(long),
-                count(bar.count)
-            );
+            let row = format!("  {name:>width$}  {:<BAR$}  {}", "#".repeat(long), count(bar.count));
             let _ = writeln!(self.0, "{row}");
         }
     }
 
     fn prompt(&mut self, shown: &Shown) {
         let tokens = |label: &str, tokens: Option<u64>| {
-            tokens.map_or(String::new(), |tokens| {
-                format!(", {} {label}", count(tokens))
-            })
+            tokens.map_or(String::new(), |tokens| format!(", {} {label}", count(tokens)))
         };
         let _ = writeln!(
             self.0,

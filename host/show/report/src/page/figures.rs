@@ -26,27 +26,17 @@ fn sure(other: Option<Bounds>, same: Option<Bounds>, unit: &str) -> Option<Strin
             between(other),
             between(same)
         )),
-        (Some(other), None) => Some(format!(
-            "95 %: {} {unit} with other requests",
-            between(other)
-        )),
-        (None, Some(same)) => Some(format!(
-            "95 %: {} {unit} with these requests again",
-            between(same)
-        )),
+        (Some(other), None) => Some(format!("95 %: {} {unit} with other requests", between(other))),
+        (None, Some(same)) => {
+            Some(format!("95 %: {} {unit} with these requests again", between(same)))
+        }
         (None, None) => None,
     }
 }
 
 /// The headline: throughput, latencies with their intervals, and failures.
 pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
-    let Summary {
-        throughput,
-        requests,
-        goodput,
-        concurrency,
-        ..
-    } = summary;
+    let Summary { throughput, requests, goodput, concurrency, .. } = summary;
     let mut figures = Vec::new();
     let mut tile = |name: &str, metric, value: Option<f64>, unit, lines: Vec<Option<String>>| {
         if let Some(value) = value {
@@ -74,11 +64,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
                 "tok/s",
             ),
             per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
-            per_s(
-                throughput.peak_output_tokens_per_s,
-                "tok/s",
-                "in the best second",
-            ),
+            per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
         ],
     );
     tile(
@@ -94,14 +80,8 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
             ),
             per_s(throughput.due_requests_per_s, "req/s", "were due"),
             concurrency.mean_in_flight.map(|mean| {
-                let peak = concurrency
-                    .peak
-                    .map(|peak| format!(", at most {}", count(peak)));
-                format!(
-                    "{} in flight on average{}",
-                    significant(mean, 3),
-                    peak.unwrap_or_default()
-                )
+                let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
+                format!("{} in flight on average{}", significant(mean, 3), peak.unwrap_or_default())
             }),
         ],
     );
@@ -134,15 +114,10 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         );
     }
     if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
-        let lowest = mirrored(&summary.run.percentiles)
-            .into_iter()
-            .reduce(f64::min);
+        let lowest = mirrored(&summary.run.percentiles).into_iter().reduce(f64::min);
         let slowest = lowest.and_then(|lowest| {
             let least = speed.percentile(lowest)?;
-            Some(format!(
-                "P{lowest} {} tok/s: the slowest users",
-                significant(least, 4)
-            ))
+            Some(format!("P{lowest} {} tok/s: the slowest users", significant(least, 4)))
         });
         tile(
             "Speed of one user, median",
@@ -173,21 +148,13 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         vec![
             Some(match requests.failed {
                 0 => format!("all of {} requests", count(requests.total)),
-                failed => format!(
-                    "{} of {} requests failed",
-                    count(failed),
-                    count(requests.total)
-                ),
+                failed => format!("{} of {} requests failed", count(failed), count(requests.total)),
             }),
             (requests.cancelled > 0)
                 .then(|| format!("{} cancelled on purpose", count(requests.cancelled))),
             requests.failed_by_themselves.map(|own| {
                 let followed = requests.failed - own;
-                format!(
-                    "{} by themselves, {} because another had",
-                    count(own),
-                    count(followed)
-                )
+                format!("{} by themselves, {} because another had", count(own), count(followed))
             }),
         ],
     );
@@ -234,9 +201,8 @@ pub(super) fn metrics(summary: &Summary) -> (Table, String) {
     let named = percents.iter().map(|percent| format!("P{percent}"));
     let mut table = Table::new(heads.into_iter().chain(named).chain(["Max".to_owned()]));
     table.fit = Fit::Scrolled;
-    let measured = metric::CATALOGUE
-        .iter()
-        .filter_map(|metric| Some((metric, summary.metric(metric.name)?)));
+    let measured =
+        metric::CATALOGUE.iter().filter_map(|metric| Some((metric, summary.metric(metric.name)?)));
     for (metric, of) in measured.clone() {
         // A mean that failures make infinite says nothing.
         let means = [of.mean, of.std].map(|mean| Some(mean).filter(|mean| mean.is_finite()));
@@ -250,10 +216,8 @@ pub(super) fn metrics(summary: &Summary) -> (Table, String) {
         table.row(std::iter::once(Cell::from(name)).chain(figures.map(Cell::from)));
     }
     let is_counted = |of: &Distribution| of.from == Basis::Histogram;
-    let counted: Vec<&str> = measured
-        .filter(|(_, of)| is_counted(of))
-        .map(|(metric, _)| metric.name)
-        .collect();
+    let counted: Vec<&str> =
+        measured.filter(|(_, of)| is_counted(of)).map(|(metric, _)| metric.name).collect();
     let notes = [histograms(&counted), slowest(summary)];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     (table, notes.join(" "))
@@ -294,11 +258,7 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
     for run in runs {
         let groups = &run.reported.summary.groups;
         for (title, head, groups) in [
-            (
-                "By turn of the conversation, from 0",
-                "Turn",
-                &groups.by_turn,
-            ),
+            ("By turn of the conversation, from 0", "Turn", &groups.by_turn),
             ("By class of sample", "Class", &groups.by_class),
             ("By adapter", "Adapter", &groups.by_adapter),
         ] {
@@ -334,21 +294,9 @@ pub(super) fn grouped(runs: &[Shown]) -> Vec<(String, Table)> {
 fn accepted(run: &Shown, runs: usize) -> [(String, Table); 3] {
     let groups = &run.reported.summary.groups;
     let kinds = [
-        (
-            "Acceptance of drafts by turn of the conversation, from 0",
-            "Turn",
-            &groups.by_turn,
-        ),
-        (
-            "Acceptance of drafts by class of sample",
-            "Class",
-            &groups.by_class,
-        ),
-        (
-            "Acceptance of drafts by adapter",
-            "Adapter",
-            &groups.by_adapter,
-        ),
+        ("Acceptance of drafts by turn of the conversation, from 0", "Turn", &groups.by_turn),
+        ("Acceptance of drafts by class of sample", "Class", &groups.by_class),
+        ("Acceptance of drafts by adapter", "Adapter", &groups.by_adapter),
     ];
     kinds.map(|(title, head, groups)| {
         let mut table = Table::new([
@@ -382,22 +330,12 @@ fn scored(run: &Shown, runs: usize) -> [(String, Table); 2] {
     let by_turn: fn(&Score) -> &[ScoredGroup] = |score| &score.by_turn;
     let by_class: fn(&Score) -> &[ScoredGroup] = |score| &score.by_class;
     let kinds = [
-        (
-            "Scores by turn of the conversation, from 0",
-            "Turn",
-            by_turn,
-        ),
+        ("Scores by turn of the conversation, from 0", "Turn", by_turn),
         ("Scores by class of sample", "Class", by_class),
     ];
     kinds.map(|(title, head, groups)| {
-        let mut table = Table::new([
-            head,
-            "Score",
-            "Judged",
-            "Mean",
-            "95 % interval",
-            "Not judged",
-        ]);
+        let mut table =
+            Table::new([head, "Score", "Judged", "Mean", "95 % interval", "Not judged"]);
         for (name, score) in scores {
             for group in groups(score) {
                 let mean = group.mean.map(|mean| fixed(mean, 4));
@@ -433,10 +371,7 @@ fn row(group: &Group) -> Vec<String> {
         value.map_or(String::new(), |value| fixed(value, 2))
     };
     vec![
-        group
-            .name
-            .clone()
-            .unwrap_or_else(|| "all others".to_owned()),
+        group.name.clone().unwrap_or_else(|| "all others".to_owned()),
         count(group.requests),
         count(group.failed),
         mean(group.input_tokens),

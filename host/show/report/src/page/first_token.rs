@@ -62,11 +62,7 @@ fn by_series(page: &mut Document, runs: &[Shown], is_alone: bool) {
 
 /// A row for each part: its mean, its share, and its means around percentiles.
 fn table(split: &FirstToken) -> Table {
-    let mut head = vec![
-        "Part".to_owned(),
-        "Mean (ms)".to_owned(),
-        "Share".to_owned(),
-    ];
+    let mut head = vec!["Part".to_owned(), "Mean (ms)".to_owned(), "Share".to_owned()];
     head.extend(split.around.iter().map(|around| {
         let requests = count(around.requests);
         format!("Around P{} ({requests} requests, ms)", around.percentile)
@@ -75,11 +71,8 @@ fn table(split: &FirstToken) -> Table {
     table.fit = Fit::Scrolled;
     let mean = &split.mean;
     for (name, ms) in mean.named() {
-        let mut row = vec![
-            name.to_owned(),
-            fixed(ms, 2),
-            mean.share(ms).map(percent).unwrap_or_default(),
-        ];
+        let mut row =
+            vec![name.to_owned(), fixed(ms, 2), mean.share(ms).map(percent).unwrap_or_default()];
         row.extend(split.around.iter().map(|around| {
             let ms = around.mean.by_name(name);
             ms.map_or(String::new(), |ms| fixed(ms, 2))
@@ -91,12 +84,7 @@ fn table(split: &FirstToken) -> Table {
         fixed(mean.whole_ms, 2),
         mean.share(mean.whole_ms).map(percent).unwrap_or_default(),
     ];
-    whole.extend(
-        split
-            .around
-            .iter()
-            .map(|around| fixed(around.mean.whole_ms, 2)),
-    );
+    whole.extend(split.around.iter().map(|around| fixed(around.mean.whole_ms, 2)));
     table.row(whole);
     table
 }

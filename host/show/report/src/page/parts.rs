@@ -33,28 +33,18 @@ pub(super) fn parts(summary: &Summary) -> Vec<Part> {
         scores(summary),
     ];
     let there = parts.into_iter().flatten();
-    there
-        .filter(|part| !part.pairs.is_empty() || part.words.is_some())
-        .collect()
+    there.filter(|part| !part.pairs.is_empty() || part.words.is_some()).collect()
 }
 
 fn goodput(summary: &Summary) -> Option<Part> {
     let goodput = summary.goodput.as_ref()?;
     let mut pairs = pairs([
         ("Good requests", Some(count(goodput.good))),
-        (
-            "Share of the due requests",
-            goodput.slo_attainment.map(percent),
-        ),
-        (
-            "Good requests per second",
-            goodput.requests_per_s.map(|value| significant(value, 4)),
-        ),
+        ("Share of the due requests", goodput.slo_attainment.map(percent)),
+        ("Good requests per second", goodput.requests_per_s.map(|value| significant(value, 4))),
         (
             "Their output tokens per second",
-            goodput
-                .output_tokens_per_s
-                .map(|value| significant(value, 4)),
+            goodput.output_tokens_per_s.map(|value| significant(value, 4)),
         ),
     ]);
     for (metric, of) in &goodput.objectives {
@@ -73,11 +63,7 @@ fn goodput(summary: &Summary) -> Option<Part> {
             ),
         });
     }
-    Some(Part {
-        title: "Goodput",
-        words: None,
-        pairs,
-    })
+    Some(Part { title: "Goodput", words: None, pairs })
 }
 
 fn sessions(summary: &Summary) -> Option<Part> {
@@ -104,19 +90,13 @@ fn sessions(summary: &Summary) -> Option<Part> {
             ("Sessions", Some(count(sessions.total))),
             ("Complete", Some(count(sessions.complete))),
             ("With a failure", Some(count(sessions.failed))),
-            (
-                "Cancelled on purpose",
-                Some(sessions.cancelled).filter(|many| *many > 0).map(count),
-            ),
+            ("Cancelled on purpose", Some(sessions.cancelled).filter(|many| *many > 0).map(count)),
             ("Cut short", Some(count(sessions.cut_short))),
             (
                 "Complete sessions per second",
                 sessions.sessions_per_s.map(|rate| significant(rate, 4)),
             ),
-            (
-                "Answered turns per second",
-                sessions.turns_per_s.map(|rate| significant(rate, 4)),
-            ),
+            ("Answered turns per second", sessions.turns_per_s.map(|rate| significant(rate, 4))),
             ("Time of a session, median", of(metric::SESSION_TIME)),
             ("Of this in flight", of(metric::SESSION_IN_FLIGHT)),
             ("Of this idle", of(metric::SESSION_IDLE)),
@@ -137,11 +117,7 @@ fn dataset(summary: &Summary) -> Option<Part> {
             value: format!("{}{}", count(remark.count), first.unwrap_or_default()),
         }
     });
-    Some(Part {
-        title: "What the dataset did to its input",
-        words: None,
-        pairs: pairs.collect(),
-    })
+    Some(Part { title: "What the dataset did to its input", words: None, pairs: pairs.collect() })
 }
 
 fn steady(summary: &Summary) -> Option<Part> {
@@ -159,11 +135,7 @@ fn steady(summary: &Summary) -> Option<Part> {
         let of = window.metrics.get(name)?;
         let p99 = of.percentile(99.0);
         let p99 = p99.map(|p99| format!(", P99 {} ms", significant(p99, 4)));
-        Some(format!(
-            "{} ms{}",
-            significant(of.median, 4),
-            p99.unwrap_or_default()
-        ))
+        Some(format!("{} ms{}", significant(of.median, 4), p99.unwrap_or_default()))
     };
     let drift = window.drift.iter().map(|(name, drift)| {
         let change = format!("{:+.1} %", drift.change * 100.0);
@@ -182,33 +154,21 @@ fn steady(summary: &Summary) -> Option<Part> {
         pairs: pairs([
             ("Requests that ended in it", Some(count(window.ended))),
             ("Requests sent in it", Some(count(window.sent))),
-            (
-                "Requests per second",
-                Some(significant(window.requests_per_s, 4)),
-            ),
+            ("Requests per second", Some(significant(window.requests_per_s, 4))),
             (
                 "Output tokens per second",
-                window
-                    .output_tokens_per_s
-                    .map(|value| significant(value, 4)),
+                window.output_tokens_per_s.map(|value| significant(value, 4)),
             ),
             ("In flight", Some(significant(window.mean_in_flight, 4))),
             ("TTFT, median", of(metric::TTFT)),
             ("TPOT, median", of(metric::TPOT)),
             ("ITL, median", of(metric::ITL)),
             ("E2E latency, median", of(metric::E2E)),
-            (
-                "Change from beginning to end",
-                (!drift.is_empty()).then(|| drift.join(", ")),
-            ),
+            ("Change from beginning to end", (!drift.is_empty()).then(|| drift.join(", "))),
             (
                 "Throughput oscillates every",
                 window.swing.map(|swing| {
-                    format!(
-                        "{} s, by {}",
-                        significant(swing.period_s, 3),
-                        percent(swing.share)
-                    )
+                    format!("{} s, by {}", significant(swing.period_s, 3), percent(swing.share))
                 }),
             ),
         ]),
@@ -240,42 +200,24 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Counted by, in requests", sources(&tokens.input)),
             ("Output tokens", tokens.output.total.map(count)),
             ("Counted by, in requests", sources(&tokens.output)),
-            (
-                "Output tokens requested",
-                tokens.output_requested.map(count),
-            ),
-            (
-                "Output tokens, retokenized",
-                tokens.output_retokenized.map(count),
-            ),
+            ("Output tokens requested", tokens.output_requested.map(count)),
+            ("Output tokens, retokenized", tokens.output_retokenized.map(count)),
             ("Cached input tokens", tokens.input_cached.map(count)),
             ("Reasoning tokens", tokens.output_reasoning.map(count)),
             (
                 "Reasoning text, in answers",
                 tokens.reasoning.as_ref().map(|reasoning| reasoning.words()),
             ),
-            (
-                "Draft tokens accepted",
-                tokens.drafts.as_ref().map(|drafts| drafts.words(count)),
-            ),
+            ("Draft tokens accepted", tokens.drafts.as_ref().map(|drafts| drafts.words(count))),
             (
                 "Acceptance length, in tokens per step",
                 steps
                     .and_then(|steps| steps.acceptance_length)
                     .map(|length| significant(length, 4)),
             ),
-            (
-                "Steps by accepted tokens",
-                steps.and_then(|steps| steps.words(count)),
-            ),
-            (
-                "Steps that accepted at position",
-                steps.and_then(|steps| steps.positions()),
-            ),
-            (
-                "TPOT by acceptance length, answers in brackets",
-                tpot.map(|tpot| tpot.words(count)),
-            ),
+            ("Steps by accepted tokens", steps.and_then(|steps| steps.words(count))),
+            ("Steps that accepted at position", steps.and_then(|steps| steps.positions())),
+            ("TPOT by acceptance length, answers in brackets", tpot.map(|tpot| tpot.words(count))),
             (
                 "Rank correlation of TPOT and acceptance length",
                 tpot.and_then(|tpot| tpot.rank_correlation)
@@ -285,10 +227,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Video tokens, of the input", kind(tokens.input_video)),
             ("Audio tokens, of the input", kind(tokens.input_audio)),
             ("Audio tokens, of the output", kind(tokens.output_audio)),
-            (
-                "Output tokens per event",
-                tokens.per_event.map(|value| significant(value, 4)),
-            ),
+            ("Output tokens per event", tokens.per_event.map(|value| significant(value, 4))),
             ("Tokenizer of the client", tokenizer),
         ]),
     })
@@ -306,19 +245,11 @@ fn cache(summary: &Summary) -> Option<Part> {
         pairs: pairs([
             ("Before the run", Some(cache.policy.to_string())),
             ("Prompt tokens counted", Some(count(cache.tokens))),
-            (
-                "Prompt tokens that repeat",
-                cache.reusable_share().map(percent),
-            ),
-            (
-                "Reported cached tokens",
-                reported.map(|told| count(told.cached)),
-            ),
+            ("Prompt tokens that repeat", cache.reusable_share().map(percent)),
+            ("Reported cached tokens", reported.map(|told| count(told.cached))),
             (
                 "Reported cached share",
-                reported
-                    .and_then(|told| told.shares())
-                    .map(|(_, found)| percent(found)),
+                reported.and_then(|told| told.shares()).map(|(_, found)| percent(found)),
             ),
         ]),
     })
@@ -326,12 +257,10 @@ fn cache(summary: &Summary) -> Option<Part> {
 
 fn series(summary: &Summary) -> Option<Part> {
     let series = summary.server_series.as_ref()?;
-    let pairs = served(summary)
-        .into_iter()
-        .map(|Served { label, value }| Pair {
-            name: label.to_owned(),
-            value: significant(value, 4),
-        });
+    let pairs = served(summary).into_iter().map(|Served { label, value }| Pair {
+        name: label.to_owned(),
+        value: significant(value, 4),
+    });
     let failed = series.failed.zip(series.last_error.as_ref());
     let failed = failed.map_or(String::new(), |(count, error)| {
         format!(" {count} pages did not come, the last because: {error}.")
@@ -354,19 +283,14 @@ fn server(summary: &Summary) -> Option<Part> {
     let queries = server.counted(Counted::PrefixCacheQueries);
     let share = hits.zip(queries).filter(|(_, queries)| *queries > 0.0);
     let cache = match server.largest(Counted::KvCacheUsage) {
-        [Some(before), Some(after)] => Some(format!(
-            "{} before, {} after",
-            percent(before),
-            percent(after)
-        )),
+        [Some(before), Some(after)] => {
+            Some(format!("{} before, {} after", percent(before), percent(after)))
+        }
         _ => None,
     };
     let lost = server.targets.iter().filter_map(|told| {
         let why = told.lost.as_ref()?;
-        Some(format!(
-            "{} did not return its metrics after the run: {why}",
-            told.url
-        ))
+        Some(format!("{} did not return its metrics after the run: {why}", told.url))
     });
     let lost: Vec<String> = lost.collect();
     Some(Part {
@@ -402,14 +326,14 @@ fn scored(score: &Score) -> String {
 }
 
 fn scores(summary: &Summary) -> Option<Part> {
-    let means = summary.scores.iter().map(|(name, score)| Pair {
-        name: name.clone(),
-        value: scored(score),
-    });
-    let whole = summary.run_scores.iter().map(|(name, value)| Pair {
-        name: name.clone(),
-        value: fixed(*value, 4),
-    });
+    let means = summary
+        .scores
+        .iter()
+        .map(|(name, score)| Pair { name: name.clone(), value: scored(score) });
+    let whole = summary
+        .run_scores
+        .iter()
+        .map(|(name, value)| Pair { name: name.clone(), value: fixed(*value, 4) });
     let silent = summary.silent_scorers.iter().map(|scorer| Pair {
         name: scorer.name.clone(),
         value: format!("no score: {}", scorer.unjudged.words().unwrap_or_default()),

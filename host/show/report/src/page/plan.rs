@@ -22,9 +22,7 @@ const MOST_FILES: usize = 20;
 
 /// Describes the offered load, in few words.
 pub(crate) fn load(plan: &Plan) -> String {
-    let slots = plan
-        .slots()
-        .map(|slots| format!(", at most {} in flight", count(slots as u64)));
+    let slots = plan.slots().map(|slots| format!(", at most {} in flight", count(slots as u64)));
     format!("{}{}", plan.load.arrival, slots.unwrap_or_default())
 }
 
@@ -43,18 +41,9 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     let request = &plan.request;
     let given = |yes: bool, word: &str| yes.then(|| word.to_owned());
     let asked: Vec<String> = [
-        Some(
-            if request.stream {
-                "streamed"
-            } else {
-                "whole replies"
-            }
-            .to_owned(),
-        ),
+        Some(if request.stream { "streamed" } else { "whole replies" }.to_owned()),
         given(request.ignore_eos, "ignoring the end of the text"),
-        request
-            .output_tokens
-            .map(|n| plural(n.into(), "output token")),
+        request.output_tokens.map(|n| plural(n.into(), "output token")),
         request.temperature.map(|t| format!("temperature {t}")),
         request.top_p.map(|p| format!("top-p {p}")),
         request.top_k.map(|k| format!("top-k {k}")),
@@ -67,19 +56,10 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     .flatten()
     .collect();
     let further = plan.dataset.files.len().saturating_sub(MOST_FILES);
-    let files = plan
-        .dataset
-        .files
-        .iter()
-        .take(MOST_FILES)
-        .map(|(name, file)| {
-            let digest = file.digest.get(..16).unwrap_or(&file.digest);
-            format!(
-                "{name}: {} ({}, sha256 {digest}…)",
-                file.path.display(),
-                bytes(file.bytes)
-            )
-        });
+    let files = plan.dataset.files.iter().take(MOST_FILES).map(|(name, file)| {
+        let digest = file.digest.get(..16).unwrap_or(&file.digest);
+        format!("{name}: {} ({}, sha256 {digest}…)", file.path.display(), bytes(file.bytes))
+    });
     let mut files: Vec<String> = files.collect();
     if further > 0 {
         files.push(format!("and {further} more"));
@@ -91,32 +71,17 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
         ("Seed", Some(plan.load.seed.to_string())),
         (
             "Dataset",
-            Some(format!(
-                "{}{}",
-                plan.dataset.plugin.plugin,
-                config(&plan.dataset.plugin.config)
-            )),
+            Some(format!("{}{}", plan.dataset.plugin.plugin, config(&plan.dataset.plugin.config))),
         ),
         ("Files", (!files.is_empty()).then(|| files.join("; "))),
-        (
-            "Backend",
-            Some(format!(
-                "{}{}",
-                plan.backend.plugin,
-                config(&plan.backend.config)
-            )),
-        ),
+        ("Backend", Some(format!("{}{}", plan.backend.plugin, config(&plan.backend.config)))),
         ("Target", Some(plan.target.base_urls.join(", "))),
-        (
-            "API key",
-            (plan.target.api_key.variable()).map(|variable| format!("from {variable}")),
-        ),
+        ("API key", (plan.target.api_key.variable()).map(|variable| format!("from {variable}"))),
         ("Tokenizer", Some(plan.tokenizer.summary().words())),
         ("Replies", Some(asked.join(", "))),
         (
             "Part of the plan",
-            plan.slice
-                .map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
+            plan.slice.map(|slice| format!("{} of {}", slice.index + 1, slice.of)),
         ),
     ])
 }
@@ -150,9 +115,7 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         return Vec::new();
     };
     let share = |thread: &Thread| {
-        let most = thread
-            .cpu_most
-            .map(|most| format!(", at most {} in a second", percent(most)));
+        let most = thread.cpu_most.map(|most| format!(", at most {} in a second", percent(most)));
         format!("{}{}", percent(thread.cpu), most.unwrap_or_default())
     };
     let busiest = |role| client.busiest(role).map(|(_, thread)| share(thread));
@@ -161,39 +124,21 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
         ("Pacer, of a core", busiest("pace")),
         ("Busiest decoder, of a core", busiest("decode")),
         ("Recorder, of a core", busiest("record")),
-        (
-            "Largest decode backlog, in replies",
-            Some(count(client.decode_backlog)),
-        ),
-        (
-            "Largest decode delay",
-            Some(format!("{} ms", significant(client.decode_behind_ms, 3))),
-        ),
-        (
-            "Longest pause",
-            Some(format!("{} ms", significant(client.longest_pause_ms, 3))),
-        ),
+        ("Largest decode backlog, in replies", Some(count(client.decode_backlog))),
+        ("Largest decode delay", Some(format!("{} ms", significant(client.decode_behind_ms, 3)))),
+        ("Longest pause", Some(format!("{} ms", significant(client.longest_pause_ms, 3)))),
         (
             "Throttled by a CPU quota",
-            client
-                .throttled_s
-                .map(|s| format!("{} s", significant(s, 3))),
+            client.throttled_s.map(|s| format!("{} s", significant(s, 3))),
         ),
         (
             "Largest step of the clock",
-            client
-                .clock_step_ms
-                .map(|ms| format!("{} ms", significant(ms, 3))),
+            client.clock_step_ms.map(|ms| format!("{} ms", significant(ms, 3))),
         ),
-        (
-            "Machine busy",
-            client.machine.map(|machine| percent(machine.busy)),
-        ),
+        ("Machine busy", client.machine.map(|machine| percent(machine.busy))),
         (
             "Stolen by a hypervisor",
-            client
-                .machine
-                .map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
+            client.machine.map(|machine| format!("{} s", significant(machine.stolen_s, 3))),
         ),
     ])
 }
@@ -201,12 +146,10 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
 /// A command line as a shell takes it.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    let quoted = words
-        .iter()
-        .map(|word| match word.chars().all(plain) && !word.is_empty() {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        });
+    let quoted = words.iter().map(|word| match word.chars().all(plain) && !word.is_empty() {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    });
     quoted.collect::<Vec<_>>().join(" ")
 }
 
@@ -258,11 +201,7 @@ fn flatten(name: &str, value: &Value, flat: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
-                let name = if name.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{name}.{key}")
-                };
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
                 flatten(&name, value, flat);
             }
         }

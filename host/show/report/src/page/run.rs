@@ -31,11 +31,7 @@ pub(super) fn title(runs: &[Shown]) -> String {
     let shared = model(&runs[0]).filter(|first| runs.iter().all(|run| model(run) == Some(first)));
     let model = shared.map(|model| format!("{model}: "));
     let (last, first) = labels.split_last().unwrap_or((&"", &[]));
-    format!(
-        "{}{} and {last}",
-        model.unwrap_or_default(),
-        first.join(", ")
-    )
+    format!("{}{} and {last}", model.unwrap_or_default(), first.join(", "))
 }
 
 /// Adds the subject of each run; several stand beside each other.
@@ -44,10 +40,7 @@ pub(super) fn heads(page: &mut Document, runs: &[Shown]) {
         page.blocks.extend(head(&one.reported));
         return;
     }
-    page.remark(format!(
-        "{} runs; the first one is the baseline.",
-        runs.len()
-    ));
+    page.remark(format!("{} runs; the first one is the baseline.", runs.len()));
     let cards = runs.iter().enumerate().map(|(place, run)| {
         let verdict = run.reported.summary.verdict;
         let name = Text::from(Span::Mark(place)).then(format!("{} ", run.label));
@@ -75,12 +68,7 @@ fn head(reported: &Reported) -> Vec<Block> {
 
 /// The main facts of the run.
 fn facts(reported: &Reported) -> Vec<Pair> {
-    let Reported {
-        plan,
-        status,
-        summary,
-        ..
-    } = reported;
+    let Reported { plan, status, summary, .. } = reported;
     let about = &plan.about;
     let started = status.as_ref().map(|status| {
         let at = status.started.split('.').next().unwrap_or(&status.started);
@@ -96,21 +84,8 @@ fn facts(reported: &Reported) -> Vec<Pair> {
         ("Engine", engine(about)),
         ("Hardware", about.hardware.clone()),
         ("Load", Some(plan::load(plan))),
-        (
-            "Answered",
-            Some(format!(
-                "{} of {}",
-                count(requests.successful),
-                count(requests.total)
-            )),
-        ),
-        (
-            "Duration",
-            summary
-                .throughput
-                .duration_s
-                .map(|s| format!("{} s", significant(s, 4))),
-        ),
+        ("Answered", Some(format!("{} of {}", count(requests.successful), count(requests.total)))),
+        ("Duration", summary.throughput.duration_s.map(|s| format!("{} s", significant(s, 4)))),
         ("Started", started),
     ]);
     facts.extend(about.notes.iter().map(|(name, value)| pair(name, value)));
@@ -137,12 +112,7 @@ fn notes(reported: &Reported) -> Vec<String> {
 
 /// Adds the verdict on a run, one of several, with its findings and thresholds.
 pub(super) fn verdict(page: &mut Document, shown: &Shown, of: usize) {
-    let Summary {
-        verdict,
-        findings,
-        thresholds,
-        ..
-    } = &shown.reported.summary;
+    let Summary { verdict, findings, thresholds, .. } = &shown.reported.summary;
     let (title, words) = match (verdict, findings.len()) {
         (Verdict::Valid, 0) => (
             "Valid: these figures can be relied on",
@@ -211,13 +181,7 @@ pub(super) fn failures(page: &mut Document, shown: &Shown, _: u8) {
     if failures.is_empty() {
         page.say("No request failed.");
     }
-    let mut table = Table::new([
-        "Class",
-        "Requests",
-        "First",
-        "Reasons",
-        "Messages, verbatim",
-    ]);
+    let mut table = Table::new(["Class", "Requests", "First", "Reasons", "Messages, verbatim"]);
     for (class, failures) in failures {
         let statuses = failures.statuses.iter();
         let statuses = statuses.map(|(status, times)| format!("HTTP {status} {}", count(*times)));
@@ -250,14 +214,8 @@ pub(super) fn failures(page: &mut Document, shown: &Shown, _: u8) {
 
 /// Adds the worst answers of each score.
 pub(super) fn worst(page: &mut Document, summary: &Summary) {
-    let mut table = Table::new([
-        "Score",
-        "Value",
-        "Sample",
-        "End of the prompt",
-        "Answer",
-        "Reference",
-    ]);
+    let mut table =
+        Table::new(["Score", "Value", "Sample", "End of the prompt", "Answer", "Reference"]);
     for (name, score) in &summary.scores {
         for example in &score.examples {
             let prompt = example.prompt_end.as_ref();
@@ -276,26 +234,16 @@ pub(super) fn worst(page: &mut Document, summary: &Summary) {
 
 /// Adds the conditions of a run: plan, client, plugins, and how to run it again.
 pub(super) fn how(page: &mut Document, shown: &Shown, level: u8) {
-    let Reported {
-        plan,
-        environment,
-        summary,
-        ..
-    } = &shown.reported;
-    let mut client = vec![
-        Block::heading(level, "Client"),
-        Block::Pairs(plan::environment(&shown.reported)),
-    ];
+    let Reported { plan, environment, summary, .. } = &shown.reported;
+    let mut client =
+        vec![Block::heading(level, "Client"), Block::Pairs(plan::environment(&shown.reported))];
     let performed = plan::client(summary);
     if !performed.is_empty() {
         client.push(Block::heading(level, "How the client performed"));
         client.push(Block::Pairs(performed));
     }
     page.push(Block::Cards(vec![
-        vec![
-            Block::heading(level, "Plan"),
-            Block::Pairs(plan::settings(plan)),
-        ],
+        vec![Block::heading(level, "Plan"), Block::Pairs(plan::settings(plan))],
         client,
     ]));
     page.heading(level, "Plugins");
@@ -318,9 +266,6 @@ pub(super) fn how(page: &mut Document, shown: &Shown, level: u8) {
     page.push(Block::Details {
         summary: format!("The whole plan of {}", shown.label),
         is_printed: false,
-        blocks: vec![Block::Code {
-            language: "json",
-            text: plan::whole(plan),
-        }],
+        blocks: vec![Block::Code { language: "json", text: plan::whole(plan) }],
     });
 }

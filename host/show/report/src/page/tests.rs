@@ -28,9 +28,7 @@ fn percentiles_of_a_closed_loop_are_called_that() {
         run.reported.summary = result::summary::Summary::of(&facts, &exchanges);
         let name = run.reported.summary.run.r#loop.name();
         let text = crate::text::text(&run.reported.summary);
-        let lines = text
-            .matches("closed loop, where slow periods get fewer requests")
-            .count();
+        let lines = text.matches("closed loop, where slow periods get fewer requests").count();
         let tiles = page_of(std::slice::from_ref(&run));
         (name, lines, tiles.matches("of a closed loop").count())
     };
@@ -84,12 +82,7 @@ fn sessions_and_what_the_dataset_did_are_shown() {
         exchange.sample.class = None;
     }
     let text = page_of(&[run_of("one", &alone)]);
-    for absent in [
-        "Session time",
-        "Complete sessions",
-        "What the dataset did",
-        "By turn of",
-    ] {
+    for absent in ["Session time", "Complete sessions", "What the dataset did", "By turn of"] {
         assert!(!text.contains(absent), "{absent}");
     }
 }
@@ -106,18 +99,10 @@ fn a_page_of_embeddings_has_no_first_token_and_no_output() {
             tokens: None,
             bytes: 0,
         });
-        exchange.vectors = Some(model::exchange::Vectors {
-            count: 1,
-            dimensions: 8,
-        });
+        exchange.vectors = Some(model::exchange::Vectors { count: 1, dimensions: 8 });
     }
     let text = page_of(&[run_of("one", &run)]);
-    for absent in [
-        "TTFT, median</",
-        "TPOT, median</",
-        "Output throughput",
-        "tokens-unknown",
-    ] {
+    for absent in ["TTFT, median</", "TPOT, median</", "Output throughput", "tokens-unknown"] {
         assert!(!text.contains(absent), "{absent}");
     }
     assert!(text.contains("E2E latency, median"));
@@ -154,24 +139,12 @@ fn a_page_says_what_was_measured_and_is_the_same_every_time() {
         assert!(text.contains(part), "{part}");
     }
     assert!(!text.contains("By adapter"), "absent is absent");
-    let ids: Vec<&str> = text
-        .split(" id=\"")
-        .skip(1)
-        .filter_map(|id| id.split('"').next())
-        .collect();
+    let ids: Vec<&str> =
+        text.split(" id=\"").skip(1).filter_map(|id| id.split('"').next()).collect();
     let distinct: std::collections::BTreeSet<&&str> = ids.iter().collect();
     assert_eq!(distinct.len(), ids.len(), "ids are unique");
-    for reference in [
-        "popovertarget=\"",
-        "aria-labelledby=\"",
-        "aria-describedby=\"",
-        "href=\"#",
-    ] {
-        for id in text
-            .split(reference)
-            .skip(1)
-            .filter_map(|id| id.split('"').next())
-        {
+    for reference in ["popovertarget=\"", "aria-labelledby=\"", "aria-describedby=\"", "href=\"#"] {
+        for id in text.split(reference).skip(1).filter_map(|id| id.split('"').next()) {
             assert!(ids.contains(&id), "{reference}{id}");
         }
     }
@@ -233,10 +206,7 @@ fn only_what_is_shown_is_marked() {
     let mut other = runs.clone();
     other[1].reported.plan.target.model = "<other>".to_owned();
     let text = drawn_with(&other, &of);
-    assert!(
-        !marked(&text) && text.contains("+23.1 %"),
-        "of another model"
-    );
+    assert!(!marked(&text) && text.contains("+23.1 %"), "of another model");
     assert!(text.contains("&lt;other&gt; in two"), "{text}");
 }
 
@@ -249,10 +219,7 @@ fn a_run_of_nothing_has_a_page() {
 #[test]
 fn command_lines_can_be_given_to_a_shell() {
     let words = ["runner", "--x", "it's", "a b", "", "--rate=1"].map(str::to_owned);
-    assert_eq!(
-        plan::command_line(&words),
-        r"runner --x 'it'\''s' 'a b' '' --rate=1"
-    );
+    assert_eq!(plan::command_line(&words), r"runner --x 'it'\''s' 'a b' '' --rate=1");
 }
 
 #[test]
@@ -260,11 +227,8 @@ fn ten_thousand_requests_fit() {
     let one = run_of("one", &exchanges(10_000, 0));
     let text = page_of(std::slice::from_ref(&one));
     assert!(text.len() < 1_500_000, "{} bytes", text.len());
-    let three = [
-        one,
-        run_of("two", &exchanges(10_000, 10)),
-        run_of("three", &exchanges(10_000, 20)),
-    ];
+    let three =
+        [one, run_of("two", &exchanges(10_000, 10)), run_of("three", &exchanges(10_000, 20))];
     let text = page_of(&three);
     assert!(text.len() < 3_000_000, "{} bytes", text.len());
 }

@@ -21,11 +21,7 @@ fn outcome_words(outcome: Outcome) -> &'static str {
 
 /// A reply's form in words.
 fn form(shape: &Shape) -> &'static str {
-    if shape.streamed {
-        "streams"
-    } else {
-        "gives one document, although a stream was asked for"
-    }
+    if shape.streamed { "streams" } else { "gives one document, although a stream was asked for" }
 }
 
 /// The parts of a reply in words, a clause each.
@@ -34,10 +30,7 @@ fn parts(shape: &Shape) -> Vec<String> {
     let chunks = some(shape.chunks, "chunk");
     words.push(match (shape.tokens, shape.tokens_per_chunk) {
         (Some(tokens), Some(each)) => {
-            format!(
-                "{} in {chunks} ({each:.2} per chunk)",
-                some(tokens, "token")
-            )
+            format!("{} in {chunks} ({each:.2} per chunk)", some(tokens, "token"))
         }
         _ => format!("{chunks}, tokens unknown"),
     });
@@ -45,10 +38,7 @@ fn parts(shape: &Shape) -> Vec<String> {
         words.push("the first chunk holds no text".to_owned());
     }
     if shape.reasoning_chunks > 0 {
-        words.push(format!(
-            "reasoning in {}",
-            some(shape.reasoning_chunks, "chunk")
-        ));
+        words.push(format!("reasoning in {}", some(shape.reasoning_chunks, "chunk")));
     }
     if shape.states_chunk_tokens {
         words.push("states the tokens of each chunk".to_owned());
@@ -61,11 +51,7 @@ fn parts(shape: &Shape) -> Vec<String> {
         words.push(format!("finish reason {finish}"));
     }
     if shape.streamed {
-        let marker = if shape.end_marker {
-            "end marker"
-        } else {
-            "no end marker"
-        };
+        let marker = if shape.end_marker { "end marker" } else { "no end marker" };
         words.push(marker.to_owned());
     }
     words
@@ -130,26 +116,12 @@ pub fn text(probe: &Probe) -> String {
         .chain(probe.routes.iter().map(|route| route.path.len()))
         .max()
         .unwrap_or(0);
-    for Control {
-        method,
-        path,
-        outcome,
-        said,
-        ..
-    } in &probe.controls
-    {
+    for Control { method, path, outcome, said, .. } in &probe.controls {
         let seen = seen(*outcome, said.as_deref());
         let _ = writeln!(text, "  {method:<4} {path:<width$}  {seen}");
     }
     for route in &probe.routes {
-        let Route {
-            method,
-            path,
-            outcome,
-            said,
-            shape,
-            ..
-        } = route;
+        let Route { method, path, outcome, said, shape, .. } = route;
         let seen = match shape {
             Some(shape) => {
                 let made_of = parts(shape).join("; ");
@@ -257,10 +229,7 @@ mod tests {
     fn a_long_command_keeps_flags_with_their_values() {
         let mut words = vec!["runner".to_owned()];
         for number in 0..8 {
-            words.extend([
-                format!("--flag-{number}"),
-                "a-value-of-some-length".to_owned(),
-            ]);
+            words.extend([format!("--flag-{number}"), "a-value-of-some-length".to_owned()]);
         }
         let shown = command(&words);
         assert!(shown.lines().count() > 1, "{shown}");
@@ -275,11 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_said() {
-        let probe = Probe {
-            url: "http://127.0.0.1:1".to_owned(),
-            requests: 1,
-            ..Probe::default()
-        };
+        let probe = Probe { url: "http://127.0.0.1:1".to_owned(), requests: 1, ..Probe::default() };
         let text = text(&probe);
         assert!(text.contains("1 request was sent, 0 of them"), "{text}");
         assert!(!text.contains("benchmark"), "{text}");

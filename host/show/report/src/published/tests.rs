@@ -128,14 +128,10 @@ fn every_link_within_a_page_leads_to_a_heading() {
     let mut slugs = Slugs::default();
     let lines = outside_fences(&page);
     let headings = lines.iter().filter(|line| line.starts_with('#'));
-    let anchors: BTreeSet<String> = headings
-        .map(|line| slugs.next(&line.trim_start_matches('#').replace('\\', "")))
-        .collect();
-    let links: BTreeSet<String> = page
-        .split("](#")
-        .skip(1)
-        .map(|link| link.split(')').next().unwrap().to_owned())
-        .collect();
+    let anchors: BTreeSet<String> =
+        headings.map(|line| slugs.next(&line.trim_start_matches('#').replace('\\', ""))).collect();
+    let links: BTreeSet<String> =
+        page.split("](#").skip(1).map(|link| link.split(')').next().unwrap().to_owned()).collect();
     let lost: Vec<_> = links.difference(&anchors).collect();
     assert!(lost.is_empty(), "{lost:?} of {anchors:?}");
     for anchor in ["sharegpt", "sharegpt-1", "sharegpt-2", "qwenqwen3-8b-1"] {
@@ -148,10 +144,7 @@ fn text_from_outside_stays_text() {
     let page = page(&runs()).markdown();
     for line in outside_fences(&page) {
         assert!(!line.contains("<script") && !line.contains("<b>"), "{line}");
-        assert!(
-            !line.starts_with("# y") && !line.contains("not a heading"),
-            "{line}"
-        );
+        assert!(!line.starts_with("# y") && !line.contains("not a heading"), "{line}");
         assert!(!line.contains("[x](http"), "{line}");
     }
     let tables = page.split("\n\n").filter(|part| part.starts_with("| "));
@@ -165,8 +158,6 @@ fn text_from_outside_stays_text() {
 #[test]
 fn what_was_not_measured_is_no_zero() {
     let page = page(&runs()).markdown();
-    let row = page
-        .lines()
-        .find(|line| line.starts_with("| openai | model"));
+    let row = page.lines().find(|line| line.starts_with("| openai | model"));
     assert!(row.unwrap().ends_with("| – | – | – | – |"), "{row:?}");
 }

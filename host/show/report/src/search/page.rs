@@ -22,10 +22,8 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
         None => searched.search.levels().iter().collect(),
     };
     levels.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.confirms.cmp(&b.confirms)));
-    let mut page = Document::new(
-        "Search",
-        workload.map_or(name, |workload| workload.name.as_str()),
-    );
+    let mut page =
+        Document::new("Search", workload.map_or(name, |workload| workload.name.as_str()));
     if searched.answer.is_none() {
         page.paragraph(Text::strong(
             "This search is not complete: the loads below were tried so far.",
@@ -33,20 +31,15 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
     }
     for (number, tier) in config.tiers.iter().enumerate() {
         page.heading(2, heading(tier));
-        let found = searched
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.tiers.get(number));
+        let found = searched.answer.as_ref().and_then(|answer| answer.tiers.get(number));
         let ends = found.map(|found| [found.passed, found.failed]);
         for limit in 0..tier.limits.len() {
             page.chart(shares(config, tier, [number, limit], &levels, ends));
         }
         if let Some(found) = found {
             let answer = searched.answer.as_ref();
-            let lines = answer
-                .map(|answer| conclusion(answer, found))
-                .unwrap_or_default()
-                .into_iter();
+            let lines =
+                answer.map(|answer| conclusion(answer, found)).unwrap_or_default().into_iter();
             page.list(lines.map(Text::plain).collect());
         }
     }
@@ -118,24 +111,15 @@ fn shares(
                 ),
             })
         });
-        Line {
-            label: wanted.to_owned(),
-            shape,
-            spots: spots.collect(),
-        }
+        Line { label: wanted.to_owned(), shape, spots: spots.collect() }
     };
-    let lines = [
-        of("passed", Drawn::Apart),
-        of("undecided", Drawn::Apart),
-        of("failed", Drawn::Crossed),
-    ];
+    let lines =
+        [of("passed", Drawn::Apart), of("undecided", Drawn::Apart), of("failed", Drawn::Crossed)];
     let allowed = tier.limits[limit].allowed();
     let bands = match ends {
-        Some([Some(passed), Some(failed)]) if failed > passed => vec![Band {
-            from: passed,
-            to: failed,
-            label: "the answer".to_owned(),
-        }],
+        Some([Some(passed), Some(failed)]) if failed > passed => {
+            vec![Band { from: passed, to: failed, label: "the answer".to_owned() }]
+        }
         _ => Vec::new(),
     };
     chart(&Plot {
@@ -151,10 +135,7 @@ fn shares(
         panels: vec![Plane {
             y: "Share of requests".to_owned(),
             is_share: true,
-            lines: lines
-                .into_iter()
-                .filter(|line| !line.spots.is_empty())
-                .collect(),
+            lines: lines.into_iter().filter(|line| !line.spots.is_empty()).collect(),
             rules: vec![Rule {
                 side: Side::Y,
                 at: allowed,
@@ -185,10 +166,7 @@ fn loads(config: &Config, tier: usize, levels: &[&Level]) -> Table {
             short(level.at).into(),
             level.requests.to_string().into(),
             level.looks.to_string().into(),
-            Cell {
-                text: text.into(),
-                tone,
-            },
+            Cell { text: text.into(), tone },
             why.into(),
         ]);
     }
@@ -200,10 +178,7 @@ fn runs(searched: &Searched) -> Table {
     let mut table = Table::new(["Run", load.as_str(), "Requests", "For", "Folder"]);
     for report in searched.search.reports() {
         let probe = &report.probe;
-        let run = searched
-            .runs
-            .iter()
-            .find(|(number, _)| *number == probe.number);
+        let run = searched.runs.iter().find(|(number, _)| *number == probe.number);
         table.row([
             probe.number.to_string(),
             short(probe.at),

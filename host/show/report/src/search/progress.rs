@@ -26,13 +26,11 @@ pub fn begins(probe: &Probe) -> String {
 /// Describes the state after a run: of its load, and of each tier.
 pub fn ended(search: &Search, number: u32) -> Vec<String> {
     let answer = search.answer();
-    let of_load = (answer.levels.iter())
-        .filter(|level| level.probes.contains(&number))
-        .map(|level| {
+    let of_load =
+        (answer.levels.iter()).filter(|level| level.probes.contains(&number)).map(|level| {
             let tiers = answer.tiers.iter().zip(&level.tiers);
-            let tiers: Vec<String> = tiers
-                .map(|(found, decided)| format!("{}: {decided}", found.tier.name))
-                .collect();
+            let tiers: Vec<String> =
+                tiers.map(|(found, decided)| format!("{}: {decided}", found.tier.name)).collect();
             format!("{}: {}", amount(answer.load, level.at), tiers.join("; "))
         });
     let of_tiers = answer.tiers.iter().filter_map(|found| {

@@ -37,11 +37,7 @@ fn made(probe: &Probe) -> Outcome {
         requests: probe.requests,
         tiers: vec![vec![counted(late), counted(0.0)]],
         loads: 100.0,
-        backlog: Some(Backlog {
-            second_quarter: 1.0,
-            fourth_quarter: 1.0,
-            chance: 3.0,
-        }),
+        backlog: Some(Backlog { second_quarter: 1.0, fourth_quarter: 1.0, chance: 3.0 }),
         little: None,
     })
 }
@@ -51,11 +47,8 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
     let tiers = tiers(["ttft.p99<500ms", "tpot.p90<50ms"]).unwrap();
     let mut config = Config::new(Load::Rate, tiers, 4.0);
     config.width = 0.2;
-    let mut searched = Searched {
-        runs: Vec::new(),
-        search: Search::new(config).unwrap(),
-        answer: None,
-    };
+    let mut searched =
+        Searched { runs: Vec::new(), search: Search::new(config).unwrap(), answer: None };
     loop {
         let probe = match searched.search.next() {
             Step::Done(answer) => {
@@ -68,9 +61,7 @@ pub(crate) fn searched(most: Option<u32>) -> Searched {
             return searched;
         }
         let outcome = made(&probe);
-        searched
-            .runs
-            .push((probe.number, format!("run-{}", probe.number)));
+        searched.runs.push((probe.number, format!("run-{}", probe.number)));
         searched.search.report(Report { probe, outcome }).unwrap();
     }
 }
@@ -82,12 +73,7 @@ fn the_page_is_as_it_was() {
     let html = page.html();
     let charts: Vec<&str> = page.charts().map(|chart| chart.name.as_str()).collect();
     assert_eq!(charts, ["tier-1-objective-1", "tier-1-objective-2"]);
-    for part in [
-        "allowed: 1 %",
-        "the answer",
-        "better\">passed",
-        "worse\">failed",
-    ] {
+    for part in ["allowed: 1 %", "the answer", "better\">passed", "worse\">failed"] {
         assert!(html.contains(part), "{part}");
     }
 }

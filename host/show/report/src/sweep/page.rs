@@ -55,12 +55,7 @@ fn title(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> String {
     };
     match short(least) == most {
         true => format!("{} at {most} {}", workload.name, unit(sweep.load)),
-        false => format!(
-            "{} at {} to {most} {}",
-            workload.name,
-            short(least),
-            unit(sweep.load)
-        ),
+        false => format!("{} at {} to {most} {}", workload.name, short(least), unit(sweep.load)),
     }
 }
 
@@ -70,10 +65,7 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
         .map(|knee| Text::strong("Knee: ").then(knee))
         .collect();
     let best = |of: fn(&Place) -> Option<Mean>| {
-        let known = curve
-            .places
-            .iter()
-            .filter_map(|place| Some((place, of(place)?.mean)));
+        let known = curve.places.iter().filter_map(|place| Some((place, of(place)?.mean)));
         known.max_by(|(_, a), (_, b)| a.total_cmp(b))
     };
     if let Some((place, most)) = best(|place| place.throughput) {
@@ -95,9 +87,7 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
     let doubted =
         [Verdict::Suspect, Verdict::Invalid].map(|verdict| (many(verdict), verdict.name()));
     let doubted = doubted.iter().filter(|(many, _)| *many > 0);
-    let doubted: Vec<String> = doubted
-        .map(|(many, word)| format!("{many} {word}"))
-        .collect();
+    let doubted: Vec<String> = doubted.map(|(many, word)| format!("{many} {word}")).collect();
     if !doubted.is_empty() {
         let of = sweep.runs.len();
         lines.push(Text::strong("Doubts: ").then(format!(
@@ -117,11 +107,9 @@ fn result(sweep: &Sweep, curve: &Curve) -> Vec<Text> {
 
 fn mean(of: Option<Mean>) -> String {
     match of {
-        Some(Mean {
-            mean,
-            margin: Some(margin),
-            ..
-        }) => format!("{} ± {}", short(mean), short(margin)),
+        Some(Mean { mean, margin: Some(margin), .. }) => {
+            format!("{} ± {}", short(mean), short(margin))
+        }
         Some(Mean { mean, .. }) => short(mean),
         None => String::new(),
     }
@@ -156,10 +144,7 @@ pub fn knee_rule(name: &str, load: search::Load, knee: &Knee) -> Rule {
 fn plane(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
     let figures = [sweep.throughput.as_str(), &sweep.latency];
     let of = |place: &Place| spot(figures, sweep.load, place);
-    let on_front = curve
-        .places
-        .iter()
-        .filter(|place| place.on_front == Some(true));
+    let on_front = curve.places.iter().filter(|place| place.on_front == Some(true));
     let line = Line {
         label: "All loads".to_owned(),
         shape: Drawn::Joined,
@@ -208,11 +193,7 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
             rules: curve
                 .knee
                 .iter()
-                .map(|knee| Rule {
-                    side: Side::X,
-                    at: knee.at,
-                    label: "knee".to_owned(),
-                })
+                .map(|knee| Rule { side: Side::X, at: knee.at, label: "knee".to_owned() })
                 .collect(),
         }
     };
@@ -251,12 +232,7 @@ fn places(sweep: &Sweep, curve: &Curve) -> Table {
             mean(place.throughput),
             mean(place.latency),
             verdicts(sweep, place.at),
-            if place.on_front == Some(true) {
-                "yes"
-            } else {
-                ""
-            }
-            .to_owned(),
+            if place.on_front == Some(true) { "yes" } else { "" }.to_owned(),
         ]);
     }
     table
@@ -283,9 +259,8 @@ fn verdicts(sweep: &Sweep, at: At) -> String {
 fn runs(sweep: &Sweep) -> Table {
     let head = [format!("Load ({})", unit(sweep.load)), "Repeat".to_owned()];
     let is_known = |name: &str| sweep.runs.iter().any(|run| run.figures.contains_key(name));
-    let known: Vec<&str> = (COLUMNS.iter().map(|(name, _)| *name))
-        .filter(|name| is_known(name))
-        .collect();
+    let known: Vec<&str> =
+        (COLUMNS.iter().map(|(name, _)| *name)).filter(|name| is_known(name)).collect();
     let figures = known.iter().map(|name| label(name));
     let last = ["Verdict".to_owned(), "Folder".to_owned()];
     let mut table = Table::new(head.into_iter().chain(figures).chain(last));

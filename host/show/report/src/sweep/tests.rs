@@ -7,11 +7,7 @@ use crate::workload::Workload;
 /// A sweep of an engine that has enough at 400 requests in flight, in two repeats.
 pub(crate) fn swept() -> Sweep {
     let loads = [1.0, 100.0, 200.0, 400.0, 800.0, 1600.0];
-    let all: Vec<At> = loads
-        .into_iter()
-        .map(At::Load)
-        .chain([At::Unlimited])
-        .collect();
+    let all: Vec<At> = loads.into_iter().map(At::Load).chain([At::Unlimited]).collect();
     let runs = (1..=2).flat_map(|repeat| {
         all.iter().enumerate().map(move |(place, at)| {
             let load = at.number().min(2000.0);
@@ -46,10 +42,8 @@ pub(crate) fn swept() -> Sweep {
 }
 
 fn workload() -> Workload {
-    let fact = |name: &str, is: &str| crate::workload::Fact {
-        name: name.to_owned(),
-        is: is.to_owned(),
-    };
+    let fact =
+        |name: &str, is: &str| crate::workload::Fact { name: name.to_owned(), is: is.to_owned() };
     Workload {
         name: "Random 128/128".to_owned(),
         requests: vec![
@@ -67,10 +61,7 @@ fn the_verdicts_of_runs_are_counted() {
         run.verdict = Verdict::Suspect;
     }
     let text = page(&sweep, "chat", None).markdown();
-    assert!(
-        text.contains("of 14 runs, 6 suspect and 1 invalid"),
-        "{text}"
-    );
+    assert!(text.contains("of 14 runs, 6 suspect and 1 invalid"), "{text}");
     assert!(text.contains("| 1 valid, 1 suspect |"), "{text}");
     assert!(text.contains("| 1 suspect, 1 invalid |"), "{text}");
 }
@@ -91,12 +82,7 @@ fn a_verdict_in_doubt_says_why() {
     use model::exchange::{Class, Outcome};
     let answer = |index| reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
     let mut all: Vec<_> = (0..10).map(answer).collect();
-    let at = search::sweep::Run {
-        number: 1,
-        at: At::Load(10.0),
-        repeat: 1,
-        seed: 1,
-    };
+    let at = search::sweep::Run { number: 1, at: At::Load(10.0), repeat: 1, seed: 1 };
     let figure: Figure = "e2e.p99".parse().unwrap();
     let of = |all: &[_]| {
         let summary = Summary::of(&facts(), all);
@@ -115,10 +101,7 @@ fn a_verdict_in_doubt_says_why() {
         };
     }
     let (verdict, doubts, findings) = of(&all);
-    assert_eq!(
-        (verdict, doubts),
-        (Verdict::Invalid, vec!["failures".to_owned()])
-    );
+    assert_eq!((verdict, doubts), (Verdict::Invalid, vec!["failures".to_owned()]));
     assert!(findings > 1, "others do not decide it");
 }
 

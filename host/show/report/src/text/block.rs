@@ -26,10 +26,7 @@ pub(crate) struct Block {
 impl Block {
     /// A block that begins with that title.
     pub(crate) fn titled(title: &str) -> Self {
-        Block {
-            text: format!("{title:=^50}\n"),
-            ..Block::default()
-        }
+        Block { text: format!("{title:=^50}\n"), ..Block::default() }
     }
 
     /// The text, with its cautions and a rule at its end.
@@ -83,11 +80,7 @@ impl Block {
         let Distribution { mean, median, .. } = distribution;
         let (unit, divisor) = scale;
         let percentiles = &summary.run.percentiles;
-        let skipped = if self.is_short {
-            percentiles.len().saturating_sub(1)
-        } else {
-            0
-        };
+        let skipped = if self.is_short { percentiles.len().saturating_sub(1) } else { 0 };
         let mut figure = |which: &str, value: f64| {
             self.figure(&format!("{which} {label}{unit}:"), Some(value / divisor));
         };

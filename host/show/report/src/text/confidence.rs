@@ -6,11 +6,8 @@ use result::metric;
 use result::summary::{Bounds, SteadyState, Summary};
 
 /// The metrics that have intervals, with the names that they have in the block.
-const METRICS: [(&str, &str); 3] = [
-    (metric::TTFT, "TTFT"),
-    (metric::TPOT, "TPOT"),
-    (metric::E2E, "E2E Latency"),
-];
+const METRICS: [(&str, &str); 3] =
+    [(metric::TTFT, "TTFT"), (metric::TPOT, "TPOT"), (metric::E2E, "E2E Latency")];
 
 /// Repeats that are enough for an interval of every figure.
 const REPEATS: f64 = 3.0;
@@ -30,14 +27,8 @@ pub(super) fn all(block: &mut Block, summary: &Summary) {
     let rates = summary.throughput.confidence;
     for (label, bounds) in rates.iter().flat_map(|of| {
         [
-            (
-                "Request throughput (req/s):",
-                of.other_requests.requests_per_s,
-            ),
-            (
-                "Output token throughput (tok/s):",
-                of.other_requests.output_tokens_per_s,
-            ),
+            ("Request throughput (req/s):", of.other_requests.requests_per_s),
+            ("Output token throughput (tok/s):", of.other_requests.output_tokens_per_s),
         ]
     }) {
         block.line(label, bounds.map(between));
@@ -78,21 +69,14 @@ fn again(block: &mut Block, summary: &Summary) {
     }
     block.prose("The average of many repeats of the same requests lies between:");
     if let Some(rates) = rates {
-        block.line(
-            "Request throughput (req/s):",
-            rates.requests_per_s.map(between),
-        );
-        block.line(
-            "Output token throughput (tok/s):",
-            rates.output_tokens_per_s.map(between),
-        );
+        block.line("Request throughput (req/s):", rates.requests_per_s.map(between));
+        block.line("Output token throughput (tok/s):", rates.output_tokens_per_s.map(between));
     }
     for (name, label) in METRICS {
         let of = same(name);
-        for (which, bounds) in [
-            ("mean", of.and_then(|of| of.mean)),
-            ("median", of.and_then(|of| of.median)),
-        ] {
+        for (which, bounds) in
+            [("mean", of.and_then(|of| of.mean)), ("median", of.and_then(|of| of.median))]
+        {
             block.line(&format!("{label}, {which} (ms):"), bounds.map(between));
         }
     }
@@ -147,11 +131,8 @@ fn beginning(summary: &Summary, metric: &str) -> String {
 }
 
 fn has_any(summary: &Summary) -> bool {
-    let has = |(name, _): &(&str, &str)| {
-        summary
-            .metric(name)
-            .is_some_and(|of| of.confidence.is_some())
-    };
+    let has =
+        |(name, _): &(&str, &str)| summary.metric(name).is_some_and(|of| of.confidence.is_some());
     summary.throughput.confidence.is_some() || METRICS.iter().any(has)
 }
 

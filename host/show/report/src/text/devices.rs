@@ -25,9 +25,8 @@ pub(super) fn devices(block: &mut Block, summary: &Summary) {
         return;
     };
     block.section("Devices");
-    let names: Vec<&str> = (devices.each.iter())
-        .filter_map(|figures| figures.device.name.as_deref())
-        .collect();
+    let names: Vec<&str> =
+        (devices.each.iter()).filter_map(|figures| figures.device.name.as_deref()).collect();
     let same = names.iter().all(|name| Some(name) == names.first());
     block.line(
         "Devices:",
@@ -43,22 +42,14 @@ pub(super) fn devices(block: &mut Block, summary: &Summary) {
         "Device energy per 1M output tokens (J):",
         devices.energy_per_million_output_tokens,
     );
-    block.figure(
-        "Device energy per 1M tokens (J):",
-        devices.energy_per_million_total_tokens,
-    );
-    let steady = devices
-        .steady
-        .and_then(|steady| steady.energy_per_million_output_tokens);
+    block.figure("Device energy per 1M tokens (J):", devices.energy_per_million_total_tokens);
+    let steady = devices.steady.and_then(|steady| steady.energy_per_million_output_tokens);
     block.figure("Same, steady, output tokens (J):", steady);
     block.figure(
         "Mean device utilisation (%):",
         devices.mean_utilization.map(|share| share * 100.0),
     );
-    block.figure(
-        "Highest device temperature (°C):",
-        devices.max_temperature_c,
-    );
+    block.figure("Highest device temperature (°C):", devices.max_temperature_c);
     block.figure(
         "Peak device memory (GiB):",
         devices.peak_memory_bytes.map(|bytes| bytes as f64 / GIB),
@@ -69,10 +60,8 @@ pub(super) fn devices(block: &mut Block, summary: &Summary) {
     );
     if let Some(host) = &devices.host {
         block.figure("Host processor power (W):", host.mean_power_w);
-        block.figure(
-            "Host energy per 1M output tokens (J):",
-            host.energy_per_million_output_tokens,
-        );
+        block
+            .figure("Host energy per 1M output tokens (J):", host.energy_per_million_output_tokens);
     }
     block.line("Device readings that failed:", devices.failed_readings);
     if devices.each.len() > 1 {
@@ -95,9 +84,7 @@ fn each(block: &mut Block, summary: &Summary) {
             figures.mean_power_w.map(|it| format!("{it:.0} W")),
             figures.mean_sm_clock_mhz.map(|it| format!("{it:.0} MHz")),
             figures.max_temperature_c.map(|it| format!("{it:.0} °C")),
-            figures
-                .peak_memory
-                .map(|it| format!("{:.1} GiB", it as f64 / GIB)),
+            figures.peak_memory.map(|it| format!("{:.1} GiB", it as f64 / GIB)),
         ];
         let known: Vec<String> = known.into_iter().flatten().collect();
         let label = format!("Device {}:", figures.device.label(place));
@@ -114,9 +101,6 @@ pub(super) fn cost(block: &mut Block, summary: &Summary) {
     };
     block.section("Cost");
     block.line("Cost of the run:", amount(cost.total));
-    block.line(
-        "Cost per 1M output tokens:",
-        amount(cost.per_million_output_tokens),
-    );
+    block.line("Cost per 1M output tokens:", amount(cost.per_million_output_tokens));
     block.line("Cost per 1M tokens:", amount(cost.per_million_total_tokens));
 }

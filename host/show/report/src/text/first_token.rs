@@ -156,9 +156,6 @@ Means in ms; around a percentile, those of the requests with such a TTFT from du
         let said = "Of 1 of them the server states more time than passed between sending and first \
                     token; the excess is negative.";
         assert!(drawn.contains(said), "{drawn}");
-        assert!(
-            drawn.contains("unexplained                 -9.81"),
-            "{drawn}"
-        );
+        assert!(drawn.contains("unexplained                 -9.81"), "{drawn}");
     }
 }

@@ -10,10 +10,7 @@ pub(super) fn counts(block: &mut Block, requests: &Requests) {
     block.line("Successful requests:", Some(requests.successful));
     block.line("Failed requests:", Some(requests.failed));
     for (class, failures) in &requests.failures {
-        block.line(
-            &format!("Failed requests ({}):", class.name()),
-            Some(failures.count),
-        );
+        block.line(&format!("Failed requests ({}):", class.name()), Some(failures.count));
         for (status, count) in &failures.statuses {
             block.line(&format!("  HTTP {status}:"), Some(*count));
         }
@@ -45,10 +42,7 @@ pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
         return;
     };
     block.line("Incomplete answers:", Some(left_out.answers));
-    block.line(
-        "Left out, of incomplete answers (tok):",
-        Some(left_out.output),
-    );
+    block.line("Left out, of incomplete answers (tok):", Some(left_out.output));
     let unknown = Some(left_out.unknown).filter(|unknown| *unknown > 0);
     block.line("Incomplete answers, tokens unknown:", unknown);
 }

@@ -16,10 +16,7 @@ pub(super) struct Padded {
 
 impl Padded {
     pub(super) fn new() -> Self {
-        Padded {
-            text: format!("{:=^50}\n", " Serving Benchmark Result "),
-            pending: None,
-        }
+        Padded { text: format!("{:=^50}\n", " Serving Benchmark Result "), pending: None }
     }
 
     /// Begins a section; its rule is drawn once there is a line below it.

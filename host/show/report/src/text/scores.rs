@@ -16,10 +16,7 @@ pub(super) fn headline(block: &mut Block, summary: &Summary) {
         block.line(&format!("{name}:"), Some(decimals(*value)));
     }
     for (name, score) in &summary.scores {
-        block.line(
-            &format!("{name} (mean of {}):", score.count),
-            Some(decimals(score.mean)),
-        );
+        block.line(&format!("{name} (mean of {}):", score.count), Some(decimals(score.mean)));
         block.line("  95% confidence:", score.confidence.map(between));
         block.line("  not judged:", score.unjudged.words());
     }
@@ -31,18 +28,8 @@ pub(super) fn headline(block: &mut Block, summary: &Summary) {
 /// The sections on scores, if the run has any.
 pub(super) fn scores(block: &mut Block, summary: &Summary) {
     headline(block, summary);
-    table(
-        block,
-        ("Scores by Turn", "Turn", "later"),
-        summary,
-        |score| &score.by_turn,
-    );
-    table(
-        block,
-        ("Scores by Class", "Class", "all others"),
-        summary,
-        |score| &score.by_class,
-    );
+    table(block, ("Scores by Turn", "Turn", "later"), summary, |score| &score.by_turn);
+    table(block, ("Scores by Class", "Class", "all others"), summary, |score| &score.by_class);
     block.section("Worst Answers");
     for (name, score) in &summary.scores {
         for example in &score.examples {
@@ -79,14 +66,8 @@ fn table(
     let width = |least: &str, lengths: &mut dyn Iterator<Item = usize>| {
         lengths.max().unwrap_or(0).max(least.len())
     };
-    let scores = width(
-        "Score",
-        &mut rows.iter().map(|(name, _)| name.chars().count()),
-    );
-    let names = width(
-        head,
-        &mut rows.iter().map(|(_, group)| label(group).chars().count()),
-    );
+    let scores = width("Score", &mut rows.iter().map(|(name, _)| name.chars().count()));
+    let names = width(head, &mut rows.iter().map(|(_, group)| label(group).chars().count()));
     if rows.is_empty() {
         return;
     }
@@ -158,10 +139,7 @@ mod tests {
             "  answer:    Lyon I think [31m",
             "  reference: Paris",
         ] {
-            assert!(
-                block.lines().any(|shown| shown == line),
-                "no {line} in\n{block}"
-            );
+            assert!(block.lines().any(|shown| shown == line), "no {line} in\n{block}");
         }
         assert!(!block.contains("Scores by Turn"), "{block}");
     }

@@ -40,11 +40,7 @@ pub(super) fn groups(block: &mut Block, summary: &Summary) {
     let groups = &summary.groups;
     table(block, ("By Turn", "Turn", "later"), &groups.by_turn);
     table(block, ("By Class", "Class", "all others"), &groups.by_class);
-    table(
-        block,
-        ("By Adapter", "Adapter", "all others"),
-        &groups.by_adapter,
-    );
+    table(block, ("By Adapter", "Adapter", "all others"), &groups.by_adapter);
 }
 
 /// A row for each group: a name, and figures that stand to the right of their columns.
@@ -109,19 +105,13 @@ mod tests {
         exchange.usage = output_usage(5);
         exchange.sample.input_tokens = Some(100 + place);
         exchange.sample.class = Some("chat".into());
-        exchange.sample.turn = Some(Turn {
-            session: format!("c{}", index / 2),
-            index: place,
-        });
+        exchange.sample.turn = Some(Turn { session: format!("c{}", index / 2), index: place });
         match place {
             0 => exchange.sample.descendants = 1,
             _ => {
                 exchange.sample.parents = vec![index - 1];
-                exchange.sample.history = Some(History {
-                    continues: index - 1,
-                    answers: 1,
-                    recorded: 0,
-                });
+                exchange.sample.history =
+                    Some(History { continues: index - 1, answers: 1, recorded: 0 });
             }
         }
         exchange
@@ -168,10 +158,7 @@ mod tests {
             "chat         4      2    100.5      5.0       -      50.00      50.00      50.00     250.00",
             "dropped 12 × fewer than two turns, first line 7",
         ] {
-            assert!(
-                block.lines().any(|shown| shown == line),
-                "no {line} in\n{block}"
-            );
+            assert!(block.lines().any(|shown| shown == line), "no {line} in\n{block}");
         }
         let failures = "2 of 4 requests failed (50.0 %), 1 of them by themselves and 1 because a request that they depend on had failed";
         assert!(block.contains(failures), "{block}");
@@ -185,14 +172,7 @@ mod tests {
         exchange.sample.descendants = 0;
         exchange.due = ms(1000);
         let block = text(&Summary::of(&facts(), [exchange]));
-        for absent in [
-            "Session",
-            "Turn",
-            "Class",
-            "Dataset",
-            "by themselves",
-            "history",
-        ] {
+        for absent in ["Session", "Turn", "Class", "Dataset", "by themselves", "history"] {
             assert!(!block.contains(absent), "{absent} in\n{block}");
         }
     }
@@ -203,30 +183,17 @@ mod tests {
             .map(|index| {
                 let sent = 1000 + index * 500;
                 let mut exchange = reply(index, sent, &[(sent + 40, Vector, None, 0)]);
-                exchange.vectors = Some(Vectors {
-                    count: 1,
-                    dimensions: 8,
-                });
+                exchange.vectors = Some(Vectors { count: 1, dimensions: 8 });
                 exchange.sample.input_tokens = Some(30);
                 exchange.output = String::new();
                 exchange
             })
             .collect();
         let block = text(&Summary::of(&facts(), &run));
-        for absent in [
-            "TTFT (ms)",
-            "TPOT (ms)",
-            "ITL (ms)",
-            "generated",
-            "Output",
-            "unknown",
-        ] {
+        for absent in ["TTFT (ms)", "TPOT (ms)", "ITL (ms)", "generated", "Output", "unknown"] {
             assert!(!block.contains(absent), "{absent} in\n{block}");
         }
-        assert!(
-            block.contains("Mean E2E Latency (ms):                   40.00"),
-            "{block}"
-        );
+        assert!(block.contains("Mean E2E Latency (ms):                   40.00"), "{block}");
         assert!(
             block.contains("Not measured:                            TTFT, TPOT, ITL"),
             "{block}"

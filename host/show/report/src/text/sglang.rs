@@ -8,9 +8,7 @@ use statistics::Ranked;
 
 /// SGLang's block, with a newline at its end.
 pub fn sglang(run: &Compatible<'_>) -> String {
-    let Compatible {
-        reported, figures, ..
-    } = run;
+    let Compatible { reported, figures, .. } = run;
     let mut block = Padded::new();
     let cap = reported.summary.run.max_in_flight;
     let cap = cap.map_or("not set".to_owned(), |cap| cap.to_string());
@@ -31,11 +29,7 @@ pub fn sglang(run: &Compatible<'_>) -> String {
     for (title, label, of) in [
         ("End-to-End Latency", "E2E Latency", &figures.e2e),
         ("Time to First Token", "TTFT", &figures.ttft),
-        (
-            "Time per Output Token (excl. 1st token)",
-            "TPOT",
-            &figures.tpot,
-        ),
+        ("Time per Output Token (excl. 1st token)", "TPOT", &figures.tpot),
         ("Inter-Token Latency", "ITL", &figures.itl),
     ] {
         block.distribution(title, label, of.as_ref(), &PERCENTILES);
@@ -56,11 +50,7 @@ pub fn lmdeploy(run: &Compatible<'_>) -> String {
     block.distribution("End-to-End Latency", "E2E Latency", e2e, &[]);
     for (title, label, of) in [
         ("Time to First Token", "TTFT", &figures.ttft),
-        (
-            "Time per Output Token (excl. 1st token)",
-            "TPOT",
-            &figures.tpot,
-        ),
+        ("Time per Output Token (excl. 1st token)", "TPOT", &figures.tpot),
         ("Inter-token Latency", "ITL", &figures.itl),
     ] {
         block.distribution(title, label, of.as_ref(), &[99.0]);
@@ -88,10 +78,7 @@ fn generated(block: &mut Padded, run: &Compatible<'_>) {
     block.line("Total generated tokens:", figures.output);
     block.line("Total generated tokens (retokenized):", figures.retokenized);
     let per_s = |amount| figures.per_s(amount);
-    block.figure(
-        "Request throughput (req/s):",
-        per_s(Some(figures.completed)),
-    );
+    block.figure("Request throughput (req/s):", per_s(Some(figures.completed)));
     block.figure("Input token throughput (tok/s):", per_s(figures.input));
     block.figure("Output token throughput (tok/s):", per_s(figures.output));
 }
@@ -100,9 +87,7 @@ fn goodput(block: &mut Padded, run: &Compatible<'_>, good: &Good) {
     let figures = &run.figures;
     let share = |part: u64| Some(part as f64 / figures.total as f64 * 100.0);
     let limits = good.each.iter();
-    let limits: Vec<_> = limits
-        .map(|(name, limit, _)| format!("{name}:{limit}"))
-        .collect();
+    let limits: Vec<_> = limits.map(|(name, limit, _)| format!("{name}:{limit}")).collect();
     block.section("Goodput");
     block.line("SLOs (ms):", Some(limits.join(" ")));
     block.figure("Request goodput (req/s):", figures.per_s(Some(good.all)));

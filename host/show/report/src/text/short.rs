@@ -24,10 +24,7 @@ const FAILURES: usize = 4;
 /// The result as at most 50 lines, with a newline at its end. More than that is drawn only where
 /// the findings that put the run in doubt, or time slices, need it.
 pub fn short(summary: &Summary) -> String {
-    let mut block = Block {
-        is_short: true,
-        ..Block::titled(" Serving Benchmark Result ")
-    };
+    let mut block = Block { is_short: true, ..Block::titled(" Serving Benchmark Result ") };
     load(&mut block, summary);
     latencies(&mut block, summary);
     // A section without a line has no heading: what follows brings its own.
@@ -50,14 +47,8 @@ pub fn short(summary: &Summary) -> String {
         }),
         &mut room,
     );
-    let notes = fitting(
-        findings(summary, |severity| severity == Severity::Note),
-        &mut room,
-    );
-    let confidence = fitting(
-        drawn(|block| super::confidence::short(block, summary)),
-        &mut room,
-    );
+    let notes = fitting(findings(summary, |severity| severity == Severity::Note), &mut room);
+    let confidence = fitting(drawn(|block| super::confidence::short(block, summary)), &mut room);
 
     let slices = drawn(|block| super::slices(block, summary));
     let slices = fitting(slices, &mut SLICES.clone());
@@ -75,13 +66,7 @@ pub fn short(summary: &Summary) -> String {
 }
 
 fn load(block: &mut Block, summary: &Summary) {
-    let Summary {
-        run,
-        tokens,
-        throughput,
-        concurrency,
-        ..
-    } = summary;
+    let Summary { run, tokens, throughput, concurrency, .. } = summary;
     super::offered(block, run);
     outcomes::classes(block, &summary.requests);
     block.figure("Benchmark duration (s):", throughput.duration_s);
@@ -93,15 +78,9 @@ fn load(block: &mut Block, summary: &Summary) {
         let attained = goodput.slo_attainment.map(|share| share * 100.0);
         block.figure("SLO attainment (%):", attained);
     }
-    block.figure(
-        "Output token throughput (tok/s):",
-        throughput.output_tokens_per_s,
-    );
+    block.figure("Output token throughput (tok/s):", throughput.output_tokens_per_s);
     block.line("Peak concurrent requests:", concurrency.peak);
-    block.figure(
-        "Total token throughput (tok/s):",
-        throughput.total_tokens_per_s,
-    );
+    block.figure("Total token throughput (tok/s):", throughput.total_tokens_per_s);
     block.figure("Concurrency:", concurrency.mean);
 }
 
@@ -112,17 +91,9 @@ fn latencies(block: &mut Block, summary: &Summary) {
     for (title, name, label) in [
         ("End-to-End Latency", metric::E2E, "E2E Latency"),
         ("Time to First Token", metric::TTFT, "TTFT"),
-        (
-            "Time per Output Token (excl. 1st token)",
-            metric::TPOT,
-            "TPOT",
-        ),
+        ("Time per Output Token (excl. 1st token)", metric::TPOT, "TPOT"),
         ("Inter-token Latency", metric::ITL, "ITL"),
-        (
-            "Latency from Due Time",
-            metric::TTFT_FROM_DUE,
-            "TTFT from Due",
-        ),
+        ("Latency from Due Time", metric::TTFT_FROM_DUE, "TTFT from Due"),
     ] {
         if name != metric::E2E {
             block.section(title);
@@ -155,10 +126,7 @@ fn findings(summary: &Summary, wanted: impl Fn(Severity) -> bool) -> Vec<String>
 
 /// The lines that something draws.
 fn drawn(draw: impl FnOnce(&mut Block)) -> Vec<String> {
-    let mut block = Block {
-        is_short: true,
-        ..Block::default()
-    };
+    let mut block = Block { is_short: true, ..Block::default() };
     draw(&mut block);
     block.text.lines().map(str::to_owned).collect()
 }

@@ -25,18 +25,8 @@ pub(super) fn groups(block: &mut Block, summary: &Summary) {
     let groups = &summary.groups;
     for (title, head, others, groups) in [
         ("Acceptance by Turn", "Turn", "later", &groups.by_turn),
-        (
-            "Acceptance by Class",
-            "Class",
-            "all others",
-            &groups.by_class,
-        ),
-        (
-            "Acceptance by Adapter",
-            "Adapter",
-            "all others",
-            &groups.by_adapter,
-        ),
+        ("Acceptance by Class", "Class", "all others", &groups.by_class),
+        ("Acceptance by Adapter", "Adapter", "all others", &groups.by_adapter),
     ] {
         let steps: Vec<(String, &Speculation)> = groups
             .iter()
@@ -77,10 +67,7 @@ mod tests {
 
     fn answer(index: u64, class: &str, steps_by_accepted: &[u32], gap: u64) -> Exchange {
         let sent = 1000 + index * 1000;
-        let events = [
-            (sent + 50, Kind::Text, None, 4),
-            (sent + 50 + gap * 10, Kind::End, None, 0),
-        ];
+        let events = [(sent + 50, Kind::Text, None, 4), (sent + 50 + gap * 10, Kind::End, None, 0)];
         let mut exchange = reply(index, sent, &events);
         exchange.sample.class = Some(class.to_owned());
         exchange.usage = output_usage(11);
@@ -93,10 +80,7 @@ mod tests {
 
     #[test]
     fn classes_have_their_acceptance_and_tpot_goes_with_it() {
-        let run = [
-            answer(0, "code", &[1, 1, 2], 10),
-            answer(1, "prose", &[3, 1, 0], 20),
-        ];
+        let run = [answer(0, "code", &[1, 1, 2], 10), answer(1, "prose", &[3, 1, 0], 20)];
         let drawn = text(&Summary::of(&facts(), &run));
         for lines in [
             "TPOT by acceptance length:               1.25 to 1.25 tok/step: 20.00 ms (1), \

@@ -6,9 +6,7 @@ use crate::compatible::Compatible;
 
 /// The block, with a newline at its end.
 pub fn text(run: &Compatible<'_>) -> String {
-    let Compatible {
-        reported, figures, ..
-    } = run;
+    let Compatible { reported, figures, .. } = run;
     let summary = &reported.summary;
     let mut block = Padded::new();
     block.line("Successful requests:", Some(figures.completed));
@@ -19,10 +17,7 @@ pub fn text(run: &Compatible<'_>) -> String {
     block.line("Total input tokens:", figures.input);
     block.line("Total generated tokens:", figures.output);
     let per_s = |amount| figures.per_s(amount);
-    block.figure(
-        "Request throughput (req/s):",
-        per_s(Some(figures.completed)),
-    );
+    block.figure("Request throughput (req/s):", per_s(Some(figures.completed)));
     let good = figures.good.as_ref().map(|good| good.all);
     block.figure("Request goodput (req/s):", per_s(good));
     block.figure("Output token throughput (tok/s):", per_s(figures.output));
@@ -34,11 +29,7 @@ pub fn text(run: &Compatible<'_>) -> String {
     let percentiles = &reported.plan.percentiles;
     for (title, label, of) in [
         ("Time to First Token", "TTFT", &figures.ttft),
-        (
-            "Time per Output Token (excl. 1st token)",
-            "TPOT",
-            &figures.tpot,
-        ),
+        ("Time per Output Token (excl. 1st token)", "TPOT", &figures.tpot),
         ("Inter-token Latency", "ITL", &figures.itl),
         ("End-to-end Latency", "E2EL", &figures.e2e),
     ] {

@@ -14,14 +14,8 @@ const HEIGHT: usize = 20;
 
 /// The badge of a card: how many of the cases that apply are exact.
 pub fn badge(card: &Card) -> String {
-    let Totals {
-        exact,
-        within_stated_error,
-        another_definition,
-        wrong,
-        failed,
-        not_applicable: _,
-    } = card.totals;
+    let Totals { exact, within_stated_error, another_definition, wrong, failed, not_applicable: _ } =
+        card.totals;
     let good = exact + within_stated_error;
     let all = good + another_definition + wrong + failed;
     let colour = match all - good {

@@ -46,11 +46,7 @@ fn cards() -> Vec<Card> {
         check("ttft.median", Verdict::AnotherDefinition, "the same"),
         check("requests.failed", Verdict::Exact, "0, as sent"),
     ];
-    let wrong = vec![check(
-        "requests.successful",
-        Verdict::Wrong,
-        "it says 20 of 15",
-    )];
+    let wrong = vec![check("requests.successful", Verdict::Wrong, "it says 20 of 15")];
     let client = |name: &str, title: &str, version: Option<&str>| Client {
         name: name.to_owned(),
         title: title.to_owned(),
@@ -65,11 +61,8 @@ fn cards() -> Vec<Card> {
         processor_s: Some(0.01 * streams as f64),
         failed: failed.map(str::to_owned),
     };
-    let levels = vec![
-        level(8, 0.004, None),
-        level(32, 0.061, None),
-        level(128, 0.0, Some("it broke")),
-    ];
+    let levels =
+        vec![level(8, 0.004, None), level(32, 0.061, None), level(128, 0.0, Some("it broke"))];
     vec![
         Card {
             date: Some("2026-01-02".to_owned()),
@@ -81,12 +74,7 @@ fn cards() -> Vec<Card> {
                 "bytes".to_owned(),
                 vec![
                     case("load-closed", Part::Load, judged(Verdict::Exact), exact()),
-                    case(
-                        "stream-role",
-                        Part::Streams,
-                        judged(Verdict::WithinStatedError),
-                        exact(),
-                    ),
+                    case("stream-role", Part::Streams, judged(Verdict::WithinStatedError), exact()),
                     case("fault-cut", Part::Faults, judged(Verdict::Exact), exact()),
                 ],
             )
@@ -102,12 +90,7 @@ fn cards() -> Vec<Card> {
                     Outcome::NotApplicable("it has no closed loop".to_owned()),
                     Vec::new(),
                 ),
-                case(
-                    "stream-role",
-                    Part::Streams,
-                    judged(Verdict::AnotherDefinition),
-                    other,
-                ),
+                case("stream-role", Part::Streams, judged(Verdict::AnotherDefinition), other),
                 case("fault-cut", Part::Faults, judged(Verdict::Wrong), wrong),
                 case(
                     "fault-html",

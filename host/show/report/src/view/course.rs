@@ -133,14 +133,11 @@ impl Gather {
             }
         }
         if let Some((sent, end)) = exchange.sent.zip(ended(exchange)) {
-            self.in_flight
-                .add(sent.since(self.origin), end.since(self.origin));
+            self.in_flight.add(sent.since(self.origin), end.since(self.origin));
         }
         if capped {
             let spans = self.failed.len();
-            let waiting = self
-                .waiting
-                .get_or_insert_with(|| Occupancy::new(self.grain, spans));
+            let waiting = self.waiting.get_or_insert_with(|| Occupancy::new(self.grain, spans));
             let never = self.origin + self.duration;
             if let Some(until) = waited_until(exchange, never) {
                 waiting.add(exchange.due.since(self.origin), until.since(self.origin));
@@ -157,9 +154,7 @@ impl Gather {
     pub(super) fn finish(self, facts: &RunFacts) -> Course {
         let lengths: Vec<f64> = (0..self.failed.len() as u64)
             .map(|place| {
-                let rest = self
-                    .duration
-                    .since(Nanos(place.saturating_mul(self.grain.0)));
+                let rest = self.duration.since(Nanos(place.saturating_mul(self.grain.0)));
                 rest.min(self.grain).as_secs_f64()
             })
             .collect();
@@ -171,9 +166,7 @@ impl Gather {
         let known = self.tokens.iter().any(|tokens| *tokens > 0);
         let rates = || {
             let rates = self.tokens.iter().zip(&lengths);
-            rates
-                .map(|(sum, length)| per(*sum as f64, *length))
-                .collect()
+            rates.map(|(sum, length)| per(*sum as f64, *length)).collect()
         };
         let spans = (0..self.failed.len() as u64).map(|place| {
             let from = Nanos(place.saturating_mul(self.grain.0));
@@ -217,13 +210,7 @@ fn ended(exchange: &Exchange) -> Option<Nanos> {
 
 /// Until when the cap held a request back; `never` if it did to the end.
 fn waited_until(exchange: &Exchange, never: Nanos) -> Option<Nanos> {
-    let unsent = matches!(
-        exchange.outcome,
-        Outcome::Incomplete {
-            class: Class::NotSent,
-            ..
-        }
-    );
+    let unsent = matches!(exchange.outcome, Outcome::Incomplete { class: Class::NotSent, .. });
     exchange.granted.or(unsent.then_some(never))
 }
 
@@ -233,14 +220,9 @@ mod tests {
 
     #[test]
     fn grains_are_round_and_spans_few() {
-        for (seconds, grain_s) in [
-            (0.0, 0.1),
-            (18.0, 0.1),
-            (19.0, 0.2),
-            (60.0, 0.5),
-            (600.0, 5.0),
-            (7200.0, 50.0),
-        ] {
+        for (seconds, grain_s) in
+            [(0.0, 0.1), (18.0, 0.1), (19.0, 0.2), (60.0, 0.5), (600.0, 5.0), (7200.0, 50.0)]
+        {
             assert_eq!(grain(seconds), Nanos::from_secs_f64(grain_s), "{seconds}");
         }
     }

@@ -16,20 +16,12 @@ pub(super) struct Even<T> {
 impl<T> Even<T> {
     /// The largest number of items.
     pub(super) fn new(limit: usize) -> Self {
-        Even {
-            limit,
-            length: 1,
-            kept: BTreeMap::new(),
-        }
+        Even { limit, length: 1, kept: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, number: u64, make: impl FnOnce() -> T) {
         let block = number / self.length;
-        if self
-            .kept
-            .get(&block)
-            .is_some_and(|(first, _)| *first <= number)
-        {
+        if self.kept.get(&block).is_some_and(|(first, _)| *first <= number) {
             return;
         }
         self.kept.insert(block, (number, make()));
@@ -57,10 +49,7 @@ pub(super) struct Largest<T> {
 
 impl<T> Largest<T> {
     pub(super) fn new(limit: usize) -> Self {
-        Largest {
-            limit,
-            kept: BTreeMap::new(),
-        }
+        Largest { limit, kept: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, span: Nanos, number: u64, make: impl FnOnce() -> T) {

@@ -38,22 +38,13 @@ fn the_course_adds_up_to_the_summary() {
 #[test]
 fn distributions_are_those_of_the_summary() {
     let shown = run_of("a run", &exchanges(60, 0));
-    let names: Vec<&str> = shown
-        .view
-        .distributions
-        .iter()
-        .map(|(name, _)| *name)
-        .collect();
+    let names: Vec<&str> = shown.view.distributions.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, DRAWN);
     for (name, figures) in &shown.view.distributions {
         use statistics::Ranked;
         let told = shown.reported.summary.metric(name).unwrap();
         assert_eq!(figures.count(), told.count, "{name}");
-        assert_eq!(
-            figures.percentile(99.0),
-            told.percentile(99.0).unwrap(),
-            "{name}"
-        );
+        assert_eq!(figures.percentile(99.0), told.percentile(99.0).unwrap(), "{name}");
     }
 }
 
@@ -65,19 +56,14 @@ fn requests_have_their_phases() {
     (unsent.due, unsent.sent, unsent.ended) = (ms(2200), None, None);
     let unsent = failed(unsent, Class::NotSent, "never");
     let view = view(&[unsent, one]);
-    let [first, second] = &view.sampled[..] else {
-        panic!("{:?}", view.sampled)
-    };
+    let [first, second] = &view.sampled[..] else { panic!("{:?}", view.sampled) };
     assert_eq!((first.index, first.id.as_str()), (11, "eleven"));
     assert_eq!(first.queue_ms, Some(10.0));
     assert_eq!(first.send_lag_ms, Some(0.0));
     assert_eq!(first.connection_ms, None);
     assert_eq!(first.ttft_ms, Some(140.0));
     assert_eq!(first.e2e_ms, Some(340.0));
-    assert_eq!(
-        (first.input_tokens, first.output_tokens),
-        (Some(300), Some(11))
-    );
+    assert_eq!((first.input_tokens, first.output_tokens), (Some(300), Some(11)));
     assert_eq!((second.sent_s, second.ttft_ms), (None, None));
     assert_eq!(second.failure, Some(Class::NotSent));
     assert_eq!(view.slowest.len(), 1, "what failed is not slow");
@@ -87,22 +73,10 @@ fn requests_have_their_phases() {
 fn what_is_kept_has_a_bound() {
     let view = view(&exchanges(5_000, 0));
     assert_eq!(view.consecutive.len(), 48);
-    let numbers: Vec<u64> = view
-        .consecutive
-        .iter()
-        .map(|request| request.index)
-        .collect();
+    let numbers: Vec<u64> = view.consecutive.iter().map(|request| request.index).collect();
     assert_eq!(numbers, (2476..2524).collect::<Vec<_>>());
-    assert!(
-        (40..=80).contains(&view.sampled.len()),
-        "{}",
-        view.sampled.len()
-    );
-    assert!(
-        (600..=1_200).contains(&view.dots.len()),
-        "{}",
-        view.dots.len()
-    );
+    assert!((40..=80).contains(&view.sampled.len()), "{}", view.sampled.len());
+    assert!((600..=1_200).contains(&view.dots.len()), "{}", view.dots.len());
     assert_eq!(view.slowest.len(), 12);
     assert!(view.course.failed.len() <= 180);
 }

@@ -34,10 +34,7 @@ pub(super) struct Starts {
 }
 
 #[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected an id, or {\"child\": \"id\", \"background\": true}"
-)]
+#[serde(untagged, expecting = "expected an id, or {\"child\": \"id\", \"background\": true}")]
 pub(super) enum Fork {
     Id(String),
     Full {
@@ -55,27 +52,15 @@ impl Fork {
     }
 
     pub(super) fn ends(&self) -> bool {
-        !matches!(
-            self,
-            Fork::Full {
-                background: true,
-                ..
-            }
-        )
+        !matches!(self, Fork::Full { background: true, .. })
     }
 }
 
 #[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected an id, or {\"children\": [\"id\"], \"join_at\": 2}"
-)]
+#[serde(untagged, expecting = "expected an id, or {\"children\": [\"id\"], \"join_at\": 2}")]
 pub(super) enum Spawn {
     Id(String),
-    Full {
-        children: Vec<String>,
-        join_at: Option<usize>,
-    },
+    Full { children: Vec<String>, join_at: Option<usize> },
 }
 
 impl Spawn {
@@ -131,11 +116,8 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
             0
         };
         line.drain(..mark);
-        let place = Place {
-            line: number,
-            offset: offset + mark as u64,
-            length: (read - mark) as u32,
-        };
+        let place =
+            Place { line: number, offset: offset + mark as u64, length: (read - mark) as u32 };
         offset += read as u64;
         if line.trim_ascii().is_empty() {
             continue;
@@ -144,9 +126,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
         check(&outline).map_err(|what| wrong(number, &what))?;
         let turns = outline.turns.iter();
         let forks = turns.clone().flat_map(|turn| &turn.forks).map(Fork::child);
-        let spawns = turns
-            .flat_map(|turn| &turn.spawns)
-            .flat_map(Spawn::children);
+        let spawns = turns.flat_map(|turn| &turn.spawns).flat_map(Spawn::children);
         let all = forks.chain(spawns.map(String::as_str));
         for child in all.chain(outline.pre_session_spawns.iter().map(String::as_str)) {
             started.entry(child.to_owned()).or_insert(number);
@@ -165,10 +145,7 @@ pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<Stri
         order.push(outline.session_id);
     }
     drop(reader);
-    if let Some((child, line)) = started
-        .iter()
-        .find(|(child, _)| !places.contains_key(*child))
-    {
+    if let Some((child, line)) = started.iter().find(|(child, _)| !places.contains_key(*child)) {
         return Err(wrong(
             *line,
             &format!("it starts the conversation `{child}`, which is not in the file"),
@@ -197,10 +174,8 @@ fn check_circles(
             open.extend(starts.get(id).into_iter().flatten());
         }
     }
-    if let Some((id, place)) = lost
-        .iter()
-        .filter_map(|id| places.get_key_value(*id))
-        .min_by_key(|(_, place)| place.line)
+    if let Some((id, place)) =
+        lost.iter().filter_map(|id| places.get_key_value(*id)).min_by_key(|(_, place)| place.line)
     {
         return Err(wrong(
             place.line,
@@ -241,10 +216,7 @@ fn check(outline: &Outline) -> Result<(), String> {
             ));
         }
         for spawn in &turn.spawns {
-            if let Spawn::Full {
-                join_at: Some(join),
-                ..
-            } = spawn
+            if let Spawn::Full { join_at: Some(join), .. } = spawn
                 && !(index + 1..count).contains(join)
             {
                 return Err(format!(

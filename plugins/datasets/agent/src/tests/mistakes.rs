@@ -71,10 +71,7 @@ fn mistakes_name_their_line_and_their_key() {
     ];
     for (config, text, expected) in cases {
         let message = complaint(config, &text);
-        assert!(
-            message.contains(expected),
-            "{config} {text}\ngave: {message}\nnot:  {expected}"
-        );
+        assert!(message.contains(expected), "{config} {text}\ngave: {message}\nnot:  {expected}");
     }
 }
 

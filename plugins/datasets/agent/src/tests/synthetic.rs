@@ -36,10 +36,8 @@ fn sub_agents_start_together_and_are_waited_for() {
     for session in sessions(samples) {
         let by_id: BTreeMap<&str, &Sample> =
             session.iter().map(|sample| (&*sample.id, sample)).collect();
-        let main: Vec<&Sample> = session
-            .iter()
-            .filter(|sample| sample.class.as_deref() == Some("main"))
-            .collect();
+        let main: Vec<&Sample> =
+            session.iter().filter(|sample| sample.class.as_deref() == Some("main")).collect();
         assert!((4..=6).contains(&main.len()));
         let mut joins = 0;
         for sample in &session {
@@ -55,12 +53,7 @@ fn sub_agents_start_together_and_are_waited_for() {
                 continue;
             }
             joins += 1;
-            assert_eq!(
-                (answers.len(), sample.after.len()),
-                (3, 4),
-                "{}",
-                shown(sample)
-            );
+            assert_eq!((answers.len(), sample.after.len()), (3, 4), "{}", shown(sample));
             let Prompt::Continuation(next) = &sample.prompt else {
                 panic!("{}", shown(sample));
             };
@@ -141,20 +134,11 @@ fn tools_of_recorded_histories_are_called_and_answer() {
     let samples = all(&mut dataset, 40, 4);
     let mut results = 0;
     for (before, sample) in samples.iter().zip(&samples[1..]) {
-        for message in messages(sample)
-            .iter()
-            .filter(|message| message.role == Role::Tool)
-        {
-            let called = before
-                .recorded_answer
-                .as_ref()
-                .and_then(|answer| answer.extra.clone());
+        for message in messages(sample).iter().filter(|message| message.role == Role::Tool) {
+            let called = before.recorded_answer.as_ref().and_then(|answer| answer.extra.clone());
             let result = message.extra.clone().unwrap_or_default();
             let id = result.split('"').nth(3).expect("an id").to_owned();
-            assert!(
-                called.is_some_and(|called| called.contains(&format!("\"{id}\""))),
-                "{result}"
-            );
+            assert!(called.is_some_and(|called| called.contains(&format!("\"{id}\""))), "{result}");
             results += 1;
         }
     }
@@ -177,11 +161,9 @@ fn an_agent_depends_on_the_seed_and_its_number_alone() {
 
 #[test]
 fn spare_samples_leave_those_that_are_measured_as_they_are() {
-    for (config, files) in [
-        (FANS, Named::default()),
-        ("{}", super::case("dag")),
-        ("{}", super::case("trie")),
-    ] {
+    for (config, files) in
+        [(FANS, Named::default()), ("{}", super::case("dag")), ("{}", super::case("trie"))]
+    {
         let mut plain = open(config, 42, files.clone(), Pairs).expect("a dataset");
         let plain = all(&mut plain, 40, 16);
         let mut dataset = open(config, 42, files, Pairs).expect("a dataset");
@@ -190,10 +172,8 @@ fn spare_samples_leave_those_that_are_measured_as_they_are() {
         assert!(!spare.is_empty(), "{config}");
         let samples = all(&mut dataset, 40, 16);
         assert_eq!(samples[..], plain[..samples.len()], "{config}");
-        let prompts: BTreeSet<String> = samples
-            .iter()
-            .map(|sample| format!("{:?}", sample.prompt))
-            .collect();
+        let prompts: BTreeSet<String> =
+            samples.iter().map(|sample| format!("{:?}", sample.prompt)).collect();
         for each in &spare {
             assert!(each.after.is_empty() && each.turn.is_none());
             assert!(!prompts.contains(&format!("{:?}", each.prompt)));

@@ -23,31 +23,15 @@ fn mistakes_name_their_line_and_their_key() {
     let good = r#"{"messages": [{"role": "user", "content": "a"}]}"#;
     for (config, text, expected) in [
         ("{}", "", "the file `data` is empty"),
-        (
-            "{}",
-            "{\"messages\": [",
-            "file `data`, line 1: `messages`: EOF while parsing",
-        ),
-        (
-            "{}",
-            "{\"prompt\": 1}",
-            "line 1: expected a line with `messages`, with `session_id`",
-        ),
-        (
-            "{}",
-            "{\"messages\": 3}",
-            "line 1: `messages`: expected a list",
-        ),
+        ("{}", "{\"messages\": [", "file `data`, line 1: `messages`: EOF while parsing"),
+        ("{}", "{\"prompt\": 1}", "line 1: expected a line with `messages`, with `session_id`"),
+        ("{}", "{\"messages\": 3}", "line 1: `messages`: expected a list"),
         (
             "{}",
             "{\"messages\": [{\"role\": \"human\"}]}",
             "line 1: `messages[0]`: `role` is `human`",
         ),
-        (
-            "{}",
-            "{\"messages\": [], \"tools\": 3}",
-            "line 1: `tools`: expected a list of tools",
-        ),
+        ("{}", "{\"messages\": [], \"tools\": 3}", "line 1: `tools`: expected a list of tools"),
         (
             "{}",
             "{\"session_id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n\
@@ -62,11 +46,7 @@ fn mistakes_name_their_line_and_their_key() {
              {\"session_id\":\"a\",\"text\":\"b\"}",
             "line 3: expected `messages` with the whole conversation so far",
         ),
-        (
-            "{}",
-            "{\"messages\": []}",
-            "none of 1 conversations can be used (nothing that",
-        ),
+        ("{}", "{\"messages\": []}", "none of 1 conversations can be used (nothing that"),
         (
             "{}",
             "{\"id\":1,\"messages\":[{\"role\":\"user\"}]}\n{\"id\":1,\"messages\":[]}",
@@ -77,11 +57,7 @@ fn mistakes_name_their_line_and_their_key() {
             "{\"session_id\":\"a\",\"turns\":[{\"text\":\"a\"},{\"delay\":-1,\"text\":\"b\"}]}",
             "line 1: `turns[1]`: `delay` is -0.001 seconds",
         ),
-        (
-            "{}",
-            "{\"session_id\":\"a\",\"input_length\":5}",
-            "row of a trace",
-        ),
+        ("{}", "{\"session_id\":\"a\",\"input_length\":5}", "row of a trace"),
         (
             "{}",
             "{\"session_id\":\"a\",\"text\":\"a\",\"max_tokens\":0}",
@@ -97,58 +73,23 @@ fn mistakes_name_their_line_and_their_key() {
             "{\"conversation_id\":\"a\",\"turn\":2,\"role\":\"user\",\"content\":\"a\"}\n{\"conversation_id\":\"a\",\"turn\":2,\"role\":\"assistant\"}",
             "line 2: `turn` is 2 after 2",
         ),
-        (
-            "{}",
-            "[{\"conversations\": []}]",
-            "the file `data` has no conversation of two messages",
-        ),
-        (
-            r#"{"format": "messages"}"#,
-            "[{}]",
-            "one JSON array; this format has an object a line",
-        ),
+        ("{}", "[{\"conversations\": []}]", "the file `data` has no conversation of two messages"),
+        (r#"{"format": "messages"}"#, "[{}]", "one JSON array; this format has an object a line"),
         (r#"{"format": "synthetic"}"#, good, "reads no file"),
-        (
-            r#"{"shuffle": true}"#,
-            good,
-            "`shuffle` works only with a ShareGPT file",
-        ),
+        (r#"{"shuffle": true}"#, good, "`shuffle` works only with a ShareGPT file"),
         (
             r#"{"turns": 3, "system-len": 4}"#,
             good,
             "`turns`, `system-len` cannot be set for the conversations of a file",
         ),
-        (
-            r#"{"min-turns": 0}"#,
-            good,
-            "`min-turns` is 0; expected from 1 to 10000",
-        ),
-        (
-            r#"{"min-turns": 3, "max-turns": 2}"#,
-            good,
-            "`min-turns` is 3 and `max-turns` is 2",
-        ),
-        (
-            r#"{"think-time": -1}"#,
-            good,
-            "`think-time` gives -1 seconds",
-        ),
-        (
-            r#"{"output-len": 0}"#,
-            good,
-            "`output-len` is 0; expected at least 1",
-        ),
-        (
-            r#"{"output-len": "all"}"#,
-            good,
-            "key `output-len`: unknown variant `all`",
-        ),
+        (r#"{"min-turns": 0}"#, good, "`min-turns` is 0; expected from 1 to 10000"),
+        (r#"{"min-turns": 3, "max-turns": 2}"#, good, "`min-turns` is 3 and `max-turns` is 2"),
+        (r#"{"think-time": -1}"#, good, "`think-time` gives -1 seconds"),
+        (r#"{"output-len": 0}"#, good, "`output-len` is 0; expected at least 1"),
+        (r#"{"output-len": "all"}"#, good, "key `output-len`: unknown variant `all`"),
     ] {
         let message = complaint(config, text);
-        assert!(
-            message.contains(expected),
-            "{config} {text}\ngave: {message}\nnot:  {expected}"
-        );
+        assert!(message.contains(expected), "{config} {text}\ngave: {message}\nnot:  {expected}");
     }
     let synthetic = open(r#"{"repeat": true}"#, 1, Named::default(), Pairs).map(drop);
     assert!(
@@ -158,13 +99,8 @@ fn mistakes_name_their_line_and_their_key() {
 
 #[test]
 fn bounds_that_nothing_keeps_to_are_refused() {
-    let mut dataset = open(
-        r#"{"min-turns": 5, "input-len": 4}"#,
-        1,
-        Named::default(),
-        Pairs,
-    )
-    .expect("a dataset");
+    let mut dataset =
+        open(r#"{"min-turns": 5, "input-len": 4}"#, 1, Named::default(), Pairs).expect("a dataset");
     // Spare samples have one turn each, and there are only so many texts of one token.
     assert_eq!(dataset.spare(2).expect("spare samples").len(), 2);
     let error = dataset.next(1).expect_err("no conversation has five turns");
@@ -179,10 +115,8 @@ fn bounds_that_nothing_keeps_to_are_refused() {
     let mut dataset = open(short, 1, Named::default(), Pairs).expect("a dataset");
     let spare = dataset.spare(50).expect("spare samples");
     assert!((2..50).contains(&spare.len()), "{}", spare.len());
-    let files = Named::default().with_bytes(
-        "data",
-        r#"{"messages": [{"role": "user", "content": "a"}]}"#,
-    );
+    let files =
+        Named::default().with_bytes("data", r#"{"messages": [{"role": "user", "content": "a"}]}"#);
     let mut dataset = open("{}", 1, files, Pairs).expect("a dataset");
     assert_eq!(dataset.spare(3).expect("spare samples").len(), 1);
     let error = dataset.next(1).expect_err("nothing is left");
@@ -195,19 +129,8 @@ fn bounds_that_nothing_keeps_to_are_refused() {
 #[test]
 fn damaged_files_are_read_or_refused() {
     let mut random = Python::new(7);
-    for name in [
-        "sharegpt",
-        "sharegpt-lines",
-        "messages",
-        "mlperf",
-        "aiperf",
-        "aiperf-rows",
-    ] {
-        let file = if name == "sharegpt" {
-            "conversations.json"
-        } else {
-            "conversations.jsonl"
-        };
+    for name in ["sharegpt", "sharegpt-lines", "messages", "mlperf", "aiperf", "aiperf-rows"] {
+        let file = if name == "sharegpt" { "conversations.json" } else { "conversations.jsonl" };
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
         let whole = std::fs::read(format!("{path}/{name}/{file}")).expect("the case's file");
         let mut read = 0;

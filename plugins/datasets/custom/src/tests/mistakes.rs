@@ -12,27 +12,15 @@ fn a_mistake_names_the_row_and_what_was_expected() {
         ("{}", vec![good, "", "{"], "line 3: EOF while parsing"),
         ("{}", vec![good, "[1]"], "line 2: expected an object"),
         ("{}", vec![""], "it is empty"),
-        (
-            "{}",
-            vec!["[\"a\","],
-            "item 2 (line 1): the array has no end",
-        ),
+        ("{}", vec!["[\"a\","], "item 2 (line 1): the array has no end"),
         ("{}", vec!["{", "}"], "expected an object a line"),
         (
             "{}",
             vec![r#"{"prompt":"a","output_tokens":"x"}"#],
             "line 1: column `output_tokens`: expected a whole number from 0 to 4294967295, found \"x\"",
         ),
-        (
-            "{}",
-            vec![r#"{"messages":[]}"#],
-            "line 1: `messages`: nothing to ask",
-        ),
-        (
-            "{}",
-            vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#],
-            "nothing to ask",
-        ),
+        ("{}", vec![r#"{"messages":[]}"#], "line 1: `messages`: nothing to ask"),
+        ("{}", vec![r#"{"messages":[{"role":"assistant","content":"a"}]}"#], "nothing to ask"),
         (
             "{}",
             vec![r#"{"messages":[{"role":"user","content":5}]}"#],
@@ -53,26 +41,14 @@ fn a_mistake_names_the_row_and_what_was_expected() {
             vec![good],
             "there is no column `b`, which `template` names; it has `prompt`",
         ),
-        (
-            r#"{"template":"{b"}"#,
-            vec![good],
-            "`template`: expected `{column}`",
-        ),
+        (r#"{"template":"{b"}"#, vec![good], "`template`: expected `{column}`"),
         (
             r#"{"columns":{"class":"kind"}}"#,
             vec!["prompt,x", "a,b"],
             "line 2: there is no column `kind`; it has `prompt`, `x`",
         ),
-        (
-            "{}",
-            vec!["prompt,x", "a,\"b", "c"],
-            "line 2: column 2: a quotation mark is not closed",
-        ),
-        (
-            "{}",
-            vec!["prompt,x", "a,b,c"],
-            "line 2: it has 3 values, and there are 2 columns",
-        ),
+        ("{}", vec!["prompt,x", "a,\"b", "c"], "line 2: column 2: a quotation mark is not closed"),
+        ("{}", vec!["prompt,x", "a,b,c"], "line 2: it has 3 values, and there are 2 columns"),
         (
             r#"{"form":"text"}"#,
             vec![r#"{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"}]}"#],
@@ -89,13 +65,7 @@ fn a_mistake_names_the_row_and_what_was_expected() {
     assert!(what.contains("line 4: EOF"), "{what}");
     let mut dataset = open(r#"{"skip-invalid":true}"#, lines(&rows));
     assert_eq!(all(&mut dataset, 5).len(), 3);
-    assert!(
-        dataset.remarks()[0]
-            .first
-            .as_ref()
-            .unwrap()
-            .starts_with("line 4: EOF")
-    );
+    assert!(dataset.remarks()[0].first.as_ref().unwrap().starts_with("line 4: EOF"));
 }
 
 #[test]
@@ -125,10 +95,7 @@ fn cases_that_must_fail_say_what_their_files_say() {
             "conversations.jsonl",
             "../no-prompt/rows.jsonl",
         ];
-        let file = files
-            .iter()
-            .map(|name| path.join(name))
-            .find(|file| file.exists());
+        let file = files.iter().map(|name| path.join(name)).find(|file| file.exists());
         let files = match file.filter(|_| !path.ends_with("no-file")) {
             Some(file) => Named::default().with_path("data", file),
             None => Named::default(),
@@ -176,11 +143,9 @@ fn damage_does_no_harm() {
 
 #[test]
 fn a_file_without_rows_is_refused_at_once() {
-    for (file, config) in [
-        ("[]", "{}"),
-        ("[]", r#"{"shuffle": true}"#),
-        ("", r#"{"format": "jsonl"}"#),
-    ] {
+    for (file, config) in
+        [("[]", "{}"), ("[]", r#"{"shuffle": true}"#), ("", r#"{"format": "jsonl"}"#)]
+    {
         let files = Named::default().with_bytes("data", file);
         let opened = super::open_with(config, 7, super::Amount::Unknown, files);
         assert!(

@@ -33,21 +33,9 @@ fn a_prompt_is_never_empty_nor_something_else() {
     for (config, row, expected) in [
         ("{}", r#"{"prompt": true}"#, "found true"),
         ("{}", r#"{"prompt": 5}"#, "found 5"),
-        (
-            r#"{"columns": {"prompt": "q"}}"#,
-            r#"{"q": ""}"#,
-            "the prompt's column `q` is empty",
-        ),
-        (
-            r#"{"columns": {"prompt": "q"}}"#,
-            r#"{"q": null}"#,
-            "the prompt's column `q` is empty",
-        ),
-        (
-            r#"{"template": "{q}"}"#,
-            r#"{"q": ""}"#,
-            "`template` gives an empty prompt",
-        ),
+        (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": ""}"#, "the prompt's column `q` is empty"),
+        (r#"{"columns": {"prompt": "q"}}"#, r#"{"q": null}"#, "the prompt's column `q` is empty"),
+        (r#"{"template": "{q}"}"#, r#"{"q": ""}"#, "`template` gives an empty prompt"),
     ] {
         let what = mistake(config, lines(&[row]));
         assert!(what.contains(expected), "{what}\n  expected {expected}");
@@ -62,10 +50,7 @@ fn a_configured_column_may_be_rare() {
     let samples = all(&mut open(config, lines(&rows)), 5);
     assert_eq!(samples[1].adapter.as_deref(), Some("x"));
     let what = mistake(config, lines(&rows[..1]));
-    assert!(
-        what.contains("no row has the column `lora_of` (`columns.adapter`)"),
-        "{what}"
-    );
+    assert!(what.contains("no row has the column `lora_of` (`columns.adapter`)"), "{what}");
 }
 
 #[test]
@@ -110,9 +95,7 @@ fn exported_rows_are_as_they_were() {
     let samples = all(&mut open("{}", lines(&rows)), 5);
     let embedding = Prompt::Embedding(vec!["a".to_owned(), "b".to_owned()]);
     assert_eq!(samples[0].prompt, embedding);
-    let Prompt::Messages(messages) = &samples[1].prompt else {
-        panic!("expected messages")
-    };
+    let Prompt::Messages(messages) = &samples[1].prompt else { panic!("expected messages") };
     assert_eq!(messages[0].parts.len(), 2);
     assert_eq!(
         samples[1].parameters.as_deref(),

@@ -7,10 +7,7 @@ use runner_plugin::{Dataset, Treatment};
 use super::{Custom, all, lines, open, text};
 
 fn prompts(rows: &[&str]) -> Custom {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| format!("{{\"prompt\": \"{row}\"}}"))
-        .collect();
+    let rows: Vec<_> = rows.iter().map(|row| format!("{{\"prompt\": \"{row}\"}}")).collect();
     let rows: Vec<_> = rows.iter().map(String::as_str).collect();
     open("{}", lines(&rows))
 }
@@ -34,10 +31,7 @@ fn split(dataset: &mut Custom, spare: u32) -> (Vec<String>, Vec<String>) {
 fn a_prompt_that_comes_once_is_taken_first() {
     let rows = ["same", "same", "other", "same", "same", "same"];
     let mut dataset = prompts(&rows);
-    assert_eq!(
-        split(&mut dataset, 1),
-        (vec!["other".to_owned()], vec!["same".to_owned(); 5])
-    );
+    assert_eq!(split(&mut dataset, 1), (vec!["other".to_owned()], vec!["same".to_owned(); 5]));
     assert!(dataset.remarks().is_empty());
     // Where every prompt comes twice or nothing would be left, nothing is taken.
     for rows in [&["a", "a", "b", "b"][..], &["a"]] {
@@ -59,9 +53,7 @@ fn rows_that_the_warm_up_costs_are_counted() {
     let mut dataset = prompts(&rows);
     let (spares, measured) = split(&mut dataset, 1);
     assert_eq!((spares[0].as_str(), measured.len()), ("a", 300));
-    let [remark] = &dataset.remarks()[..] else {
-        panic!("expected one remark")
-    };
+    let [remark] = &dataset.remarks()[..] else { panic!("expected one remark") };
     assert_eq!((remark.what, remark.count), (Treatment::Dropped, 1));
     assert_eq!(remark.first.as_deref(), Some("line 302"));
     assert!(remark.reason.contains("warm-up"), "{}", remark.reason);
@@ -71,12 +63,7 @@ fn rows_that_the_warm_up_costs_are_counted() {
 fn a_session_is_measured_whole_or_not_at_all() {
     let session =
         |name: &str, text: &str| format!("{{\"session\": \"{name}\", \"prompt\": \"{text}\"}}");
-    let mut rows = vec![
-        session("a", "1"),
-        session("a", "2"),
-        session("b", "3"),
-        session("b", "4"),
-    ];
+    let mut rows = vec![session("a", "1"), session("a", "2"), session("b", "3"), session("b", "4")];
     let files = |rows: &[String]| {
         let rows: Vec<_> = rows.iter().map(String::as_str).collect();
         lines(&rows)
@@ -86,9 +73,7 @@ fn a_session_is_measured_whole_or_not_at_all() {
         split(&mut dataset, 5),
         (vec!["1".to_owned()], vec!["3".to_owned(), "4".to_owned()])
     );
-    let [remark] = &dataset.remarks()[..] else {
-        panic!("expected one remark")
-    };
+    let [remark] = &dataset.remarks()[..] else { panic!("expected one remark") };
     assert_eq!((remark.count, remark.first.as_deref()), (1, Some("line 2")));
     // A row of no session is preferred.
     rows.push("{\"prompt\": \"5\"}".to_owned());
@@ -105,9 +90,7 @@ fn a_session_is_measured_whole_or_not_at_all() {
 
 #[test]
 fn the_warm_up_takes_no_row_that_is_to_be_measured() {
-    let rows: Vec<String> = (0..5)
-        .map(|at| format!("{{\"prompt\": \"p{at}\"}}"))
-        .collect();
+    let rows: Vec<String> = (0..5).map(|at| format!("{{\"prompt\": \"p{at}\"}}")).collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     for (measured, spare, left) in [(5, 0, 5), (3, 2, 3), (4, 1, 4)] {
         let opened = super::open_with("{}", 7, super::Amount::Samples(measured), lines(&rows));

@@ -37,25 +37,13 @@ impl File for Endless {
 }
 
 fn open(config: &str, file: &Endless) -> Result<Custom, Error> {
-    let inputs = Inputs {
-        files: Box::new(file.clone()),
-        tokenizer: Box::new(StandIn),
-    };
-    Custom::open(
-        runner_plugin::parse(config)?,
-        1,
-        Amount::Samples(20),
-        inputs,
-    )
+    let inputs = Inputs { files: Box::new(file.clone()), tokenizer: Box::new(StandIn) };
+    Custom::open(runner_plugin::parse(config)?, 1, Amount::Samples(20), inputs)
 }
 
 #[test]
 fn of_a_large_file_only_what_is_needed_is_read() {
-    let file = Endless {
-        size: 64 << 30,
-        line: "{\"prompt\":\"hello\"}\n",
-        read: Rc::default(),
-    };
+    let file = Endless { size: 64 << 30, line: "{\"prompt\":\"hello\"}\n", read: Rc::default() };
     let mut dataset = open("{}", &file).unwrap();
     let samples = dataset.next(20).unwrap();
     assert!(samples.len() == 20 && samples.iter().all(|sample| text(sample) == "hello"));
@@ -65,11 +53,7 @@ fn of_a_large_file_only_what_is_needed_is_read() {
 #[test]
 fn shuffled_rows_are_read_where_they_are() {
     let line = "{\"prompt\":\"hello\"}\n";
-    let file = Endless {
-        size: 200_000 * line.len() as u64,
-        line,
-        read: Rc::default(),
-    };
+    let file = Endless { size: 200_000 * line.len() as u64, line, read: Rc::default() };
     let mut dataset = open(r#"{"shuffle": true}"#, &file).unwrap();
     let once = file.read.get();
     assert!(once < file.size + (4 << 20), "{once}");
@@ -79,11 +63,7 @@ fn shuffled_rows_are_read_where_they_are() {
 
 #[test]
 fn a_row_without_an_end_is_a_mistake() {
-    let file = Endless {
-        size: 64 << 30,
-        line: "{\"prompt\": [",
-        read: Rc::default(),
-    };
+    let file = Endless { size: 64 << 30, line: "{\"prompt\": [", read: Rc::default() };
     let Err(Error::InvalidInput(what)) =
         open(r#"{"format": "jsonl"}"#, &file).and_then(|mut dataset| dataset.next(1))
     else {

@@ -72,8 +72,5 @@ fn a_quotation_mark_within_a_cell_is_text() {
     // The line is the editor's: of a row, the first.
     let lines = "prompt,max_tokens\n\n\"a\nb\",1\n\nc,x\n";
     let what = refused(lines);
-    assert!(
-        what.starts_with("file `data`, line 6: column `max_tokens`"),
-        "{what}"
-    );
+    assert!(what.starts_with("file `data`, line 6: column `max_tokens`"), "{what}");
 }

@@ -31,10 +31,7 @@ fn parts(row: &Row) -> Result<(&str, Vec<String>), String> {
                 .ok_or_else(|| unexpected("question", "a text, or a table with `stem`", value))?;
             let text = |choice: &Value| choice.get("text")?.as_str().map(str::to_owned);
             let choices = value.get("choices").and_then(Value::as_array);
-            (
-                stem,
-                choices.and_then(|choices| choices.iter().map(text).collect()),
-            )
+            (stem, choices.and_then(|choices| choices.iter().map(text).collect()))
         }
     };
     match choices {
@@ -44,11 +41,7 @@ fn parts(row: &Row) -> Result<(&str, Vec<String>), String> {
                 Some(choices) => ("choices", choices),
                 None => ("question", value),
             };
-            Err(unexpected(
-                name,
-                "at least three choices, each with `text`",
-                found,
-            ))
+            Err(unexpected(name, "at least three choices, each with `text`", found))
         }
     }
 }
@@ -83,11 +76,7 @@ pub fn question(row: &Row) -> Result<Question, String> {
     );
     Ok(Question {
         id: row.label("id").ok(),
-        asked: QuestionText {
-            text,
-            begins: Some("The best answer is".to_owned()),
-            answer: None,
-        },
+        asked: QuestionText { text, begins: Some("The best answer is".to_owned()), answer: None },
         reference: Some(json!({"answer": letter(row)?, "choices": choices})),
         ..Question::default()
     })

@@ -38,15 +38,10 @@ impl Answers {
         let mut rows = HashMap::new();
         for number in 0..table.len() {
             let row = table.row(number)?;
-            let id = row
-                .label("id")
-                .map_err(|what| table.wrong(row.place, &what))?;
+            let id = row.label("id").map_err(|what| table.wrong(row.place, &what))?;
             rows.insert(id, number);
         }
-        Ok(Self {
-            table: Some(table),
-            rows,
-        })
+        Ok(Self { table: Some(table), rows })
     }
 
     /// The calls that answer a question.
@@ -67,9 +62,7 @@ impl Answers {
             other => format!("{other:?}"),
         })?;
         let truth = row.value("ground_truth");
-        truth
-            .cloned()
-            .map_err(|what| format!("file `{}`, {}: {what}", table.name(), row.place))
+        truth.cloned().map_err(|what| format!("file `{}`, {}: {what}", table.name(), row.place))
     }
 }
 
@@ -144,14 +137,7 @@ pub fn question(row: &Row, answers: &Answers) -> Result<Question, String> {
     })?;
     Ok(Question {
         id: Some(id),
-        category: Some(
-            if category.starts_with("live") {
-                "live"
-            } else {
-                "non_live"
-            }
-            .to_owned(),
-        ),
+        category: Some(if category.starts_with("live") { "live" } else { "non_live" }.to_owned()),
         messages: messages(row)?,
         tools: (!tools.is_empty()).then_some(Value::Array(tools)),
         reference,
@@ -172,19 +158,13 @@ fn messages(row: &Row) -> Result<Vec<Message>, String> {
     };
     let turns = value.as_array().map(Vec::as_slice);
     let messages = match turns {
-        Some([turn]) => turn
-            .as_array()
-            .and_then(|turn| turn.iter().map(message).collect()),
+        Some([turn]) => turn.as_array().and_then(|turn| turn.iter().map(message).collect()),
         _ => None,
     };
     let messages: Option<Vec<Message>> = messages;
     let messages = messages.filter(|messages| !messages.is_empty());
     messages.ok_or_else(|| {
-        unexpected(
-            "question",
-            "one turn, a list of messages with `role` and `content`",
-            value,
-        )
+        unexpected("question", "one turn, a list of messages with `role` and `content`", value)
     })
 }
 
@@ -301,11 +281,7 @@ fn mapped(kind: &str) -> &'static str {
 fn cast(properties: &mut Map<String, Value>) -> Option<()> {
     for value in properties.values_mut() {
         let value = value.as_object_mut()?;
-        let kind = value
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or("string")
-            .to_owned();
+        let kind = value.get("type").and_then(Value::as_str).unwrap_or("string").to_owned();
         if kind == "float" {
             value.insert("format".to_owned(), "float".into());
             describe(value, " This is a float type value.")?;

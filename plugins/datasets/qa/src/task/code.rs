@@ -42,15 +42,10 @@ pub fn function(task: Task, row: &Row) -> Result<Question, String> {
             text: format!(
                 "Write a solution to the following problem and make sure that it passes the tests:\n```python\n{prompt}\n```\n"
             ),
-            begins: Some(format!(
-                "Here is the completed function:\n```python\n{prompt}\n"
-            )),
+            begins: Some(format!("Here is the completed function:\n```python\n{prompt}\n")),
             answer: None,
         },
-        _ => QuestionText {
-            text: prompt.to_owned(),
-            ..QuestionText::default()
-        },
+        _ => QuestionText { text: prompt.to_owned(), ..QuestionText::default() },
     };
     Ok(Question {
         asked,
@@ -67,9 +62,7 @@ pub fn function(task: Task, row: &Row) -> Result<Question, String> {
 
 fn number(row: &Row) -> Result<u64, String> {
     let value = row.value("task_id")?;
-    value
-        .as_u64()
-        .ok_or_else(|| unexpected("task_id", "a whole number", value))
+    value.as_u64().ok_or_else(|| unexpected("task_id", "a whole number", value))
 }
 
 /// True if a row of MBPP is one of its test split.
@@ -85,11 +78,7 @@ fn program_asked(task: Task, row: &Row) -> Result<QuestionText, String> {
     };
     let tests = row.texts("test_list")?;
     let [first, second, third, ..] = &tests[..] else {
-        return Err(unexpected(
-            "test_list",
-            "at least three tests",
-            &json!(tests),
-        ));
+        return Err(unexpected("test_list", "at least three tests", &json!(tests)));
     };
     let tests = format!("{first}\n{second}\n{third}");
     Ok(match task {
@@ -138,8 +127,5 @@ pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
         Task::MbppInstruct => "```",
         _ => "[DONE]",
     };
-    Ok(QuestionText {
-        answer: Some(format!("{code}\n{ends}")),
-        ..program_asked(task, row)?
-    })
+    Ok(QuestionText { answer: Some(format!("{code}\n{ends}")), ..program_asked(task, row)? })
 }

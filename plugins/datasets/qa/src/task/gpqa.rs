@@ -18,24 +18,14 @@ pub const PLAIN: Facts = Facts {
 };
 
 /// `gpqa_*_cot_n_shot`.
-pub const COT: Facts = Facts {
-    stop: &["</s>"],
-    ..PLAIN
-};
+pub const COT: Facts = Facts { stop: &["</s>"], ..PLAIN };
 
 /// `gpqa_*_cot_zeroshot`.
-pub const COT_ZEROSHOT: Facts = Facts {
-    examples: Source::None,
-    ..COT
-};
+pub const COT_ZEROSHOT: Facts = Facts { examples: Source::None, ..COT };
 
 /// The choices' columns.
-const CHOICES: [&str; 4] = [
-    "Incorrect Answer 1",
-    "Incorrect Answer 2",
-    "Incorrect Answer 3",
-    "Correct Answer",
-];
+const CHOICES: [&str; 4] =
+    ["Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3", "Correct Answer"];
 
 /// The column among them that is right.
 const RIGHT: usize = 3;
@@ -81,10 +71,7 @@ fn choices(row: &Row, order: [u8; 4]) -> Result<(Vec<String>, String), String> {
     let choices = choices.into_iter().collect::<Result<Vec<_>, _>>()?;
     let right = choice(row, CHOICES[RIGHT])?;
     let letters = choices.iter().zip(["(A)", "(B)", "(C)", "(D)"]);
-    let letter = letters
-        .filter(|(choice, _)| **choice == right)
-        .map(|(_, letter)| letter)
-        .next();
+    let letter = letters.filter(|(choice, _)| **choice == right).map(|(_, letter)| letter).next();
     Ok((choices, letter.unwrap_or("(A)").to_owned()))
 }
 
@@ -95,9 +82,7 @@ pub fn letter(row: &Row, order: [u8; 4]) -> Result<String, String> {
 
 /// The subdomain of a row.
 pub fn subject(row: &Row) -> Option<String> {
-    row.any("Subdomain")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    row.any("Subdomain").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The question of a row.
@@ -124,10 +109,7 @@ pub fn question(task: Task, row: &Row, order: [u8; 4]) -> Result<Question, Strin
         id: row.label("Record ID").ok(),
         category: category.map(str::to_owned),
         description: (task != Task::GpqaCotZeroshot).then(|| description.to_owned()),
-        asked: QuestionText {
-            text,
-            ..QuestionText::default()
-        },
+        asked: QuestionText { text, ..QuestionText::default() },
         reference: Some(json!({"answer": letter, "choices": choices})),
         ..Question::default()
     })

@@ -30,22 +30,12 @@ pub const COT: Facts = FACTS;
 /// `gsm8k_cot_llama`.
 pub const COT_LLAMA: Facts = Facts {
     delimiter: "",
-    stop: &[
-        "<|eot_id|>",
-        "<|start_header_id|>user<|end_header_id|>",
-        "Q:",
-        "</s>",
-        "<|im_end|>",
-    ],
+    stop: &["<|eot_id|>", "<|start_header_id|>user<|end_header_id|>", "Q:", "</s>", "<|im_end|>"],
     ..FACTS
 };
 
 /// `gsm8k_cot_zeroshot`.
-pub const COT_ZEROSHOT: Facts = Facts {
-    shots: 0,
-    examples: Source::None,
-    ..FACTS
-};
+pub const COT_ZEROSHOT: Facts = Facts { shots: 0, examples: Source::None, ..FACTS };
 
 fn text(task: Task, row: &Row) -> Result<String, String> {
     let question = row.text("question")?;
@@ -74,10 +64,7 @@ pub fn question(task: Task, row: &Row) -> Result<Question, String> {
         _ => answer,
     };
     Ok(Question {
-        asked: QuestionText {
-            text,
-            ..QuestionText::default()
-        },
+        asked: QuestionText { text, ..QuestionText::default() },
         reference: Some(Value::from(answer)),
         ..Question::default()
     })
@@ -90,9 +77,5 @@ pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
         Some(_) => result(row.text("answer")?),
         None => row.text("target")?,
     };
-    Ok(QuestionText {
-        text: text(task, row)?,
-        begins: None,
-        answer: Some(answer.to_owned()),
-    })
+    Ok(QuestionText { text: text(task, row)?, begins: None, answer: Some(answer.to_owned()) })
 }

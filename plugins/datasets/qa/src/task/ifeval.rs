@@ -23,18 +23,11 @@ pub fn question(row: &Row) -> Result<Question, String> {
     let kwargs = row.value("kwargs")?;
     let count = kwargs.as_array().map(Vec::len);
     if count != Some(instructions.len()) {
-        return Err(unexpected(
-            "kwargs",
-            "a list with a table for each instruction",
-            kwargs,
-        ));
+        return Err(unexpected("kwargs", "a list with a table for each instruction", kwargs));
     }
     Ok(Question {
         id: Some(row.label("key")?),
-        asked: QuestionText {
-            text: prompt.to_owned(),
-            ..QuestionText::default()
-        },
+        asked: QuestionText { text: prompt.to_owned(), ..QuestionText::default() },
         reference: Some(json!({
             "key": row.value("key")?,
             "prompt": prompt,

@@ -34,13 +34,7 @@ const fn set(
     stop: &'static [&'static str],
     prompt: &'static str,
 ) -> Set {
-    Set {
-        name,
-        group,
-        output_tokens,
-        stop,
-        prompt,
-    }
+    Set { name, group, output_tokens, stop, prompt }
 }
 
 const LINE: &[&str] = &["\n"];
@@ -76,13 +70,7 @@ const SETS: [Set; 21] = [
         &[],
         "Please complete the code given below. \nCONTEXTNext line of code:",
     ),
-    set(
-        "lsht",
-        "fewshot",
-        64,
-        LINE,
-        "请判断给定新闻的类别，下面是一些例子。\n\nCONTEXT\nINPUT",
-    ),
+    set("lsht", "fewshot", 64, LINE, "请判断给定新闻的类别，下面是一些例子。\n\nCONTEXT\nINPUT"),
     set(
         "multi_news",
         "summarization",
@@ -215,10 +203,7 @@ fn set_of(subject: &str) -> Result<&'static Set, String> {
     let name = subject.strip_suffix("_e").unwrap_or(subject);
     SETS.iter().find(|set| set.name == name).ok_or_else(|| {
         let names: Vec<_> = SETS.iter().map(|set| set.name).collect();
-        format!(
-            "expected a dataset of LongBench, found `{subject}`; they are {}",
-            names.join(", ")
-        )
+        format!("expected a dataset of LongBench, found `{subject}`; they are {}", names.join(", "))
     })
 }
 
@@ -239,28 +224,16 @@ pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
 pub fn question(row: &Row, only: Option<&str>) -> Result<Question, String> {
     let set = set_of(&subject(row, only)?)?;
     // Some have an empty input.
-    let input = match row
-        .fields
-        .get("input")
-        .or_else(|| row.fields.get("question"))
-    {
+    let input = match row.fields.get("input").or_else(|| row.fields.get("question")) {
         Some(Value::String(input)) => input,
         _ => row.text("input")?,
     };
     let (before, after) = set.prompt.split_once("CONTEXT").unwrap_or((set.prompt, ""));
-    let text = [
-        before,
-        row.text("context")?,
-        &after.replacen("INPUT", input, 1),
-    ]
-    .concat();
+    let text = [before, row.text("context")?, &after.replacen("INPUT", input, 1)].concat();
     Ok(Question {
         id: row.label("_id").ok(),
         category: Some(set.group.to_owned()),
-        asked: QuestionText {
-            text,
-            ..QuestionText::default()
-        },
+        asked: QuestionText { text, ..QuestionText::default() },
         reference: Some(row.texts("answers")?.into()),
         stop: set.stop,
         output_tokens: Some(set.output_tokens),

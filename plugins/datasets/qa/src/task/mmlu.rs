@@ -23,11 +23,8 @@ pub const PLAIN: Facts = Facts {
 };
 
 /// `mmlu_*_flan_cot_zeroshot`.
-pub const COT_ZEROSHOT: Facts = Facts {
-    examples: Source::None,
-    stop: &["</s>", "Q:", "<|im_end|>"],
-    ..PLAIN
-};
+pub const COT_ZEROSHOT: Facts =
+    Facts { examples: Source::None, stop: &["</s>", "Q:", "<|im_end|>"], ..PLAIN };
 
 /// The subjects by the groups that the harness has for them.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -112,9 +109,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 
 /// All subjects.
 pub fn subjects() -> impl Iterator<Item = &'static str> {
-    GROUPS
-        .iter()
-        .flat_map(|(_, subjects)| subjects.iter().copied())
+    GROUPS.iter().flat_map(|(_, subjects)| subjects.iter().copied())
 }
 
 /// The subject of a row; `only` is that of files that do not name theirs.
@@ -157,11 +152,7 @@ pub fn letter(row: &Row) -> Result<&'static str, String> {
         _ => None,
     };
     let letter = letter.ok_or_else(|| {
-        unexpected(
-            "answer",
-            "an index from 0 to 3, or a letter from A to D",
-            answer,
-        )
+        unexpected("answer", "an index from 0 to 3, or a letter from A to D", answer)
     })?;
     Ok(letter)
 }
@@ -188,10 +179,7 @@ pub fn question(task: Task, row: &Row, only: Option<&str>) -> Result<Question, S
             "The following are multiple choice questions (with answers) about {}.\n\n",
             subject.replace('_', " ")
         )),
-        asked: QuestionText {
-            text,
-            ..QuestionText::default()
-        },
+        asked: QuestionText { text, ..QuestionText::default() },
         reference: Some(json!({"answer": letter(row)?, "choices": choices})),
         ..Question::default()
     })

@@ -15,21 +15,13 @@ fn goldens() -> BTreeMap<String, (Value, Vec<Value>)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/goldens"));
     let entries = std::fs::read_dir(folder).expect("the folder of goldens");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let paths = paths.filter(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "jsonl")
-    });
+    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     let golden = |path: std::path::PathBuf| {
         let text = std::fs::read_to_string(&path).expect("a golden file");
-        let mut lines = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("a line of JSON"));
+        let mut lines =
+            text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
         let header = lines.next().expect("a header");
-        let name = path
-            .file_stem()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         (name, (header, lines.collect()))
     };
     paths.map(golden).collect()
@@ -82,11 +74,8 @@ fn target(task: &str, reference: &Value) -> Value {
         }
         "mbpp" | "mbpp-instruct" => {
             let tests = reference["tests"].as_array().expect("tests");
-            let tests: Vec<_> = tests
-                .iter()
-                .take(3)
-                .map(|test| test.as_str().expect("a text"))
-                .collect();
+            let tests: Vec<_> =
+                tests.iter().take(3).map(|test| test.as_str().expect("a text")).collect();
             tests.join("\n").into()
         }
         "mmlu-cot-zeroshot" => format!("({})", text("answer")).into(),
@@ -116,11 +105,7 @@ fn prompts_are_those_of_the_reference_implementations() {
             let mut dataset = open(&config.to_string(), 0, files).expect("a dataset");
             let samples = all(&mut dataset, 7);
             // Some goldens are of the first questions alone.
-            assert!(
-                samples.len() >= wanted.len(),
-                "{name}: {} samples",
-                samples.len()
-            );
+            assert!(samples.len() >= wanted.len(), "{name}: {} samples", samples.len());
             for (sample, line) in samples.iter().zip(wanted) {
                 let mut line = line.clone();
                 let wanted = line.as_object_mut().expect("an object").remove("target");

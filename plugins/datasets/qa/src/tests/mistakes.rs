@@ -59,10 +59,7 @@ fn configurations() {
     ] {
         assert_eq!(mistake(config, Named::default()), expected);
     }
-    let said = mistake(
-        r#"{"task": "mmlu", "subjects": ["anatomie"]}"#,
-        Named::default(),
-    );
+    let said = mistake(r#"{"task": "mmlu", "subjects": ["anatomie"]}"#, Named::default());
     assert!(
         said.starts_with("key `subjects`: expected subjects of mmlu, got `anatomie`; they are abstract_algebra, anatomy, "),
         "{said}"
@@ -90,8 +87,7 @@ fn files_of_examples() {
     assert_eq!(
         mistake(
             r#"{"task": "gpqa", "shots": 1}"#,
-            gpqa.clone()
-                .with_path("examples", of_goldens("gpqa_main.csv"))
+            gpqa.clone().with_path("examples", of_goldens("gpqa_main.csv"))
         ),
         "the task gpqa draws its examples from the file `data`: leave out `examples` under [dataset.files]"
     );
@@ -122,11 +118,7 @@ fn rows() {
     for (task, text, expected) in [
         ("gsm8k", "", "file `data`: it is empty"),
         ("gsm8k", "[]", "file `data`: expected rows, found none"),
-        (
-            "gsm8k",
-            "question,answer\n",
-            "file `data`: expected rows, found none",
-        ),
+        ("gsm8k", "question,answer\n", "file `data`: expected rows, found none"),
         (
             "gsm8k",
             "{\"question\": \"?\", \"answer\": \"1\"}\n{\"question\": ",
@@ -237,10 +229,8 @@ fn rows() {
     ] {
         assert_eq!(of(task, text), expected);
     }
-    let said = of(
-        "longbench",
-        r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#,
-    );
+    let said =
+        of("longbench", r#"{"input": "?", "context": "c", "answers": ["a"], "dataset": "hotpot"}"#);
     assert!(
         said.starts_with("file `data`, line 1: expected a dataset of LongBench, found `hotpot`; they are 2wikimqa, dureader, "),
         "{said}"
@@ -272,10 +262,7 @@ fn subjects_that_the_file_does_not_have() {
         .with_path("data", of_goldens("mmlu_pro_test.parquet"))
         .with_path("examples", of_goldens("mmlu_pro_validation.parquet"));
     assert_eq!(
-        mistake(
-            r#"{"task": "mmlu-pro", "subjects": ["law", "maths"]}"#,
-            files
-        ),
+        mistake(r#"{"task": "mmlu-pro", "subjects": ["law", "maths"]}"#, files),
         "key `subjects`: no row of the file `data` is of the subject `maths`; it has computer science, law"
     );
 }
@@ -299,19 +286,14 @@ impl runner_plugin::File for Long {
 
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, String> {
         let end = self.size().min(offset + u64::from(length));
-        Ok((offset..end)
-            .map(|at| ROW[at as usize % ROW.len()])
-            .collect())
+        Ok((offset..end).map(|at| ROW[at as usize % ROW.len()]).collect())
     }
 }
 
 #[test]
 fn files_of_too_many_rows() {
     let said = |config: &str, rows: u64| {
-        let inputs = Inputs {
-            files: Box::new(Long(rows)),
-            tokenizer: Box::new(StandIn),
-        };
+        let inputs = Inputs { files: Box::new(Long(rows)), tokenizer: Box::new(StandIn) };
         let config = runner_plugin::parse(config).expect("a configuration");
         match Qa::open(config, 0, Amount::Unknown, inputs) {
             Err(Error::InvalidInput(what)) => Some(what),
@@ -333,10 +315,7 @@ fn files_of_too_many_rows() {
 
 #[test]
 fn files_that_cannot_be_read_from_their_middle_are_held_up_to_a_bound() {
-    let row = format!(
-        "{{\"question\": \"?\", \"answer\": \"{}\"}}\n",
-        "1".repeat(1 << 20)
-    );
+    let row = format!("{{\"question\": \"?\", \"answer\": \"{}\"}}\n", "1".repeat(1 << 20));
     let packed = |rows: usize| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         for _ in 0..rows {
@@ -376,24 +355,15 @@ fn damaged_files() {
     let mut random = Python::new(1);
     let (mut read, mut refused) = (0, 0);
     for (config, names) in [
-        (
-            r#"{"task": "gsm8k", "shots": 2}"#,
-            &["gsm8k_test.jsonl", "gsm8k_train.parquet"][..],
-        ),
-        (
-            r#"{"task": "mmlu", "shots": 1}"#,
-            &["mmlu_test.parquet", "mmlu_dev.parquet"],
-        ),
+        (r#"{"task": "gsm8k", "shots": 2}"#, &["gsm8k_test.jsonl", "gsm8k_train.parquet"][..]),
+        (r#"{"task": "mmlu", "shots": 1}"#, &["mmlu_test.parquet", "mmlu_dev.parquet"]),
         (r#"{"task": "gpqa", "shots": 1}"#, &["gpqa_main.csv"]),
         (r#"{"task": "arc"}"#, &["ARC-Challenge-Test.jsonl"]),
         (r#"{"task": "humaneval"}"#, &["HumanEval.jsonl.gz"]),
         (r#"{"task": "mbpp"}"#, &["mbpp.jsonl"]),
         (r#"{"task": "ifeval"}"#, &["ifeval_input_data.jsonl"]),
         (r#"{"task": "longbench"}"#, &["longbench.jsonl"]),
-        (
-            r#"{"task": "bfcl"}"#,
-            &["BFCL_v4.json", "BFCL_v4_answers.json"],
-        ),
+        (r#"{"task": "bfcl"}"#, &["BFCL_v4.json", "BFCL_v4_answers.json"]),
     ] {
         let content = |name: &&str| std::fs::read(of_goldens(name)).expect("a file");
         let contents: Vec<_> = names.iter().map(content).collect();
@@ -412,11 +382,7 @@ fn damaged_files() {
                         break;
                     }
                 }
-                let other = if config.contains("bfcl") {
-                    "answers"
-                } else {
-                    "examples"
-                };
+                let other = if config.contains("bfcl") { "answers" } else { "examples" };
                 files = files.with_bytes(["data", other][at], content);
             }
             let outcome = open(config, 0, files).and_then(|mut dataset| {
@@ -430,8 +396,5 @@ fn damaged_files() {
             }
         }
     }
-    assert!(
-        read > 50 && refused > 50,
-        "{read} were read, {refused} refused"
-    );
+    assert!(read > 50 && refused > 50, "{read} were read, {refused} refused");
 }

@@ -47,10 +47,7 @@ fn classes(config: &str) -> Vec<String> {
 
 #[test]
 fn what_is_asked_does_not_depend_on_the_size_of_calls() {
-    for config in [
-        r#"{"task": "gsm8k"}"#,
-        r#"{"task": "gsm8k", "order": "shuffled"}"#,
-    ] {
+    for config in [r#"{"task": "gsm8k"}"#, r#"{"task": "gsm8k", "order": "shuffled"}"#] {
         let whole = all(&mut dataset(config, gsm8k()), 100);
         let pieces = all(&mut dataset(config, gsm8k()), 1);
         assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
@@ -61,10 +58,7 @@ fn what_is_asked_does_not_depend_on_the_size_of_calls() {
 #[test]
 fn shuffled_questions_keep_their_examples() {
     let in_order = all(&mut dataset(r#"{"task": "gsm8k"}"#, gsm8k()), 10);
-    let shuffled = all(
-        &mut dataset(r#"{"task": "gsm8k", "order": "shuffled"}"#, gsm8k()),
-        10,
-    );
+    let shuffled = all(&mut dataset(r#"{"task": "gsm8k", "order": "shuffled"}"#, gsm8k()), 10);
     assert_ne!(ids(&in_order), ids(&shuffled));
     for sample in &shuffled {
         let same = in_order.iter().find(|other| other.id == sample.id);
@@ -122,9 +116,8 @@ fn subjects_and_limits_choose() {
         classes(r#"{"task": "mmlu", "subjects": ["virology", "anatomy"], "class": "category"}"#),
         ["stem", "other"]
     );
-    let categories: HashSet<_> = classes(r#"{"task": "mmlu", "class": "category"}"#)
-        .into_iter()
-        .collect();
+    let categories: HashSet<_> =
+        classes(r#"{"task": "mmlu", "class": "category"}"#).into_iter().collect();
     assert_eq!(categories.len(), 4);
     let config = r#"{"task": "mmlu-pro", "shots": 0, "limit": 2}"#;
     let files = Named::default().with_path("data", of_goldens("mmlu_pro_test.parquet"));
@@ -154,14 +147,9 @@ fn the_user_can_leave_out_what_the_task_adds() {
     let [plain, ..] = &all(&mut dataset(config, files()), 10)[..] else {
         panic!("expected samples");
     };
-    assert_eq!(
-        (plain.parameters.as_deref(), plain.output_tokens),
-        (None, Some(9))
-    );
-    let [whole, ..] = &all(
-        &mut dataset(r#"{"task": "arc", "form": "turns"}"#, files()),
-        10,
-    )[..] else {
+    assert_eq!((plain.parameters.as_deref(), plain.output_tokens), (None, Some(9)));
+    let [whole, ..] = &all(&mut dataset(r#"{"task": "arc", "form": "turns"}"#, files()), 10)[..]
+    else {
         panic!("expected samples");
     };
     let parameters: Value =
@@ -181,30 +169,16 @@ fn references_have_what_scorers_read() {
         serde_json::from_str(samples[0].reference.as_deref().expect("a reference")).expect("JSON")
     };
     let keys = |value: &Value| -> Vec<String> {
-        value
-            .as_object()
-            .expect("an object")
-            .keys()
-            .cloned()
-            .collect()
+        value.as_object().expect("an object").keys().cloned().collect()
     };
-    assert_eq!(
-        keys(&reference("mmlu", "mmlu_test.parquet")),
-        ["answer", "choices"]
-    );
+    assert_eq!(keys(&reference("mmlu", "mmlu_test.parquet")), ["answer", "choices"]);
     assert_eq!(
         keys(&reference("humaneval", "HumanEval.jsonl.gz")),
         ["task_id", "prompt", "test", "entry_point"]
     );
-    assert_eq!(
-        keys(&reference("mbpp", "mbpp.jsonl")),
-        ["task_id", "tests", "setup"]
-    );
+    assert_eq!(keys(&reference("mbpp", "mbpp.jsonl")), ["task_id", "tests", "setup"]);
     let ifeval = reference("ifeval", "ifeval_input_data.jsonl");
-    assert_eq!(
-        keys(&ifeval),
-        ["key", "prompt", "instruction_id_list", "kwargs"]
-    );
+    assert_eq!(keys(&ifeval), ["key", "prompt", "instruction_id_list", "kwargs"]);
     assert_eq!(ifeval["kwargs"][1]["relation"], "at least");
     assert!(reference("longbench", "longbench.jsonl").is_array());
 }
@@ -216,18 +190,10 @@ fn questions_that_no_scorer_judges_have_no_reference() {
         .with_path("answers", of_goldens("BFCL_v4_answers.json"));
     let samples = all(&mut dataset(r#"{"task": "bfcl"}"#, files), 50);
     let without = samples.iter().filter(|sample| sample.reference.is_none());
-    let without: HashSet<_> = without
-        .map(|sample| sample.class.as_deref().expect("a class"))
-        .collect();
-    assert_eq!(
-        without,
-        HashSet::from(["live_relevance", "simple_java", "simple_javascript"])
-    );
-    let irrelevant = samples
-        .iter()
-        .find(|sample| sample.class.as_deref() == Some("irrelevance"));
-    let reference = irrelevant
-        .and_then(|sample| sample.reference.as_deref())
-        .expect("a reference");
+    let without: HashSet<_> =
+        without.map(|sample| sample.class.as_deref().expect("a class")).collect();
+    assert_eq!(without, HashSet::from(["live_relevance", "simple_java", "simple_javascript"]));
+    let irrelevant = samples.iter().find(|sample| sample.class.as_deref() == Some("irrelevance"));
+    let reference = irrelevant.and_then(|sample| sample.reference.as_deref()).expect("a reference");
     assert!(reference.ends_with(r#""ground_truth":[]}"#), "{reference}");
 }

@@ -19,10 +19,8 @@ fn needed(name: Name) -> [&'static str; 3] {
 /// Which are missing.
 pub(super) fn header(line: &[u8], name: Name) -> Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(line);
-    let columns: Vec<String> = fields(&text)
-        .into_iter()
-        .map(|column| column.trim().to_lowercase())
-        .collect();
+    let columns: Vec<String> =
+        fields(&text).into_iter().map(|column| column.trim().to_lowercase()).collect();
     let missing: Vec<&str> = needed(name)
         .into_iter()
         .filter(|column| !columns.iter().any(|found| found == column))

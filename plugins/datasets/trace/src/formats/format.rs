@@ -56,13 +56,7 @@ impl Format {
         ids: &[HashId],
         row: u64,
     ) -> Result<Blocks, String> {
-        let layout = Layout {
-            rule,
-            size: self.block,
-            scope: 0,
-            session: 0,
-            lenient: self.lenient,
-        };
+        let layout = Layout { rule, size: self.block, scope: 0, session: 0, lenient: self.lenient };
         layout.blocks(length, ids, row)
     }
 }

@@ -42,9 +42,7 @@ fn message(value: Value) -> Result<Message, String> {
         Some(Value::String(text)) => vec![Part::Text(text)],
         Some(Value::Array(parts)) => parts.into_iter().map(part).collect::<Result<_, _>>()?,
         Some(other) => {
-            return Err(format!(
-                "`content` is {other}; expected a text or an array of parts"
-            ));
+            return Err(format!("`content` is {other}; expected a text or an array of parts"));
         }
     };
     Ok(Message {
@@ -58,9 +56,7 @@ fn part(part: Value) -> Result<Part, String> {
     let kind = part["type"].as_str().unwrap_or_default().to_owned();
     match part["text"].as_str() {
         Some(text) if kind == "text" => Ok(Part::Text(text.to_owned())),
-        _ => Err(format!(
-            "a part of type `{kind}`; expected parts of type `text`"
-        )),
+        _ => Err(format!("a part of type `{kind}`; expected parts of type `text`")),
     }
 }
 

@@ -78,17 +78,12 @@ impl Format {
             )));
         }
         let csv = matches!(name, Name::Burstgpt | Name::Azure);
-        let columns = if csv {
-            csv::header(first, name).map_err(Error::InvalidInput)?
-        } else {
-            Vec::new()
-        };
+        let columns =
+            if csv { csv::header(first, name).map_err(Error::InvalidInput)? } else { Vec::new() };
         Ok(Self {
             name,
             block: config.block_size.or(block).unwrap_or(1),
-            unit: config
-                .time_unit
-                .unwrap_or(if name == Name::Mooncake { 0.001 } else { 1.0 }),
+            unit: config.time_unit.unwrap_or(if name == Name::Mooncake { 0.001 } else { 1.0 }),
             lenient: config.on_wrong_blocks == WrongBlocks::Repair,
             labels: config.labels.clone().unwrap_or_default(),
             columns,
@@ -114,10 +109,9 @@ impl Format {
 
 /// Detects the format of a file with this first line, if it has one.
 fn found(first: &[u8]) -> Result<Option<Name>, String> {
-    for (magic, what, command) in [
-        (&[0x1f, 0x8b][..], "gzip", "gunzip"),
-        (&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd", "unzstd"),
-    ] {
+    for (magic, what, command) in
+        [(&[0x1f, 0x8b][..], "gzip", "gunzip"), (&[0x28, 0xb5, 0x2f, 0xfd][..], "zstd", "unzstd")]
+    {
         if first.starts_with(magic) {
             return Err(format!(
                 "the file is compressed with {what}: decompress it first, with `{command}`"
@@ -140,10 +134,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
             Some(Name::Tracelab)
         } else if has("chat_id") && has("parent_chat_id") {
             Some(Name::Bailian)
-        } else if ["input_length", "text_input", "messages", "payload"]
-            .iter()
-            .any(|key| has(key))
-        {
+        } else if ["input_length", "text_input", "messages", "payload"].iter().any(|key| has(key)) {
             Some(Name::Mooncake)
         } else {
             None
@@ -154,9 +145,7 @@ fn found(first: &[u8]) -> Result<Option<Name>, String> {
             "line 1 ends within a JSON object; expected one object a line: `jq -c . FILE` makes them so".to_owned(),
         );
     }
-    Ok([Name::Burstgpt, Name::Azure]
-        .into_iter()
-        .find(|name| csv::header(first, *name).is_ok()))
+    Ok([Name::Burstgpt, Name::Azure].into_iter().find(|name| csv::header(first, *name).is_ok()))
 }
 
 fn unknown(first: &[u8]) -> String {

@@ -42,11 +42,7 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
     .filter_map(|(key, given)| given.then_some(key))
     .collect();
     if given.len() != 1 {
-        let found = if given.is_empty() {
-            "none".to_owned()
-        } else {
-            given.join(" and ")
-        };
+        let found = if given.is_empty() { "none".to_owned() } else { given.join(" and ") };
         return Err(format!(
             "it has {found} of `input_length`, `text_input`, `messages` and `payload`; expected exactly one"
         ));
@@ -118,10 +114,7 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
         content
     };
     parameters.extend(line.extra.unwrap_or_default());
-    let output = line
-        .output_length
-        .map(|output| tokens("output_length", output))
-        .transpose()?;
+    let output = line.output_length.map(|output| tokens("output_length", output)).transpose()?;
     if output.is_some_and(|(_, none)| none) {
         repaired = repaired.or(Some(NOTHING));
     }

@@ -16,20 +16,13 @@ pub(super) fn instant(text: &str) -> Option<i64> {
     let zone = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(zone);
     let mut clock = clock.splitn(3, ':');
-    let (hour, minute) = (
-        number(clock.next()?, 0..=23)?,
-        number(clock.next()?, 0..=59)?,
-    );
+    let (hour, minute) = (number(clock.next()?, 0..=23)?, number(clock.next()?, 0..=59)?);
     let (second, fraction) = match clock.next().unwrap_or("0").split_once('.') {
         Some((second, fraction)) => (second.to_owned(), fraction.to_owned()),
         None => (text_second(rest), String::new()),
     };
     let second = number(&second, 0..=60)?;
-    let digits: String = fraction
-        .chars()
-        .chain("000000000".chars())
-        .take(9)
-        .collect();
+    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
     let nanos = number(&digits, 0..=999_999_999)?;
     let offset = match zone {
         "" | "Z" | "z" => 0,
@@ -86,10 +79,7 @@ mod tests {
             ("1970-01-01 00:00:00", 0),
             ("1970-01-02T00:00:01Z", 86_401_000_000_000),
             ("2023-11-16 18:17:03.9799600", 1_700_158_623_979_960_000),
-            (
-                "2024-05-10 00:00:00.009930+00:00",
-                1_715_299_200_009_930_000,
-            ),
+            ("2024-05-10 00:00:00.009930+00:00", 1_715_299_200_009_930_000),
             ("2024-02-29T12:00:00.5+02:00", 1_709_200_800_500_000_000),
         ] {
             assert_eq!(instant(text), Some(nanos), "{text}");

@@ -23,15 +23,11 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
         .ok_or_else(|| format!("`{}` is {time}; expected a number", labels.timestamp))?;
     let mut count = |key: &str| {
         let value = take(key)?;
-        value
-            .as_u64()
-            .ok_or_else(|| format!("`{key}` is {value}; expected a number of tokens"))
+        value.as_u64().ok_or_else(|| format!("`{key}` is {value}; expected a number of tokens"))
     };
     let (length, no_input) = tokens(&labels.input_length, count(&labels.input_length)?)?;
     let (output, no_output) = tokens(&labels.output_length, count(&labels.output_length)?)?;
-    let ids = line
-        .remove(&labels.hash_ids)
-        .unwrap_or(Value::Array(Vec::new()));
+    let ids = line.remove(&labels.hash_ids).unwrap_or(Value::Array(Vec::new()));
     let ids: Vec<HashId> =
         serde_json::from_value(ids).map_err(|error| format!("`{}`: {error}", labels.hash_ids))?;
     let (runs, repaired) = if ids.is_empty() {
@@ -42,11 +38,7 @@ pub(super) fn row(format: &Format, line: &[u8], number: u32) -> Result<Row, Stri
     Ok(Row {
         time: Some(format.nanos(time)?),
         output: Some(output),
-        content: if ids.is_empty() {
-            Content::Tokens(length)
-        } else {
-            Content::Runs(runs)
-        },
+        content: if ids.is_empty() { Content::Tokens(length) } else { Content::Runs(runs) },
         repaired: repaired.or((no_input || no_output).then_some(NOTHING)),
         ..Row::default()
     })

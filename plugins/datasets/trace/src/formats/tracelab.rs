@@ -41,12 +41,8 @@ pub(super) fn row(line: &[u8]) -> Result<Row, String> {
     let split = line.prefix_tokens.saturating_add(line.newly_append_tokens);
     let split = (split != u64::from(total) && !no_input).then_some(SPLIT);
     let reasoning = line.reasoning_output_tokens.unwrap_or_default();
-    let output = line
-        .output_tokens
-        .map(|output| output.saturating_add(reasoning));
-    let output = output
-        .map(|output| tokens("output_tokens", output))
-        .transpose()?;
+    let output = line.output_tokens.map(|output| output.saturating_add(reasoning));
+    let output = output.map(|output| tokens("output_tokens", output)).transpose()?;
     let (mut sent, mut began, mut ended) = (None, None, None);
     for event in &line.timing_events {
         let Some(at) = &event.timestamp else {
@@ -74,10 +70,7 @@ pub(super) fn row(line: &[u8]) -> Result<Row, String> {
         session: Some(line.session_id),
         class: line.model,
         output: output.map(|(output, _)| output),
-        content: Content::Split {
-            prefix,
-            fresh: total - prefix,
-        },
+        content: Content::Split { prefix, fresh: total - prefix },
         repaired: split.or((no_input || output.is_some_and(|(_, none)| none)).then_some(NOTHING)),
         unusable: time.is_none().then_some("a round without a time"),
         ..Row::default()

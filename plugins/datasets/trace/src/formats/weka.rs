@@ -106,9 +106,7 @@ impl Session {
             None | Some("local") => content::hash(&head.id),
             Some("global") => 0,
             Some(other) => {
-                return Err(format!(
-                    "`hash_id_scope` is `{other}`; expected `local` or `global`"
-                ));
+                return Err(format!("`hash_id_scope` is `{other}`; expected `local` or `global`"));
             }
         };
         let mut walk = Walk {
@@ -268,11 +266,7 @@ impl Walk<'_> {
             .map(|raw| parsed::<Begun>(raw.get().as_bytes()))
             .transpose()?
             .and_then(|begun| nanos(begun.t));
-        let base = if first.is_some_and(|first| first < time) {
-            time
-        } else {
-            0
-        };
+        let base = if first.is_some_and(|first| first < time) { time } else { 0 };
         let own = self.threads.len() - 1;
         self.thread(requests, own, anchor, base, depth + 1)
     }
@@ -308,9 +302,7 @@ pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
         let node = &nodes[at];
         let on = node.before.or_else(|| {
             // A sub-agent's first request goes with the one that it follows.
-            (node.thread > 0)
-                .then(|| node.after.first().map(|after| after.0))
-                .flatten()
+            (node.thread > 0).then(|| node.after.first().map(|after| after.0)).flatten()
         });
         stays[at] = !out[at] && on.is_none_or(|on| stays[on]);
     }

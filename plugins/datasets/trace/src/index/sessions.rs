@@ -24,11 +24,7 @@ const UNSHARED: u32 = u32::MAX;
 
 impl Known {
     pub(super) fn new(group: Option<u32>, line: u32, time: i64) -> Self {
-        Self {
-            time,
-            group: group.unwrap_or(UNSHARED),
-            line,
-        }
+        Self { time, group: group.unwrap_or(UNSHARED), line }
     }
 
     fn group(self) -> Option<u32> {
@@ -54,9 +50,7 @@ impl Pass<'_> {
                 link.name, first.line
             ));
         }
-        let parent = link
-            .parent
-            .and_then(|parent| seen.known.get(&(parent as u64)).copied());
+        let parent = link.parent.and_then(|parent| seen.known.get(&(parent as u64)).copied());
         let (group, time) = match parent {
             Some(parent) => {
                 let early = time.is_some_and(|time| time < parent.time);
@@ -129,10 +123,7 @@ impl Scan {
         let hashed = |ids: &[u64]| ids.iter().fold(0, |hash, id| mixed(hash ^ mixed(*id)));
         let now = (row.ids.len(), hashed(&row.ids));
         if let Some((count, before)) = self.blocks.insert(name, now)
-            && row
-                .ids
-                .get(..count)
-                .is_some_and(|ids| hashed(ids) == before)
+            && row.ids.get(..count).is_some_and(|ids| hashed(ids) == before)
         {
             self.index.whole.insert(name);
         }

@@ -22,15 +22,8 @@ impl Player {
     /// Opens a session in one line.
     pub(super) fn open(&mut self, entry: Entry) -> Result<(), Error> {
         let number = self.index.line(&entry);
-        let place = Place {
-            offset: entry.offset(),
-            line: number,
-        };
-        let line = self
-            .source
-            .line(place)?
-            .map(|(line, _)| line)
-            .unwrap_or_default();
+        let place = Place { offset: entry.offset(), line: number };
+        let line = self.source.line(place)?.map(|(line, _)| line).unwrap_or_default();
         let wrong = |said: String| Error::InvalidInput(format!("line {}: {said}", number));
         let lenient = self.config.on_wrong_blocks == WrongBlocks::Repair;
         let mut session = Session::of(&line, lenient).map_err(wrong)?;
@@ -60,13 +53,7 @@ impl Player {
                 self.notes.dropped(AFTER, || format!("line {number}"));
             }
         }
-        self.state.open = Some(Open {
-            line,
-            number,
-            session,
-            stays,
-            at: 0,
-        });
+        self.state.open = Some(Open { line, number, session, stays, at: 0 });
         Ok(())
     }
 
@@ -80,19 +67,12 @@ impl Player {
         };
         let at = open.at;
         open.at += 1;
-        let row = weka::row(
-            &open.line[node.range.clone()],
-            &open.session.layout,
-            at as u32,
-        )
-        .map_err(|said| Error::InvalidInput(format!("line {}: {said}", open.number)))?;
+        let row = weka::row(&open.line[node.range.clone()], &open.session.layout, at as u32)
+            .map_err(|said| Error::InvalidInput(format!("line {}: {said}", open.number)))?;
         let id = |at: usize| format!("line-{}-{}", open.number, at + 1);
         let mut after = Vec::with_capacity(node.after.len());
         // All of them have the same pause, which is shortened, and counted, once.
-        let pause = node
-            .after
-            .first()
-            .map_or(0, |(_, delay)| self.pause(*delay, open.number));
+        let pause = node.after.first().map_or(0, |(_, delay)| self.pause(*delay, open.number));
         for (on, _) in &node.after {
             after.push(Dependency::end(id(*on), pause));
         }

@@ -11,11 +11,7 @@ fn every_format_is_found_and_the_size_of_a_call_changes_nothing() {
         assert!(!whole.is_empty(), "{name}");
         for limit in [1, 2, 5] {
             let again = rest(&mut open(config, trace), limit);
-            assert_eq!(
-                format!("{whole:?}"),
-                format!("{again:?}"),
-                "{name}, {limit} at a time"
-            );
+            assert_eq!(format!("{whole:?}"), format!("{again:?}"), "{name}, {limit} at a time");
         }
         let mut dataset = open(config, trace);
         assert_eq!(dataset.spares, 0);
@@ -36,11 +32,7 @@ fn dependencies_come_first_and_within_their_session() {
         for sample in all(config, trace) {
             if sample.after.is_empty() {
                 session.clear();
-                assert!(
-                    sample.arrival.unwrap_or(arrived) >= arrived,
-                    "{name}: {}",
-                    sample.id
-                );
+                assert!(sample.arrival.unwrap_or(arrived) >= arrived, "{name}: {}", sample.id);
                 arrived = sample.arrival.unwrap_or(arrived);
             } else {
                 assert_eq!(sample.arrival, None);
@@ -59,18 +51,11 @@ fn mooncake_has_milliseconds_and_a_partial_last_block() {
     assert_eq!(ids(&samples), ["line-1", "line-2", "line-3", "line-4"]);
     let arrivals: Vec<_> = samples.iter().map(arrival).collect();
     assert_eq!(arrivals, [Some(0), Some(0), Some(3000), Some(9052)]);
-    let lengths: Vec<_> = samples
-        .iter()
-        .map(|sample| (sample.input_tokens, sample.output_tokens))
-        .collect();
+    let lengths: Vec<_> =
+        samples.iter().map(|sample| (sample.input_tokens, sample.output_tokens)).collect();
     assert_eq!(
         lengths,
-        [
-            (Some(10), Some(5)),
-            (Some(12), Some(3)),
-            (Some(7), Some(9)),
-            (Some(14), Some(2))
-        ]
+        [(Some(10), Some(5)), (Some(12), Some(3)), (Some(7), Some(9)), (Some(14), Some(2))]
     );
     // A byte is a token: a block is four letters.
     let [first, second, third, fourth] = [0, 1, 2, 3].map(|at| text(&samples[at]));
@@ -86,9 +71,7 @@ fn mooncake_sessions_are_deltas_unless_rows_hold_conversations() {
     let samples = all(r#"{"block-size": 4}"#, trace("mooncake-sessions"));
     assert_eq!(
         ids(&samples),
-        [
-            "line-1", "line-3", "line-4", "line-2", "line-5", "line-6", "line-7"
-        ]
+        ["line-1", "line-3", "line-4", "line-2", "line-5", "line-6", "line-7"]
     );
     let [root, second, third, alone, messages, more, payload] =
         [0, 1, 2, 3, 4, 5, 6].map(|at| &samples[at]);
@@ -137,10 +120,7 @@ fn burstgpt_leaves_failed_requests_out() {
     let mut dataset = open("{}", trace("burstgpt"));
     let samples = rest(&mut dataset, 9);
     assert_eq!(ids(&samples), ["line-2", "line-3", "line-4"]);
-    assert_eq!(
-        samples.iter().map(arrival).collect::<Vec<_>>(),
-        [Some(0), Some(2000), Some(7500)]
-    );
+    assert_eq!(samples.iter().map(arrival).collect::<Vec<_>>(), [Some(0), Some(2000), Some(7500)]);
     assert_eq!(samples[2].turn.as_ref().map(|turn| turn.index), Some(1));
     let reason = "Treatment::Dropped: a request that failed when it was recorded".to_owned();
     assert_eq!(remarks(&dataset), [(reason, 1, "line 5".to_owned())]);
@@ -148,15 +128,9 @@ fn burstgpt_leaves_failed_requests_out() {
 
 #[test]
 fn bailian_follows_parents_to_the_root() {
-    let mut dataset = open(
-        r#"{"block-size": 4, "replay": "sessions"}"#,
-        trace("bailian"),
-    );
+    let mut dataset = open(r#"{"block-size": 4, "replay": "sessions"}"#, trace("bailian"));
     let samples = rest(&mut dataset, 9);
-    assert_eq!(
-        ids(&samples),
-        ["line-1", "line-3", "line-4", "line-5", "line-2", "line-6"]
-    );
+    assert_eq!(ids(&samples), ["line-1", "line-3", "line-4", "line-5", "line-2", "line-6"]);
     // Two requests follow the first one, and a third one of them.
     assert_eq!(after(&samples[1]), [("line-1", 4500)]);
     assert_eq!(after(&samples[2]), [("line-1", 4886)]);
@@ -198,21 +172,11 @@ fn weka_sub_agents_run_beside_each_other_and_are_waited_for() {
     assert_eq!(after(&samples[3]), [("line-1-1", 600)]);
     assert_eq!(after(&samples[4]), [("line-1-1", 700)]);
     // The last sub-agent that is waited for ended at 5.5 s, and the next request was sent at 6 s.
-    assert_eq!(
-        after(&samples[5]),
-        [("line-1-1", 500), ("line-1-3", 500), ("line-1-4", 500)]
-    );
+    assert_eq!(after(&samples[5]), [("line-1-1", 500), ("line-1-3", 500), ("line-1-4", 500)]);
     assert_eq!(after(&samples[6]), [("line-1-6", 12_000)]);
-    assert_eq!(
-        after(&samples[8]),
-        [("line-2-1", 4500)],
-        "without `think_time`"
-    );
+    assert_eq!(after(&samples[8]), [("line-2-1", 4500)], "without `think_time`");
     let turn = |at: usize| samples[at].turn.clone().unwrap();
-    assert_eq!(
-        (turn(2).session.as_str(), turn(2).index),
-        ("s1/agent_001", 1)
-    );
+    assert_eq!((turn(2).session.as_str(), turn(2).index), ("s1/agent_001", 1));
     assert_eq!((turn(5).session.as_str(), turn(5).index), ("s1", 1));
     assert_eq!(samples[2].class.as_deref(), Some("small"));
     assert_eq!(samples[0].arrival, None);
@@ -243,15 +207,9 @@ fn weka_by_times_is_every_request_by_itself() {
     assert_eq!(arrival(&samples[5]), Some(3500));
     assert_eq!(samples[5].turn.as_ref().unwrap().session, "s1/agent_001");
     // The prompts are the same in both ways.
-    let mut texts: Vec<_> = samples
-        .iter()
-        .map(|sample| (&sample.id, text(sample)))
-        .collect();
+    let mut texts: Vec<_> = samples.iter().map(|sample| (&sample.id, text(sample))).collect();
     let in_sessions = all("{}", trace("weka"));
-    let mut others: Vec<_> = in_sessions
-        .iter()
-        .map(|sample| (&sample.id, text(sample)))
-        .collect();
+    let mut others: Vec<_> = in_sessions.iter().map(|sample| (&sample.id, text(sample))).collect();
     texts.sort();
     others.sort();
     assert_eq!(texts, others);
@@ -284,10 +242,7 @@ fn tracelab_prompts_follow_from_the_split() {
 fn azure_has_dates_and_pictures() {
     let mut dataset = open("{}", trace("azure"));
     let samples = rest(&mut dataset, 2);
-    assert_eq!(
-        samples.iter().map(arrival).collect::<Vec<_>>(),
-        [Some(0), Some(1250), Some(1250)]
-    );
+    assert_eq!(samples.iter().map(arrival).collect::<Vec<_>>(), [Some(0), Some(1250), Some(1250)]);
     assert_eq!(samples[1].class.as_deref(), Some("images"));
     assert_eq!(samples[2].input_tokens, Some(12));
     assert!(remarks(&dataset)[0].0.contains("pictures"));
@@ -336,11 +291,7 @@ fn sessions_of_whole_prompts_are_not_added_up() {
     // Other blocks are new ones, and what the rows say counts.
     let deltas = row(8, "[1, 2]", "") + &row(8, "[3, 4]", "");
     let stated = row(8, "[1, 2]", "")
-        + &row(
-            12,
-            "[1, 2, 4]",
-            ", \"context_mode\": \"deltas_without_responses\"",
-        );
+        + &row(12, "[1, 2, 4]", ", \"context_mode\": \"deltas_without_responses\"");
     for rows in [deltas, stated] {
         let samples = all(config, &rows);
         assert!(matches!(&samples[0].prompt, Prompt::Messages(_)));

@@ -17,10 +17,7 @@ fn times_are_scaled_and_pauses_are_shortened() {
     };
     assert_eq!(arrivals(r#""time-scale": 2"#), [0, 0, 1500, 4526]);
     assert_eq!(arrivals(r#""max-idle": 4"#), [0, 0, 3000, 7000]);
-    assert_eq!(
-        arrivals(r#""time-scale": 2, "max-idle": 2"#),
-        [0, 0, 1500, 3500]
-    );
+    assert_eq!(arrivals(r#""time-scale": 2, "max-idle": 2"#), [0, 0, 1500, 3500]);
     let mut dataset = open(r#"{"time-scale": 0.5, "max-idle": 10}"#, trace("weka"));
     let samples = rest(&mut dataset, 5);
     assert_eq!(after(&samples[6]), [("line-1-6", 10_000)]);
@@ -33,10 +30,7 @@ fn times_are_scaled_and_pauses_are_shortened() {
 
 #[test]
 fn a_window_is_of_the_times_of_requests_or_of_sessions() {
-    let samples = all(
-        &with(r#""window": {"from": 1, "to": 9}"#),
-        trace("mooncake"),
-    );
+    let samples = all(&with(r#""window": {"from": 1, "to": 9}"#), trace("mooncake"));
     assert_eq!(ids(&samples), ["line-3"]);
     assert_eq!(arrival(&samples[0]), Some(2000));
     // A session belongs to the window with its first request.
@@ -59,10 +53,8 @@ fn a_smaller_share_is_part_of_a_larger_one() {
         let config = format!(r#"{{"share": {share}}}"#);
         let mut dataset = open_with(&config, &rows, seed, StandIn).unwrap();
         let samples = rest(&mut dataset, 50);
-        let names: BTreeSet<String> = samples
-            .iter()
-            .map(|sample| sample.turn.as_ref().unwrap().session.clone())
-            .collect();
+        let names: BTreeSet<String> =
+            samples.iter().map(|sample| sample.turn.as_ref().unwrap().session.clone()).collect();
         // Whole sessions.
         assert_eq!(samples.len(), names.len() * 4);
         names
@@ -85,10 +77,7 @@ fn a_smaller_share_is_part_of_a_larger_one() {
 
 #[test]
 fn what_is_too_long_is_dropped_and_said() {
-    let mut dataset = open(
-        &with(r#""max-input": 11, "max-output": 8"#),
-        trace("mooncake"),
-    );
+    let mut dataset = open(&with(r#""max-input": 11, "max-output": 8"#), trace("mooncake"));
     assert_eq!(ids(&rest(&mut dataset, 9)), ["line-1"]);
     assert_eq!(
         remarks(&dataset),
@@ -119,22 +108,13 @@ fn what_is_too_long_is_dropped_and_said() {
 fn a_session_waits_for_what_is_left_of_its_sub_agents() {
     let mut dataset = open(r#"{"max-input": 10}"#, trace("weka"));
     let samples = rest(&mut dataset, 9);
-    assert_eq!(
-        ids(&samples),
-        ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-2-1"]
-    );
+    assert_eq!(ids(&samples), ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-2-1"]);
     let mut dataset = open(r#"{"max-input": 20, "max-output": 2}"#, trace("weka"));
     assert_eq!(rest(&mut dataset, 9).len(), 0);
     let without = trace("weka").replace(r#""in": 12, "out": 2"#, r#""in": 12, "out": 20"#);
     let samples = all(r#"{"max-output": 9}"#, &without);
-    assert_eq!(
-        ids(&samples)[..5],
-        ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-1-6"]
-    );
-    assert_eq!(
-        after(&samples[4]),
-        [("line-1-1", 500), ("line-1-2", 500), ("line-1-4", 500)]
-    );
+    assert_eq!(ids(&samples)[..5], ["line-1-1", "line-1-2", "line-1-4", "line-1-5", "line-1-6"]);
+    assert_eq!(after(&samples[4]), [("line-1-1", 500), ("line-1-2", 500), ("line-1-4", 500)]);
 }
 
 #[test]
@@ -145,10 +125,7 @@ fn what_is_too_long_is_cut_and_said() {
     let whole = all(&with(r#""share": 1"#), trace("mooncake"));
     for (cut, whole) in samples.iter().zip(&whole) {
         assert_eq!(text(cut), &text(whole)[..text(whole).len().min(11)]);
-        assert_eq!(
-            cut.output_tokens,
-            whole.output_tokens.map(|tokens| tokens.min(8))
-        );
+        assert_eq!(cut.output_tokens, whole.output_tokens.map(|tokens| tokens.min(8)));
         assert_eq!(cut.input_tokens, Some(text(cut).len() as u32));
     }
     let counts: Vec<u64> = remarks(&dataset).iter().map(|remark| remark.1).collect();
@@ -157,10 +134,7 @@ fn what_is_too_long_is_cut_and_said() {
     let config = with(r#""max-input": 8, "on-too-long": "truncate""#);
     let mut dataset = open(&config, trace("mooncake-sessions"));
     let samples = rest(&mut dataset, 9);
-    assert_eq!(
-        ids(&samples),
-        ["line-1", "line-3", "line-4", "line-2", "line-7"]
-    );
+    assert_eq!(ids(&samples), ["line-1", "line-3", "line-4", "line-2", "line-7"]);
     assert_eq!(text(&samples[3]), "What is ");
     assert!(
         remarks(&dataset)
@@ -175,10 +149,7 @@ fn a_trace_out_of_order_is_replayed_in_order() {
         "{\"timestamp\": 900, \"input_length\": 3}\n{\"timestamp\": 100, \"input_length\": 4}\n";
     let samples = all("{}", rows);
     assert_eq!(ids(&samples), ["line-2", "line-1"]);
-    assert_eq!(
-        samples.iter().map(arrival).collect::<Vec<_>>(),
-        [Some(0), Some(800)]
-    );
+    assert_eq!(samples.iter().map(arrival).collect::<Vec<_>>(), [Some(0), Some(800)]);
 }
 
 #[test]

@@ -34,11 +34,7 @@ impl Merging {
     }
 
     fn ids(self, text: &str) -> Vec<u32> {
-        let text = if self.bare {
-            format!(" {text}")
-        } else {
-            text.to_owned()
-        };
+        let text = if self.bare { format!(" {text}") } else { text.to_owned() };
         let bytes = text.as_bytes();
         let (mut ids, mut at) = (Vec::new(), 0);
         while at < bytes.len() {
@@ -48,9 +44,8 @@ impl Merging {
                 }
                 _ => None,
             };
-            let pair = word(at)
-                .zip(word(at + 3))
-                .and_then(|(first, second)| self.pair(first, second));
+            let pair =
+                word(at).zip(word(at + 3)).and_then(|(first, second)| self.pair(first, second));
             if let Some(pair) = pair {
                 ids.push(pair);
                 at += 6;
@@ -106,10 +101,7 @@ impl Tokenizer for Merging {
     }
 }
 
-const PLAIN: Merging = Merging {
-    merged: 0,
-    bare: false,
-};
+const PLAIN: Merging = Merging { merged: 0, bare: false };
 
 fn samples(config: &str, trace: &str, tokenizer: impl Tokenizer + 'static) -> Vec<Sample> {
     let mut dataset = open_with(config, trace, 7, tokenizer)
@@ -124,9 +116,7 @@ fn joins_hold(tokenizer: impl Tokenizer + Copy + 'static) {
         if name == "mooncake-sessions" {
             continue;
         }
-        let tokens = config
-            .replacen('{', r#"{"as": "tokens", "#, 1)
-            .replace(", }", "}");
+        let tokens = config.replacen('{', r#"{"as": "tokens", "#, 1).replace(", }", "}");
         let as_text = samples(config, trace, tokenizer);
         let as_tokens = samples(&tokens, trace, tokenizer);
         assert_eq!(as_text.len(), as_tokens.len());
@@ -135,12 +125,7 @@ fn joins_hold(tokenizer: impl Tokenizer + Copy + 'static) {
                 panic!("{:?}", same.prompt);
             };
             let texts = [text(sample).to_owned()];
-            assert_eq!(
-                tokenizer.encode(&texts, false)[0],
-                *ids,
-                "{name}: {}",
-                sample.id
-            );
+            assert_eq!(tokenizer.encode(&texts, false)[0], *ids, "{name}: {}", sample.id);
             assert_eq!(sample.input_tokens, Some(tokenizer.count(&texts, true)[0]));
             assert_eq!(same.input_tokens, Some(ids.len() as u32));
         }
@@ -188,10 +173,7 @@ fn a_block_depends_on_the_seed_and_its_size() {
     assert_eq!(block(config, row, 1), block(config, row, 1));
     assert_ne!(block(config, row, 1), block(config, row, 2));
     let large = "{\"input_length\": 8, \"hash_ids\": [5]}\n";
-    assert_ne!(
-        block(config, row, 1)[..4],
-        block(r#"{"block-size": 8}"#, large, 1)[..4]
-    );
+    assert_ne!(block(config, row, 1)[..4], block(r#"{"block-size": 8}"#, large, 1)[..4]);
     // These stay as they are from version to version: results of the same seed are compared.
     assert_eq!(block(config, row, 1), "L4GUnkgf");
 }
@@ -199,17 +181,9 @@ fn a_block_depends_on_the_seed_and_its_size() {
 #[test]
 fn words_that_merge_are_left_out_and_few_are_enough() {
     let size = |merged: u32| {
-        let words = Words::of(
-            &Merging {
-                merged,
-                bare: false,
-            },
-            Form::Text,
-        )
-        .unwrap();
-        let found: std::collections::BTreeSet<usize> = (0..40_000_u64)
-            .map(|draw| words.pick(crate::content::mixed(draw)))
-            .collect();
+        let words = Words::of(&Merging { merged, bare: false }, Form::Text).unwrap();
+        let found: std::collections::BTreeSet<usize> =
+            (0..40_000_u64).map(|draw| words.pick(crate::content::mixed(draw))).collect();
         found.len()
     };
     assert_eq!(size(0), 675, "all but the mark of spare prompts");
@@ -239,10 +213,7 @@ fn spare_prompts_are_never_measured() {
             assert_eq!(Some(Pairs.count(&texts, true)[0]), spare.input_tokens);
         }
         // They have the lengths of the trace.
-        assert!(
-            spares.iter().all(|spare| spare.output_tokens.is_some()),
-            "{name}"
-        );
+        assert!(spares.iter().all(|spare| spare.output_tokens.is_some()), "{name}");
     }
     // A recorded prompt that was used is left out.
     let row = "{\"text_input\": \"a\"}\n{\"text_input\": \"b\"}\n";

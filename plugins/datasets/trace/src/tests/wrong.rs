@@ -42,10 +42,8 @@ fn a_number_of_ids_that_does_not_fit_is_wrong_by_the_rule_of_the_format() {
     );
     assert!(complaint("{}", &row("[1, 2]")).contains("in blocks of 512; expected 1"));
     // Weka's ids stand for whole blocks only.
-    let weka = trace("weka").replace(
-        "\"hash_ids\": [1, 2], \"input",
-        "\"hash_ids\": [1, 2, 3], \"input",
-    );
+    let weka =
+        trace("weka").replace("\"hash_ids\": [1, 2], \"input", "\"hash_ids\": [1, 2, 3], \"input");
     let said = complaint("{}", &weka);
     assert!(
         said.contains("line 1: request 1 of the session: 3 hash ids for a prompt of 9 tokens in blocks of 4; expected 2, one for every whole block: correct the session's `block_size`, or set `on-wrong-blocks"),
@@ -78,10 +76,7 @@ fn another_file_is_explained() {
             "the file `data`: the file has no requests: only line 1, which names the columns",
         ),
         ("\n\n", "it is empty"),
-        (
-            "[{}]",
-            "one JSON array; expected one JSON object a line: `jq -c '.[]' FILE`",
-        ),
+        ("[{}]", "one JSON array; expected one JSON object a line: `jq -c '.[]' FILE`"),
         ("{\n \"id\": 1\n}", "line 1 ends within a JSON object"),
         ("\u{1f}\u{0}", "of no known format"),
         ("PAR1xx", "Parquet"),
@@ -95,19 +90,10 @@ fn another_file_is_explained() {
         assert!(found.contains(said), "{found}");
     }
     let said = complaint(r#"{"format": "azure"}"#, "TIMESTAMP,ContextTokens\n");
-    assert!(
-        said.contains("line 1 names no column `generatedtokens`"),
-        "{said}"
-    );
+    assert!(said.contains("line 1 names no column `generatedtokens`"), "{said}");
     let said = complaint(r#"{"format": "mooncake"}"#, trace("azure"));
-    assert!(
-        said.contains("line 1: expected a JSON object, found `TIMESTAMP"),
-        "{said}"
-    );
-    let said = complaint(
-        "{}",
-        "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n",
-    );
+    assert!(said.contains("line 1: expected a JSON object, found `TIMESTAMP"), "{said}");
+    let said = complaint("{}", "TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,2\n1,2\n");
     assert!(
         said.contains("line 2: column `timestamp` is `yesterday`; expected a time like")
             && said.contains("line 3: 2 fields; expected 3"),
@@ -121,14 +107,7 @@ fn wrong_configurations_name_every_key() {
         r#"{"time-scale": 0, "share": 2, "max-idle": -1, "window": {"from": 3, "to": 2}, "max-input": 0, "labels": {}}"#,
         "",
     );
-    for key in [
-        "time-scale",
-        "share",
-        "max-idle",
-        "window",
-        "max-input",
-        "labels",
-    ] {
+    for key in ["time-scale", "share", "max-idle", "window", "max-input", "labels"] {
         assert!(said.contains(&format!("`{key}`")), "{said}");
     }
     assert!(
@@ -141,10 +120,7 @@ fn wrong_configurations_name_every_key() {
         r#"{"max-input": 5, "on-too-long": "error", "block-size": 4}"#,
         trace("mooncake"),
     );
-    assert!(
-        said.contains("line 1: a prompt of 10 tokens; `max-input` is 5"),
-        "{said}"
-    );
+    assert!(said.contains("line 1: a prompt of 10 tokens; `max-input` is 5"), "{said}");
     assert_eq!(said.lines().count(), 4);
     assert!(
         complaint(r#"{"max-input": 2, "block-size": 4}"#, trace("mooncake"))
@@ -160,33 +136,18 @@ fn it_says_where_the_requests_were_lost() {
         said.ends_with("no request is left: 4 in the file, 0 after `share`, 0 in `window`"),
         "{said}"
     );
-    let said = complaint(
-        r#"{"window": {"from": 100}, "block-size": 4}"#,
-        trace("mooncake"),
-    );
-    assert!(
-        said.ends_with("no request is left: 4 in the file, 0 in `window`"),
-        "{said}"
-    );
+    let said = complaint(r#"{"window": {"from": 100}, "block-size": 4}"#, trace("mooncake"));
+    assert!(said.ends_with("no request is left: 4 in the file, 0 in `window`"), "{said}");
     let said = complaint(r#"{"share": 1e-9}"#, trace("weka"));
-    assert!(
-        said.ends_with("no session is left: 2 in the file, 0 after `share`"),
-        "{said}"
-    );
+    assert!(said.ends_with("no session is left: 2 in the file, 0 after `share`"), "{said}");
     let failed = "Timestamp,Session ID,Request tokens,Response tokens\n1,a,3,0\n";
     assert!(complaint("{}", failed).ends_with("1 in the file, 0 that can be used"));
 }
 
 #[test]
 fn what_a_row_says_is_not_ignored() {
-    let said = complaint(
-        "{}",
-        "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n",
-    );
-    assert!(
-        said.contains("line 1: `delay` without `session_id`: name the session"),
-        "{said}"
-    );
+    let said = complaint("{}", "{\"timestamp\": 0, \"delay\": 500, \"input_length\": 3}\n");
+    assert!(said.contains("line 1: `delay` without `session_id`: name the session"), "{said}");
     let said = complaint("{}", "{\"timestamp\": 1e300, \"input_length\": 3}\n");
     assert!(said.contains("the time 1e300 is beyond"), "{said}");
     let rows = trace("tracelab").replace("\"prefix_tokens\": 4", "\"prefix_tokens\": 500");
@@ -212,10 +173,8 @@ fn a_line_that_is_too_long_is_named() {
 
 #[test]
 fn sessions_that_cannot_be_replayed_so_are_wrong() {
-    let said = complaint(
-        r#"{"replay": "timestamps", "block-size": 4}"#,
-        trace("mooncake-sessions"),
-    );
+    let said =
+        complaint(r#"{"replay": "timestamps", "block-size": 4}"#, trace("mooncake-sessions"));
     assert!(
         said.contains("line 3: it continues the session `a`, with only what is new: set `replay = \"sessions\"`"),
         "{said}"

@@ -46,11 +46,8 @@ impl Pattern {
         let head = after(chunk, &[b"{", b"\"text\"", b":", b"\""])?;
         let text = &chunk[head..];
         let end = end_of_string(text)?;
-        let mut seen = Pattern {
-            head: chunk[..head].to_vec(),
-            text: Grown::of(&text[..end])?,
-            ids: None,
-        };
+        let mut seen =
+            Pattern { head: chunk[..head].to_vec(), text: Grown::of(&text[..end])?, ids: None };
         let rest = &text[end..];
         if let Some(begin) = after(rest, &[b"\"", b",", b"\"output_ids\"", b":", b"["]) {
             let ids = &rest[begin..];
@@ -89,10 +86,7 @@ impl Pattern {
         if let (Some((_, ids)), Some(now)) = (&mut self.ids, ids_now) {
             *ids = now;
         }
-        Some(New {
-            text: &value[old..end],
-            rest,
-        })
+        Some(New { text: &value[old..end], rest })
     }
 }
 
@@ -141,11 +135,7 @@ mod tests {
         let new = seen.step(next.as_bytes())?;
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let found = (text(new.text), text(new.rest));
-        assert_eq!(
-            Some(seen),
-            Pattern::of(next.as_bytes()),
-            "as if it were read in full"
-        );
+        assert_eq!(Some(seen), Pattern::of(next.as_bytes()), "as if it were read in full");
         Some(found)
     }
 
@@ -189,13 +179,7 @@ mod tests {
 
     #[test]
     fn a_chunk_without_text_first_is_not_remembered() {
-        for chunk in [
-            r#"{"id":1,"text":"a"}"#,
-            r#"{"text":null}"#,
-            "[1]",
-            "",
-            r#"{"text":"a"#,
-        ] {
+        for chunk in [r#"{"id":1,"text":"a"}"#, r#"{"text":null}"#, "[1]", "", r#"{"text":"a"#] {
             assert_eq!(Pattern::of(chunk.as_bytes()), None, "{chunk}");
         }
     }

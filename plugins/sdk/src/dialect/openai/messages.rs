@@ -48,11 +48,7 @@ pub(super) fn written(messages: &[Message]) -> Result<Vec<Box<RawValue>>, Error>
                 [Part::Text(text)] => Content::Text(text),
                 parts => Content::Parts(parts.iter().map(part).collect::<Result<_, _>>()?),
             };
-            let full = Full {
-                role: speaker(message.role),
-                content,
-                extra: extra(message)?,
-            };
+            let full = Full { role: speaker(message.role), content, extra: extra(message)? };
             serde_json::value::to_raw_value(&full).map_err(|error| Error::Other(error.to_string()))
         })
         .collect()
@@ -68,10 +64,7 @@ fn extra(message: &Message) -> Result<Map<String, Value>, Error> {
         ))
     };
     let fields: Map<String, Value> = serde_json::from_str(extra).map_err(|error| wrong(&error))?;
-    match ["role", "content"]
-        .iter()
-        .find(|key| fields.contains_key(**key))
-    {
+    match ["role", "content"].iter().find(|key| fields.contains_key(**key)) {
         Some(key) => Err(wrong(&format!("it holds `{key}`"))),
         None => Ok(fields),
     }
@@ -91,9 +84,7 @@ fn part(part: &Part) -> Result<Value, Error> {
             json!({"type": "video_url", "video_url": {"url": media.data_url()}})
         }
         Part::Answer(of) => {
-            return Err(Error::Other(format!(
-                "the answer to `{of}` was not put in its place"
-            )));
+            return Err(Error::Other(format!("the answer to `{of}` was not put in its place")));
         }
     })
 }
@@ -106,8 +97,7 @@ pub(super) fn audio(media: &Media) -> Result<Value, Error> {
 /// Only the content, in base64.
 fn data(media: &Media) -> String {
     let url = media.data_url();
-    url.split_once(',')
-        .map_or(String::new(), |(_, data)| data.to_owned())
+    url.split_once(',').map_or(String::new(), |(_, data)| data.to_owned())
 }
 
 fn format(media: &Media) -> Result<&'static str, Error> {
@@ -140,14 +130,8 @@ mod tests {
 
     #[test]
     fn parts_and_further_fields_are_written() {
-        let picture = Media {
-            media_type: "image/png".to_owned(),
-            bytes: b"foo".to_vec(),
-        };
-        let sound = Media {
-            media_type: "audio/wav".to_owned(),
-            bytes: b"foo".to_vec(),
-        };
+        let picture = Media { media_type: "image/png".to_owned(), bytes: b"foo".to_vec() };
+        let sound = Media { media_type: "audio/wav".to_owned(), bytes: b"foo".to_vec() };
         let mut called = Message::text(Role::Assistant, "");
         called.extra = Some(r#"{"tool_calls":[{"id":"1"}]}"#.to_owned());
         let shown = Message {
@@ -176,16 +160,11 @@ mod tests {
         let mut message = Message::text(Role::User, "a");
         for extra in ["[]", r#"{"content":"b"}"#] {
             message.extra = Some(extra.to_owned());
-            assert!(matches!(
-                text(&[message.clone()]),
-                Err(Error::InvalidInput(_))
-            ));
+            assert!(matches!(text(&[message.clone()]), Err(Error::InvalidInput(_))));
         }
         message.extra = None;
-        message.parts = vec![Part::Audio(Media {
-            media_type: "audio/midi".to_owned(),
-            bytes: Vec::new(),
-        })];
+        message.parts =
+            vec![Part::Audio(Media { media_type: "audio/midi".to_owned(), bytes: Vec::new() })];
         assert!(
             matches!(text(&[message]), Err(Error::InvalidInput(said)) if said.contains("audio/midi"))
         );

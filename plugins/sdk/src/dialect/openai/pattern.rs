@@ -111,10 +111,7 @@ impl Pattern {
             Of::Text => texts,
             Of::Reasoning => reasonings,
         };
-        let string = candidates
-            .into_iter()
-            .flatten()
-            .find(|value| is_string(&value))?;
+        let string = candidates.into_iter().flatten().find(|value| is_string(&value))?;
         // The value is a part of the chunk, so its place is the distance of their beginnings.
         let start = string.get().as_ptr() as usize - chunk.as_ptr() as usize + 1;
         let end = start + string.get().len() - 2;
@@ -132,9 +129,7 @@ impl Pattern {
     /// not empty.
     pub fn text(&self, chunk: &[u8]) -> Option<(Of, String)> {
         let expected = self.around.0.split_at_checked(self.before)?;
-        let length = chunk
-            .len()
-            .checked_sub(expected.0.len() + expected.1.len())?;
+        let length = chunk.len().checked_sub(expected.0.len() + expected.1.len())?;
         let (before, rest) = chunk.split_at(expected.0.len());
         let (string, after) = rest.split_at(length);
         if string.is_empty() || !same(before, expected.0) || !same(after, expected.1) {
@@ -188,12 +183,9 @@ mod tests {
     #[test]
     fn a_chunk_of_the_pattern_gives_its_text() {
         let pattern = Pattern::of(Of::Text, CHUNK.as_bytes()).unwrap();
-        for (written, text) in [
-            ("two", "two"),
-            (r#"a\n\"\u00e9"#, "a\n\"é"),
-            ("é日", "é日"),
-            (r"\\", "\\"),
-        ] {
+        for (written, text) in
+            [("two", "two"), (r#"a\n\"\u00e9"#, "a\n\"é"), ("é日", "é日"), (r"\\", "\\")]
+        {
             let read = pattern.text(like(written).as_bytes());
             assert_eq!(read, Some((Of::Text, text.to_owned())), "{written}");
         }
@@ -242,13 +234,9 @@ mod tests {
         let twin = CHUNK.replace(r#""logprobs""#, r#""twin":{"content":"one"},"logprobs""#);
         let pattern = Pattern::of(Of::Text, twin.as_bytes()).unwrap();
         let other = twin.replacen("one", "two", 1);
-        assert_eq!(
-            pattern.text(other.as_bytes()),
-            Some((Of::Text, "two".to_owned()))
-        );
-        let both = CHUNK
-            .replace("one", "two")
-            .replace(r#""index""#, r#""reasoning":"one","index""#);
+        assert_eq!(pattern.text(other.as_bytes()), Some((Of::Text, "two".to_owned())));
+        let both =
+            CHUNK.replace("one", "two").replace(r#""index""#, r#""reasoning":"one","index""#);
         assert!(Pattern::of(Of::Reasoning, both.as_bytes()).is_none());
     }
 }

@@ -59,8 +59,7 @@ pub fn requested(
         Prompt::Ranking(candidates) if ranking == Ranking::Score => {
             // The names that every version of vLLM takes
             // (`vllm/entrypoints/pooling/score/protocol.py`).
-            body.set("text_1", &candidates.query)
-                .set("text_2", &candidates.documents);
+            body.set("text_1", &candidates.query).set("text_2", &candidates.documents);
             "/score"
         }
         Prompt::Embedding(texts) => {
@@ -68,8 +67,7 @@ pub fn requested(
             "/embeddings"
         }
         Prompt::Ranking(candidates) => {
-            body.set("query", &candidates.query)
-                .set("documents", &candidates.documents);
+            body.set("query", &candidates.query).set("documents", &candidates.documents);
             "/rerank"
         }
         _ => return Ok(None),
@@ -152,10 +150,8 @@ pub fn pooled(body: &[u8], events: &mut Vec<Meaning>) -> Result<bool, Error> {
                 let values = match item.embedding {
                     Vector::Numbers(values) => values,
                     Vector::Base64(text) => floats(&text).ok_or_else(|| {
-                        let why = format!(
-                            "vector {} is not base64 of floats of four bytes",
-                            item.index
-                        );
+                        let why =
+                            format!("vector {} is not base64 of floats of four bytes", item.index);
                         not_a_chunk(body, &why)
                     })?,
                 };
@@ -185,10 +181,7 @@ fn order(places: Vec<Place>, usage: Option<Counts>, events: &mut Vec<Meaning>) {
         if let Some(more) = place.meta_info.and_then(|counts| counts.prompt_tokens) {
             tokens = Some(more.saturating_add(tokens.unwrap_or(0)));
         }
-        ranked.push(Ranked {
-            index: place.index,
-            score: place.score,
-        });
+        ranked.push(Ranked { index: place.index, score: place.score });
     }
     // Servers send the best first; where one does not, the scores say the order.
     ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
@@ -313,21 +306,13 @@ mod tests {
 
     #[test]
     fn vectors_are_numbers_or_base64() {
-        let vector = |index, values: &[f32]| {
-            Meaning::Vector(Embedded {
-                index,
-                values: values.to_vec(),
-            })
-        };
+        let vector =
+            |index, values: &[f32]| Meaning::Vector(Embedded { index, values: values.to_vec() });
         let body = r#"{"object":"list","data":[{"object":"embedding","index":1,"embedding":[0.5,-1]},
             {"index":0,"embedding":"AACAPwAAAMA="}],"usage":{"prompt_tokens":7,"total_tokens":7,"completion_tokens":0}}"#;
         assert_eq!(
             events(body),
-            [
-                vector(1, &[0.5, -1.0]),
-                vector(0, &[1.0, -2.0]),
-                usage(7, Some(0))
-            ]
+            [vector(1, &[0.5, -1.0]), vector(0, &[1.0, -2.0]), usage(7, Some(0))]
         );
         for wrong in [
             r#"{"data":[{"index":0,"embedding":"AACA"}]}"#,
@@ -347,32 +332,20 @@ mod tests {
         };
         let body = r#"{"id":"r","results":[{"index":0,"document":{"text":"a"},"relevance_score":0.1},
             {"index":2,"relevance_score":0.9}],"usage":{"total_tokens":12}}"#;
-        assert_eq!(
-            events(body),
-            [order(&[(2, 0.9), (0, 0.1)]), usage(12, None)]
-        );
+        assert_eq!(events(body), [order(&[(2, 0.9), (0, 0.1)]), usage(12, None)]);
         let body = r#"{"object":"list","data":[{"index":0,"object":"score","score":0.1},
             {"index":1,"object":"score","score":1}],"usage":{"prompt_tokens":8,"total_tokens":8,"completion_tokens":0}}"#;
-        assert_eq!(
-            events(body),
-            [order(&[(1, 1.0), (0, 0.1)]), usage(8, Some(0))]
-        );
+        assert_eq!(events(body), [order(&[(1, 1.0), (0, 0.1)]), usage(8, Some(0))]);
         let body = r#"[{"score":2.5,"document":"b","index":1,"meta_info":{"prompt_tokens":4}},
             {"score":-1.5,"document":"a","index":0,"meta_info":{"prompt_tokens":5}}]"#;
-        assert_eq!(
-            events(body),
-            [order(&[(1, 2.5), (0, -1.5)]), usage(9, None)]
-        );
+        assert_eq!(events(body), [order(&[(1, 2.5), (0, -1.5)]), usage(9, None)]);
     }
 
     #[test]
     fn other_replies_are_left_alone() {
-        for body in [
-            r#"{"choices":[]}"#,
-            r#"{"text":"a","meta_info":{}}"#,
-            r#"[{"text":"a"}]"#,
-            "no JSON",
-        ] {
+        for body in
+            [r#"{"choices":[]}"#, r#"{"text":"a","meta_info":{}}"#, r#"[{"text":"a"}]"#, "no JSON"]
+        {
             let mut events = Vec::new();
             assert!(!pooled(body.as_bytes(), &mut events).unwrap(), "{body}");
             assert!(events.is_empty());

@@ -160,10 +160,9 @@ impl Reply {
             let ids = choice.token_ids.or(choice.gen_tokens).or(delta.gen_tokens);
             let own = ids.map(|ids| ids.0);
             let from = events.len();
-            let silent = [&text, &reasoning]
-                .iter()
-                .all(|said| said.as_ref().is_none_or(String::is_empty))
-                && tools.is_empty();
+            let silent =
+                [&text, &reasoning].iter().all(|said| said.as_ref().is_none_or(String::is_empty))
+                    && tools.is_empty();
             if silent {
                 let counted = own.or(tokens).is_some_and(|tokens| tokens > 0);
                 if !self.begun && delta.role.is_some() && finish.is_none() && !counted {
@@ -177,9 +176,7 @@ impl Reply {
                 events.extend(said(reasoning).map(Meaning::Reasoning));
                 events.extend(said(text).map(Meaning::Text));
                 events.extend(
-                    tools
-                        .iter()
-                        .map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
+                    tools.iter().map(|call| Meaning::ToolCall(piece(call.get().to_owned()))),
                 );
             }
             if own.is_some() {
@@ -213,10 +210,7 @@ impl Reply {
             return None;
         }
         let one = choices.iter().all(|choice| choice.index.unwrap_or(0) == 0);
-        let Some(total) = usage
-            .and_then(|usage| usage.completion_tokens)
-            .filter(|_| one)
-        else {
+        let Some(total) = usage.and_then(|usage| usage.completion_tokens).filter(|_| one) else {
             self.counting = Counting::No;
             return None;
         };
@@ -251,10 +245,7 @@ impl Reply {
 }
 
 fn piece(choice: u32, text: String) -> Output {
-    Output {
-        choice,
-        ..Output::text(text)
-    }
+    Output { choice, ..Output::text(text) }
 }
 
 /// Assigns the chunk's tokens to its piece; if there are several pieces, it is unknown how the

@@ -63,34 +63,17 @@ pub fn body(
         body.set("previous_response_id", id);
     }
     let sampling = &settings.sampling;
-    body.set_some("temperature", sampling.temperature)
-        .set_some("top_p", sampling.top_p);
+    body.set_some("temperature", sampling.temperature).set_some("top_p", sampling.top_p);
     let stop = Some(&sampling.stop).filter(|stop| !stop.is_empty());
     let further = [
         ("top_k", "--top-k", value(sampling.top_k)),
         ("min_p", "--min-p", value(sampling.min_p)),
-        (
-            "frequency_penalty",
-            "--frequency-penalty",
-            value(sampling.frequency_penalty),
-        ),
-        (
-            "presence_penalty",
-            "--presence-penalty",
-            value(sampling.presence_penalty),
-        ),
-        (
-            "repetition_penalty",
-            "--repetition-penalty",
-            value(sampling.repetition_penalty),
-        ),
+        ("frequency_penalty", "--frequency-penalty", value(sampling.frequency_penalty)),
+        ("presence_penalty", "--presence-penalty", value(sampling.presence_penalty)),
+        ("repetition_penalty", "--repetition-penalty", value(sampling.repetition_penalty)),
         ("seed", "--sampling-seed", value(sampling.seed)),
         ("stop", "--stop", value(stop)),
-        (
-            "min_tokens",
-            "--min-output-tokens",
-            value(settings.min_output_tokens),
-        ),
+        ("min_tokens", "--min-output-tokens", value(settings.min_output_tokens)),
     ];
     let mut refused = Vec::new();
     for (field, flag, value) in further {
@@ -130,11 +113,8 @@ mod tests {
     use super::*;
     use crate::{Message, Role, Sampling};
 
-    const FIELDS: Fields<'static> = Fields {
-        limit: "max_output_tokens",
-        further: &["seed"],
-        store: true,
-    };
+    const FIELDS: Fields<'static> =
+        Fields { limit: "max_output_tokens", further: &["seed"], store: true };
 
     fn settings() -> Settings {
         Settings {
@@ -156,16 +136,10 @@ mod tests {
     #[test]
     fn what_the_server_kept_is_not_sent_again() {
         let said = |role, text| Message::text(role, text);
-        let messages = vec![
-            said(Role::User, "a"),
-            said(Role::Assistant, "b"),
-            said(Role::User, "c"),
-        ];
+        let messages =
+            vec![said(Role::User, "a"), said(Role::Assistant, "b"), said(Role::User, "c")];
         let sample = Sample::new("1", Prompt::Messages(messages));
-        let earlier = Earlier {
-            carry: b"resp_1".to_vec(),
-            messages: 2,
-        };
+        let earlier = Earlier { carry: b"resp_1".to_vec(), messages: 2 };
         assert_eq!(
             text(body(&sample, &settings(), &FIELDS, Some(&earlier))),
             concat!(
@@ -173,15 +147,9 @@ mod tests {
                 r#""max_output_tokens":4,"store":true,"stream":true}"#
             )
         );
-        let forgetful = Fields {
-            store: false,
-            ..FIELDS
-        };
+        let forgetful = Fields { store: false, ..FIELDS };
         let whole = text(body(&sample, &settings(), &forgetful, Some(&earlier)));
-        assert!(
-            whole.contains(r#""content":"a""#) && !whole.contains("previous"),
-            "{whole}"
-        );
+        assert!(whole.contains(r#""content":"a""#) && !whole.contains("previous"), "{whole}");
     }
 
     #[test]
@@ -196,9 +164,6 @@ mod tests {
         let Err(Error::InvalidConfig(said)) = refused else {
             panic!("it must be refused: {refused:?}");
         };
-        assert!(
-            said.contains("for --top-k, --stop, --min-output-tokens;"),
-            "{said}"
-        );
+        assert!(said.contains("for --top-k, --stop, --min-output-tokens;"), "{said}");
     }
 }

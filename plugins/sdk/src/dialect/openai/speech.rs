@@ -275,10 +275,7 @@ fn wrong(data: &[u8], why: &str) -> Error {
 impl Reply {
     /// A reply that has not begun.
     pub fn begin(streaming: bool) -> Self {
-        Reply {
-            streaming,
-            ..Reply::default()
-        }
+        Reply { streaming, ..Reply::default() }
     }
 
     /// Takes bytes of the sound in.
@@ -364,20 +361,10 @@ mod tests {
     }
 
     fn heard(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
-        let options = Options {
-            format,
-            stream_format: StreamFormat::Audio,
-            ..Options::default()
-        };
+        let options = Options { format, stream_format: StreamFormat::Audio, ..Options::default() };
         let (mut reply, mut events) = (Reply::begin(true), Vec::new());
         for data in pieces {
-            decode(
-                &mut reply,
-                &options,
-                &Frame { name: None, data },
-                &mut events,
-            )
-            .unwrap();
+            decode(&mut reply, &options, &Frame { name: None, data }, &mut events).unwrap();
         }
         assert_eq!(events.remove(0), Meaning::EndsWithBody);
         let sounds = events.iter().map(|event| match event {
@@ -389,10 +376,7 @@ mod tests {
 
     #[test]
     fn sound_has_the_length_of_its_bytes() {
-        assert_eq!(
-            heard(Format::Pcm, &[&[0; 480], &[0; 48]]),
-            [Some(10.0), Some(1.0)]
-        );
+        assert_eq!(heard(Format::Pcm, &[&[0; 480], &[0; 48]]), [Some(10.0), Some(1.0)]);
         assert_eq!(heard(Format::Mp3, &[&[0; 480]]), [None]);
         let file = wav(&[0; 1600]);
         assert_eq!(heard(Format::Wav, &[&file]), [Some(100.0)]);
@@ -412,9 +396,6 @@ mod tests {
 
     #[test]
     fn what_is_no_wav_has_no_length() {
-        assert_eq!(
-            heard(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]),
-            [None, None]
-        );
+        assert_eq!(heard(Format::Wav, &[&[7; HEADER_BYTES + 1], &[7; 10]]), [None, None]);
     }
 }

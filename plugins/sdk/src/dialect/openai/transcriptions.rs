@@ -277,10 +277,7 @@ pub fn decode(
 impl Reply {
     /// A reply that has not begun.
     pub fn begin(streaming: bool) -> Self {
-        Reply {
-            streaming,
-            ..Reply::default()
-        }
+        Reply { streaming, ..Reply::default() }
     }
 
     fn end(&mut self, events: &mut Vec<Meaning>) {
@@ -294,9 +291,7 @@ impl Reply {
 impl Counts {
     /// `None` if no tokens were counted.
     fn usage(self) -> Option<Usage> {
-        let audio = self
-            .input_token_details
-            .and_then(|details| details.audio_tokens);
+        let audio = self.input_token_details.and_then(|details| details.audio_tokens);
         let usage = Usage {
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,

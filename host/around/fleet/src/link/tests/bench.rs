@@ -130,11 +130,7 @@ impl Setup {
         let port = coordinator.address().port();
         let mut joining = Vec::new();
         for rank in 0..size {
-            joining.push(tokio::spawn(ready(self.join(
-                ports(rank, port),
-                rank,
-                size,
-            ))));
+            joining.push(tokio::spawn(ready(self.join(ports(rank, port), rank, size))));
         }
         let gathered = coordinator.gather(rules(size), self.goods()).await.unwrap();
         (gathered, joining)
@@ -163,10 +159,7 @@ pub(super) async fn ready(join: Join) -> Result<(Joined, Start, Clock), JoinErro
 }
 
 pub(super) fn on_runtime<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test)
 }
 
@@ -185,9 +178,7 @@ pub(super) async fn events(running: &mut Running) -> Vec<Event> {
 
 /// Something like records: bytes that differ by rank and place.
 pub(super) fn content(rank: u32, length: usize) -> Vec<u8> {
-    (0..length)
-        .map(|at| (at as u32).wrapping_mul(31).wrapping_add(rank) as u8)
-        .collect()
+    (0..length).map(|at| (at as u32).wrapping_mul(31).wrapping_add(rank) as u8).collect()
 }
 
 pub(super) fn append(path: &Path, bytes: &[u8]) {

@@ -46,12 +46,7 @@ impl Proxy {
                 tokio::spawn(pass(near, far, most, cuts.clone()));
             }
         });
-        Proxy {
-            port,
-            connections,
-            cut,
-            task,
-        }
+        Proxy { port, connections, cut, task }
     }
 
     pub(super) fn port(&self) -> u16 {

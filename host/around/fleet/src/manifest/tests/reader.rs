@@ -10,12 +10,7 @@ pub(super) fn documents(text: &str) -> Vec<Value> {
     for document in text.split("---\n").skip(1) {
         let lines: Vec<(usize, String)> = document
             .lines()
-            .map(|line| {
-                (
-                    line.len() - line.trim_start().len(),
-                    line.trim_start().to_owned(),
-                )
-            })
+            .map(|line| (line.len() - line.trim_start().len(), line.trim_start().to_owned()))
             .collect();
         let mut at = 0;
         documents.push(block(&lines, &mut at, 0));
@@ -31,14 +26,12 @@ fn block(lines: &[(usize, String)], at: &mut usize, indent: usize) -> Value {
             // The item as if it stood on a line of its own.
             let mut inner = lines.to_vec();
             inner[*at] = (indent + 2, lines[*at].1[2..].to_owned());
-            items.push(
-                if key(&inner[*at].1).is_some() || inner[*at].1.starts_with("- ") {
-                    block(&inner, at, indent + 2)
-                } else {
-                    *at += 1;
-                    scalar(&inner[*at - 1].1)
-                },
-            );
+            items.push(if key(&inner[*at].1).is_some() || inner[*at].1.starts_with("- ") {
+                block(&inner, at, indent + 2)
+            } else {
+                *at += 1;
+                scalar(&inner[*at - 1].1)
+            });
         }
         return Value::Array(items);
     }
@@ -46,11 +39,7 @@ fn block(lines: &[(usize, String)], at: &mut usize, indent: usize) -> Value {
     while *at < lines.len() && lines[*at].0 == indent {
         let (name, rest) = key(&lines[*at].1).expect("a name and a colon");
         *at += 1;
-        let value = if rest.is_empty() {
-            block(lines, at, lines[*at].0)
-        } else {
-            scalar(rest)
-        };
+        let value = if rest.is_empty() { block(lines, at, lines[*at].0) } else { scalar(rest) };
         assert!(fields.insert(name, value).is_none());
     }
     Value::Object(fields)
@@ -68,11 +57,8 @@ fn key(line: &str) -> Option<(String, &str)> {
     let (name, rest) = line.split_at(end);
     let rest = rest.strip_prefix(':')?;
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
-    let name = if name.starts_with('"') {
-        serde_json::from_str(name).unwrap()
-    } else {
-        name.to_owned()
-    };
+    let name =
+        if name.starts_with('"') { serde_json::from_str(name).unwrap() } else { name.to_owned() };
     Some((name, rest))
 }
 
@@ -82,10 +68,7 @@ fn scalar(text: &str) -> Value {
     }
     let first = text.chars().next().unwrap();
     assert!(first.is_ascii_alphabetic(), "{text}");
-    assert!(
-        !text.contains([' ', ':', '#', '"', '\'', '[', '{']),
-        "{text}"
-    );
+    assert!(!text.contains([' ', ':', '#', '"', '\'', '[', '{']), "{text}");
     let lower = text.to_lowercase();
     assert!(!["yes", "no", "on", "off", "y", "n", "true", "false", "null"].contains(&&*lower));
     Value::from(text)

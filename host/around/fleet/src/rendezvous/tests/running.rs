@@ -13,18 +13,12 @@ fn a_lost_agent_is_lost_from_when_it_was_last_heard() {
     scene.on(Input::Broken(11, "no answer for 10 s".to_owned()));
     assert!(scene.wait(19).is_empty());
     let who = scene.machine.seats()[1].who.clone();
-    let lost = Event::Lost {
-        who,
-        from: heard,
-        why: "no answer for 10 s".to_owned(),
-    };
+    let lost = Event::Lost { who, from: heard, why: "no answer for 10 s".to_owned() };
     assert_eq!(scene.wait(1), [Action::Event(lost)]);
     // It is too late to come back.
     let back = scene.greet(30, 1);
-    assert!(
-        matches!(&back[0], Action::Send(30, Message::Refused { reasons })
-        if reasons[0].contains("rank 1 (node1) came back too late"))
-    );
+    assert!(matches!(&back[0], Action::Send(30, Message::Refused { reasons })
+        if reasons[0].contains("rank 1 (node1) came back too late")));
     assert!(scene.wait(30).is_empty());
     let over = scene.on(Input::Finished(10, finished()));
     assert_eq!(over.last(), Some(&Action::Event(Event::Over)));
@@ -55,13 +49,9 @@ fn a_stop_reaches_all_and_counts() {
     let mut scene = Scene::running(3);
     for times in 1..=2 {
         let sent = scene.on(Input::Interrupt("SIGINT".to_owned()));
-        let expected = Interrupt {
-            times,
-            why: "SIGINT".to_owned(),
-        };
-        let expected: Vec<Action> = (10..13)
-            .map(|conn| Action::Send(conn, Message::Interrupt(expected.clone())))
-            .collect();
+        let expected = Interrupt { times, why: "SIGINT".to_owned() };
+        let expected: Vec<Action> =
+            (10..13).map(|conn| Action::Send(conn, Message::Interrupt(expected.clone()))).collect();
         assert_eq!(sent, expected);
     }
 }
@@ -69,21 +59,12 @@ fn a_stop_reaches_all_and_counts() {
 #[test]
 fn the_batch_systems_signal_at_an_agent_stops_all() {
     let mut scene = Scene::running(2);
-    let stop = || {
-        Message::Interrupt(Interrupt {
-            times: 1,
-            why: "SIGTERM".to_owned(),
-        })
-    };
+    let stop = || Message::Interrupt(Interrupt { times: 1, why: "SIGTERM".to_owned() });
     let actions = scene.on(Input::Message(11, stop()));
-    assert!(
-        matches!(&actions[0], Action::Event(Event::Interrupted { who, why })
-        if who.rank == 1 && why == "SIGTERM")
-    );
-    assert!(
-        matches!(&actions[1], Action::Send(10, Message::Interrupt(it))
-        if it.why == "rank 1 (node1): SIGTERM")
-    );
+    assert!(matches!(&actions[0], Action::Event(Event::Interrupted { who, why })
+        if who.rank == 1 && why == "SIGTERM"));
+    assert!(matches!(&actions[1], Action::Send(10, Message::Interrupt(it))
+        if it.why == "rank 1 (node1): SIGTERM"));
     assert_eq!(actions.len(), 3);
     // An agent cannot go on for ever.
     scene.on(Input::Message(11, stop()));
@@ -110,10 +91,8 @@ fn what_cannot_be_used_loses_the_agent() {
     let mut scene = Scene::running(1);
     let actions = scene.on(Input::Failed(10, "the records came damaged".to_owned()));
     // It hears why, and does not go on sending.
-    assert!(
-        matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
-        if reasons[0].contains("the records came damaged"))
-    );
+    assert!(matches!(&actions[0], Action::Send(10, Message::Refused { reasons })
+        if reasons[0].contains("the records came damaged")));
     assert_eq!(actions[1], Action::Close(10));
     assert!(matches!(&actions[2], Action::Event(Event::Lost { why, .. })
         if why == "the records came damaged"));
@@ -149,10 +128,7 @@ fn one_that_only_answers_for_its_clock_is_lost() {
         scene.on(Input::Clock(11, exchange));
     };
     // Records and figures are signs of work.
-    for input in [
-        Input::Records(11),
-        Input::Message(11, Message::Live { figures: json!(1) }),
-    ] {
+    for input in [Input::Records(11), Input::Message(11, Message::Live { figures: json!(1) })] {
         for _ in 0..quiet - 20 {
             answer(&mut scene);
             assert!(scene.wait(1).is_empty());

@@ -82,13 +82,7 @@ pub(super) fn caption(before: &str) -> Option<String> {
 
 /// True if a fence is a command that starts an engine.
 fn launches(fence: &Fence<'_>) -> bool {
-    let words = [
-        "serve",
-        "launch_server",
-        "api_server",
-        "docker run",
-        "mpirun",
-    ];
+    let words = ["serve", "launch_server", "api_server", "docker run", "mpirun"];
     let shell = matches!(fence.info, "shell" | "bash" | "sh" | "console" | "{shell}");
     did(fence.text.len());
     shell && (fence.text.starts_with("--") || words.iter().any(|word| fence.text.contains(word)))
@@ -97,9 +91,7 @@ fn launches(fence: &Fence<'_>) -> bool {
 /// The last command above the block that starts an engine, under one of its headings.
 fn launch_command(page: &Page<'_>, facts: &Facts<'_>, span: Span) -> Option<String> {
     let path = page.above(span.start);
-    let above = facts
-        .launches
-        .partition_point(|fence| fence.end <= span.start);
+    let above = facts.launches.partition_point(|fence| fence.end <= span.start);
     let fence = facts.launches.get(above.checked_sub(1)?)?;
     let own = page.above(fence.start);
     let above = own.len() <= path.len() && own.iter().zip(&path).all(|(one, other)| one == other);
@@ -166,24 +158,16 @@ fn profile(claim: &mut Claim, facts: &Facts<'_>, before: &str) {
 fn engine(claim: &mut Claim, facts: &Facts<'_>) {
     let headed = claim.source.headings.iter().rev().find_map(|heading| {
         let first = heading.split_whitespace().next()?;
-        ENGINES
-            .iter()
-            .position(|(_, label)| first.eq_ignore_ascii_case(label))
+        ENGINES.iter().position(|(_, label)| first.eq_ignore_ascii_case(label))
     });
     let backend = claim.about.notes.get("backend");
-    let backend = backend.and_then(|backend| {
-        ENGINES
-            .iter()
-            .position(|(name, _)| backend.starts_with(name))
-    });
+    let backend =
+        backend.and_then(|backend| ENGINES.iter().position(|(name, _)| backend.starts_with(name)));
     let Some(index) = headed.or(backend) else {
         return;
     };
     claim.about.engine = Some(ENGINES[index].0.to_owned());
-    claim
-        .about
-        .engine_version
-        .clone_from(&facts.versions[index]);
+    claim.about.engine_version.clone_from(&facts.versions[index]);
 }
 
 /// Finds the text after `vLLM v`, if it is a version.
@@ -192,9 +176,8 @@ fn version(text: &str, label: &str) -> Option<String> {
     let mut rest = text;
     while let Some(at) = find(rest, &named) {
         rest = &rest[at + named.len()..];
-        let end = rest
-            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '.'))
-            .unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
         did(end);
         let version = rest[..end].trim_end_matches('.');
         if version.len() <= LONGEST_WORD && version.starts_with(|c: char| c.is_ascii_digit()) {

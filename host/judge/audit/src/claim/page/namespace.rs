@@ -43,9 +43,8 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     asked.requests = count("num_prompts").or(asked.requests);
     asked.seed = count("seed").or(asked.seed);
     asked.max_concurrency = count("max_concurrency").or(asked.max_concurrency);
-    asked.request_rate = text("request_rate")
-        .and_then(|rate| rate.parse().ok())
-        .or(asked.request_rate);
+    asked.request_rate =
+        text("request_rate").and_then(|rate| rate.parse().ok()).or(asked.request_rate);
     if text("ramp_up_strategy").is_some() {
         // vLLM then has an infinite rate in its flags, and ramps it up.
         asked.request_rate = None;
@@ -53,9 +52,7 @@ pub(super) fn fill(claim: &mut Claim, flags: &BTreeMap<&str, &str>) {
     asked.burstiness = text("burstiness")
         .and_then(|shape| shape.parse().ok())
         .filter(|shape: &f64| shape.is_finite());
-    asked.dataset = text("dataset_name")
-        .map(str::to_owned)
-        .or(asked.dataset.take());
+    asked.dataset = text("dataset_name").map(str::to_owned).or(asked.dataset.take());
     if text("disable_stream") == Some("True") || text("no_stream") == Some("True") {
         asked.stream = Some(false);
     }

@@ -72,40 +72,26 @@ fn what_stands_around_a_block_is_found() {
         .join(" ");
     for text in [PAGE, &one_line] {
         let (claims, quotes) = read("page.md", text).unwrap();
-        let [claim] = claims.as_slice() else {
-            panic!("{claims:?}")
-        };
+        let [claim] = claims.as_slice() else { panic!("{claims:?}") };
         assert_eq!(claim.tool, Tool::Gpustack);
         assert_eq!(claim.model.as_deref(), Some("Qwen/Qwen3.5-9B"));
         assert_eq!(claim.about.hardware.as_deref(), Some("NVIDIA H100"));
         assert_eq!(claim.about.engine.as_deref(), Some("vllm"));
         assert_eq!(claim.about.engine_version.as_deref(), Some("0.17.1"));
-        assert_eq!(
-            claim.about.launch_command.as_deref(),
-            Some("--max-model-len=32768")
-        );
+        assert_eq!(claim.about.launch_command.as_deref(), Some("--max-model-len=32768"));
         assert_eq!(claim.scenario.as_deref(), Some("Heavy"));
         assert_eq!(claim.source.caption.as_deref(), Some("Benchmark result"));
-        assert_eq!(
-            claim.source.headings,
-            ["Optimizing a Model", "Results", "vLLM"]
-        );
+        assert_eq!(claim.source.headings, ["Optimizing a Model", "Results", "vLLM"]);
         let asked = &claim.asked;
         assert_eq!(
             (asked.requests, asked.input_tokens, asked.output_tokens),
             (Some(200), Some(1000), Some(2000))
         );
-        assert_eq!(
-            (asked.request_rate, asked.max_concurrency),
-            (Some(1.0), Some(18))
-        );
+        assert_eq!((asked.request_rate, asked.max_concurrency), (Some(1.0), Some(18)));
         assert_eq!(claim.value("ttft.p95"), None);
         let words: Vec<&str> = quotes.iter().map(|quote| quote.words.as_str()).collect();
         assert_eq!(quotes.len(), 4, "{words:?}");
-        assert!(
-            words[1].starts_with("Heavy Profile, Optimized: Total TPS: 3025.11"),
-            "{words:?}"
-        );
+        assert!(words[1].starts_with("Heavy Profile, Optimized: Total TPS: 3025.11"), "{words:?}");
         assert_eq!(quotes[1].change, Some(1.74));
         assert!(words[2].contains("`vLLM` Total TPS = 2973.42"), "{words:?}");
     }
@@ -125,8 +111,5 @@ fn flags_are_found_in_pythons_words() {
     assert_eq!(claim.scenario.as_deref(), Some("random 1024/1024"));
     assert_eq!(claim.asked.output_tokens, Some(1024));
     assert_eq!(claim.asked.request_rate, Some(f64::INFINITY));
-    assert_eq!(
-        (claim.asked.seed, claim.asked.max_concurrency),
-        (Some(1), None)
-    );
+    assert_eq!((claim.asked.seed, claim.asked.max_concurrency), (Some(1), None));
 }

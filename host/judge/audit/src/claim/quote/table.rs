@@ -102,10 +102,7 @@ impl<'a> Table<'a> {
         let text = whole.trim();
         did(whole.len());
         let start = self.start + (whole.len() - whole.trim_start().len());
-        let part = Part {
-            start,
-            end: start + text.len(),
-        };
+        let part = Part { start, end: start + text.len() };
         let names = self.named.iter().take_while(|at| **at < bar).count();
         let figure = names > 0;
         did(names);
@@ -114,11 +111,8 @@ impl<'a> Table<'a> {
         if text.is_empty() {
             return;
         }
-        self.ruled = if text.bytes().all(|byte| matches!(byte, b'-' | b':')) {
-            self.ruled + 1
-        } else {
-            0
-        };
+        self.ruled =
+            if text.bytes().all(|byte| matches!(byte, b'-' | b':')) { self.ruled + 1 } else { 0 };
         if text.contains("---") {
             self.in_table = true;
             self.headers = self.headers();
@@ -145,12 +139,7 @@ impl<'a> Table<'a> {
         match first.filter(|_| columns > 0 && columns <= COLUMNS) {
             Some(first) => {
                 did(columns);
-                self.recent
-                    .iter()
-                    .skip(first)
-                    .take(columns)
-                    .copied()
-                    .collect()
+                self.recent.iter().skip(first).take(columns).copied().collect()
             }
             None => Vec::new(),
         }

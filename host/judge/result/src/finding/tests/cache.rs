@@ -16,23 +16,14 @@ fn found_of(
     reusable: u32,
     cached: Option<u32>,
 ) -> Vec<(Id, Severity)> {
-    let mut cache = Cache {
-        policy,
-        page: 16,
-        ..Cache::default()
-    };
+    let mut cache = Cache { policy, page: 16, ..Cache::default() };
     (0..10).for_each(|_| cache.add(1000, reusable, cached.map(|cached| (server, cached))));
-    let facts = RunFacts {
-        cache: Some(cache),
-        ..facts()
-    };
+    let facts = RunFacts { cache: Some(cache), ..facts() };
     let summary = Summary::of(&facts, &[reply(0, 1000, &[])]);
     let own = [Id::CacheDiffers, Id::WarmByAccident, Id::WarmCache];
     let findings = of(&summary).into_iter();
     let findings = findings.filter(|finding| own.contains(&finding.id));
-    findings
-        .map(|finding| (finding.id, finding.severity))
-        .collect()
+    findings.map(|finding| (finding.id, finding.severity)).collect()
 }
 
 #[test]
@@ -49,19 +40,11 @@ fn a_cache_that_finds_what_repeats_is_no_finding() {
 #[test]
 fn a_server_that_says_nothing_of_its_cache_is_named() {
     let told = |requests, cached: Option<u32>| {
-        let mut cache = Cache {
-            page: 16,
-            ..Cache::default()
-        };
+        let mut cache = Cache { page: 16, ..Cache::default() };
         (0..requests).for_each(|_| cache.add(1000, 480, cached.map(|cached| (1000, cached))));
-        let facts = RunFacts {
-            cache: Some(cache),
-            ..facts()
-        };
+        let facts = RunFacts { cache: Some(cache), ..facts() };
         let findings = of(&Summary::of(&facts, &[reply(0, 1000, &[])])).into_iter();
-        findings
-            .filter(|finding| finding.id == Id::CacheNotReported)
-            .count()
+        findings.filter(|finding| finding.id == Id::CacheNotReported).count()
     };
     assert_eq!(told(10, None), 1);
     assert_eq!(told(10, Some(0)), 0, "nothing found is an answer");
@@ -71,10 +54,7 @@ fn a_server_that_says_nothing_of_its_cache_is_named() {
 #[test]
 fn what_a_run_repeats_is_no_warm_cache_whoever_counts_it() {
     let told = |reusable| {
-        let mut cache = Cache {
-            page: 16,
-            ..Cache::default()
-        };
+        let mut cache = Cache { page: 16, ..Cache::default() };
         (0..10).for_each(|_| cache.add(1000, reusable, None));
         let facts = RunFacts {
             cache: Some(cache),
@@ -111,10 +91,7 @@ fn a_cache_that_finds_more_than_the_run_repeats_was_warm() {
     let warm = [(Id::WarmByAccident, Severity::Suspect)];
     assert_eq!(found(Policy::Keep, 480, Some(900)), warm);
     assert_eq!(found(Policy::Keep, 0, Some(67)), warm);
-    assert_eq!(
-        found(Policy::Keep, 0, Some(66)),
-        [(Id::CacheDiffers, Severity::Note)]
-    );
+    assert_eq!(found(Policy::Keep, 0, Some(66)), [(Id::CacheDiffers, Severity::Note)]);
 }
 
 #[test]
@@ -122,10 +99,7 @@ fn the_share_that_a_server_found_is_of_the_tokens_that_it_counts() {
     // 496 of its own 1,040 tokens are 47.7 %; of the 1,000 that are counted here, they would be
     // 49.6 %.
     assert_eq!(found_of(1040, Policy::Salt, 430, Some(496)), []);
-    assert_eq!(
-        found_of(1000, Policy::Salt, 430, Some(496)),
-        [(Id::CacheDiffers, Severity::Note)]
-    );
+    assert_eq!(found_of(1000, Policy::Salt, 430, Some(496)), [(Id::CacheDiffers, Severity::Note)]);
     // A tokenizer that is not the model's: the two shares cannot be compared.
     assert_eq!(found_of(250, Policy::Keep, 480, Some(240)), []);
     assert_eq!(found_of(4000, Policy::Keep, 0, Some(3000)), []);

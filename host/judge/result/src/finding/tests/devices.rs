@@ -19,10 +19,7 @@ fn watched(reading: impl Fn(f64) -> Option<Reading>) -> Vec<Finding> {
         facts: Some(Facts {
             source: "nvml".into(),
             driver: None,
-            devices: vec![Device {
-                index: Some(3),
-                ..Device::default()
-            }],
+            devices: vec![Device { index: Some(3), ..Device::default() }],
         }),
         every_ns: Nanos(100_000_000),
         samples: samples.collect(),
@@ -39,11 +36,7 @@ fn watched(reading: impl Fn(f64) -> Option<Reading>) -> Vec<Finding> {
 fn throttled(bit: u64, tenths: f64) -> Vec<(Id, Severity, String)> {
     let found = watched(|at| {
         Some(Reading {
-            throttle: Some(if at < 5.0 || at >= 4.99 + tenths / 10.0 {
-                0
-            } else {
-                bit
-            }),
+            throttle: Some(if at < 5.0 || at >= 4.99 + tenths / 10.0 { 0 } else { bit }),
             temperature_c: Some(91.0),
             power_limit_w: Some(400.0),
             ..Reading::default()
@@ -59,16 +52,10 @@ fn heat_and_supply_raise_doubts_and_a_limit_on_the_power_does_not() {
     for bit in [0x08, 0x20, 0x40, 0x80] {
         assert_eq!(throttled(bit, 0.0), []);
         let found = throttled(bit, 1.0);
-        assert_eq!(
-            (found[0].0, found[0].1),
-            (Id::DeviceThrottled, Severity::Note)
-        );
+        assert_eq!((found[0].0, found[0].1), (Id::DeviceThrottled, Severity::Note));
         let found = throttled(bit, 2.0);
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].0, found[0].1),
-            (Id::DeviceThrottled, Severity::Suspect)
-        );
+        assert_eq!((found[0].0, found[0].1), (Id::DeviceThrottled, Severity::Suspect));
     }
     let found = throttled(0x20, 15.0);
     assert_eq!(
@@ -77,10 +64,7 @@ fn heat_and_supply_raise_doubts_and_a_limit_on_the_power_does_not() {
     );
     assert_eq!(throttled(0x04, 7.0), []);
     let found = throttled(0x04, 15.0);
-    assert_eq!(
-        (found[0].0, found[0].1),
-        (Id::DevicePowerCapped, Severity::Note)
-    );
+    assert_eq!((found[0].0, found[0].1), (Id::DevicePowerCapped, Severity::Note));
     assert_eq!(
         found[0].2,
         "the clock was kept down: device 3 for 10.1 % of the time (power-cap); the lowest limit is 400 W"
@@ -95,13 +79,8 @@ fn samples_that_are_missing() {
     assert_eq!(lasting_until(17.0), []);
     assert_eq!(lasting_until(15.4), [], "3.5 % are missing");
     let found = lasting_until(12.0);
-    let [finding] = found.as_slice() else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        (finding.id, finding.severity),
-        (Id::DeviceGaps, Severity::Note)
-    );
+    let [finding] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((finding.id, finding.severity), (Id::DeviceGaps, Severity::Note));
     assert_eq!(
         finding.seen,
         "samples are missing: device 3 for 26 % of the time; 2 readings failed, the last with: GPU is lost"

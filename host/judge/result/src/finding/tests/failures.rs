@@ -6,9 +6,7 @@ use super::*;
 fn failures_beyond_one_in_a_hundred() {
     let first = |n: usize| {
         move |_: &mut RunFacts, run: &mut Vec<Exchange>| {
-            run[..n]
-                .iter_mut()
-                .for_each(|exchange| fail(exchange, Class::TokenGapTimeout));
+            run[..n].iter_mut().for_each(|exchange| fail(exchange, Class::TokenGapTimeout));
         }
     };
     assert_eq!(after(first(1)), [(Id::Failures, Severity::Note)]);
@@ -28,17 +26,11 @@ fn failures_that_a_high_percentile_hides_are_noted() {
         failed.for_each(|exchange| fail(exchange, Class::Truncated));
         for exchange in &mut run {
             let later = ms(exchange.index);
-            exchange
-                .events
-                .at
-                .iter_mut()
-                .for_each(|at| *at = *at + later);
+            exchange.events.at.iter_mut().for_each(|at| *at = *at + later);
         }
         let findings = Summary::of(&facts, &run).findings.into_iter();
         let failures = findings.filter(|finding| finding.id == Id::Failures);
-        failures
-            .map(|finding| (finding.severity, finding.seen))
-            .next()
+        failures.map(|finding| (finding.severity, finding.seen)).next()
     };
     assert_eq!(failed(0, 1000), None);
     assert_eq!(failed(4, 1000), None);
@@ -47,10 +39,7 @@ fn failures_that_a_high_percentile_hides_are_noted() {
     assert_eq!(failed(10, 1000).unwrap().0, Severity::Note);
     let (severity, seen) = failed(11, 1000).unwrap();
     assert_eq!(severity, Severity::Suspect);
-    assert!(
-        seen.contains("P99 TTFT would be infinite instead of 1039.12 ms"),
-        "{seen}"
-    );
+    assert!(seen.contains("P99 TTFT would be infinite instead of 1039.12 ms"), "{seen}");
 }
 
 #[test]

@@ -107,9 +107,7 @@ fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
     }
     let summary = Summary::of(&fixture::facts(), &run);
     let findings = summary.findings.iter();
-    findings
-        .map(|finding| (finding.id, finding.severity))
-        .collect()
+    findings.map(|finding| (finding.id, finding.severity)).collect()
 }
 
 #[test]
@@ -139,11 +137,8 @@ fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
     let run = (0..200).map(|index| {
         let due = 1000 + 15 * index;
         let sent = due + index % 2 * late;
-        let events = [
-            (sent + 5, Text, None, 3),
-            (sent + 9, Text, None, 3),
-            (sent + 9, End, None, 0),
-        ];
+        let events =
+            [(sent + 5, Text, None, 3), (sent + 9, Text, None, 3), (sent + 9, End, None, 0)];
         let mut exchange = reply(index, sent, &events);
         (exchange.due, exchange.usage) = (ms(due), output_usage(2));
         exchange
@@ -164,8 +159,7 @@ fn arrivals_that_were_changed() {
     // All are late by as much.
     let all_late = after(|facts, run| {
         facts.run.request_rate = Some(1000.0 / 150.0);
-        run.iter_mut()
-            .for_each(|exchange| exchange.due = Nanos(exchange.due.0 - ms(100).0));
+        run.iter_mut().for_each(|exchange| exchange.due = Nanos(exchange.due.0 - ms(100).0));
     });
     assert_eq!(all_late, [(Id::SendLag, Severity::Suspect)]);
 }
@@ -187,10 +181,7 @@ fn a_run_that_is_short_for_its_answers() {
     assert!(!found(rate, Loop::Open, 1480));
     assert!(found(rate, Loop::Open, 1490));
     assert!(found(None, Loop::Closed, 1490));
-    assert!(
-        !found(None, Loop::Open, 1490),
-        "a burst takes as long as it takes"
-    );
+    assert!(!found(None, Loop::Open, 1490), "a burst takes as long as it takes");
 }
 
 #[test]
@@ -200,21 +191,14 @@ fn a_run_that_drains_for_long() {
             .map(|index| {
                 let sent = 1000 + index / 4 * 1000;
                 // The last answer ends so many seconds after the others.
-                let took = if index == 79 {
-                    1000 * (1 + longest)
-                } else {
-                    1000
-                };
+                let took = if index == 79 { 1000 * (1 + longest) } else { 1000 };
                 let events = [(sent + 10, Text, None, 3), (sent + took, Text, None, 3)];
                 reply(index, sent, &events)
             })
             .collect();
-        run.iter_mut()
-            .for_each(|exchange| exchange.usage = output_usage(100));
+        run.iter_mut().for_each(|exchange| exchange.usage = output_usage(100));
         let findings = Summary::of(&fixture::facts(), &run).findings;
-        let drain = findings
-            .into_iter()
-            .find(|finding| finding.id == Id::LongDrain);
+        let drain = findings.into_iter().find(|finding| finding.id == Id::LongDrain);
         drain.map(|finding| (finding.severity, finding.seen))
     };
     assert_eq!(found(0), None);
@@ -233,9 +217,7 @@ fn a_server_that_preempts() {
             let mut told =
                 TargetMetrics::since("http://a".into(), [(Figure::Preemptions, 2.0)].into());
             told.until([(Figure::Preemptions, 2.0 + times)].into());
-            facts.server = Some(Server {
-                targets: vec![told],
-            });
+            facts.server = Some(Server { targets: vec![told] });
         })
     };
     assert_eq!(counted(0.0), []);

@@ -6,10 +6,8 @@ use ::series::{Encoder, Head, Recording};
 /// The findings of the sound run, which takes from 1 s to 15.92 s, with a server whose page is this
 /// at each second.
 fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
-    let mut encoder = Encoder::new(Head {
-        targets: vec!["http://a".into()],
-        every_ns: Nanos(1_000_000_000),
-    });
+    let mut encoder =
+        Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(1_000_000_000) });
     let mut recording = Recording::default();
     recording.enter(encoder.head());
     for second in 0..=17 {
@@ -60,10 +58,7 @@ fn a_server_without_a_queue_raises_no_doubt() {
 fn a_limit_on_running_requests_is_told_from_other_queues() {
     let limited = served(|_| Some(page(64, 30, 0.2, 0)));
     assert_eq!(ids(&limited), [(Id::AdmissionThrottled, Severity::Note)]);
-    assert!(
-        limited[0].seen.contains("as many ran as ever, 64"),
-        "{limited:?}"
-    );
+    assert!(limited[0].seen.contains("as many ran as ever, 64"), "{limited:?}");
     assert!(limited[0].advice.contains("--max-num-seqs"));
     // The cache is full: no setting is the limit.
     let full = served(|_| Some(page(64, 30, 0.97, 0)));

@@ -6,11 +6,8 @@ use model::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 /// The findings of the sound run with what was seen of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
     after(|facts, _| {
-        let mut client = Client {
-            watched_s: 10.0,
-            machine: Some(Machine::default()),
-            ..Client::default()
-        };
+        let mut client =
+            Client { watched_s: 10.0, machine: Some(Machine::default()), ..Client::default() };
         for name in ["pace", "read-0", "read-1", "decode-0", "record"] {
             client.threads.insert(name.into(), Thread::default());
         }
@@ -93,26 +90,14 @@ fn an_engine_that_had_to_wait() {
                 throttled_from_s,
                 late_s,
             };
-            let backlog = Backlog {
-                held_back: Some(held_back),
-                ..Backlog::default()
-            };
-            let client = Client {
-                backlog: Some(backlog),
-                ..Client::default()
-            };
+            let backlog = Backlog { held_back: Some(held_back), ..Backlog::default() };
+            let client = Client { backlog: Some(backlog), ..Client::default() };
             facts.client = Some(client);
         })
     };
     let kernel = Some(Nanos(1_000));
-    assert_eq!(
-        held_back(None, None, kernel),
-        [(Id::HeldBack, Severity::Note)]
-    );
-    assert_eq!(
-        held_back(None, Some(0.5), kernel),
-        [(Id::HeldBack, Severity::Suspect)]
-    );
+    assert_eq!(held_back(None, None, kernel), [(Id::HeldBack, Severity::Note)]);
+    assert_eq!(held_back(None, Some(0.5), kernel), [(Id::HeldBack, Severity::Suspect)]);
     let invalid = [(Id::HeldBack, Severity::Invalid)];
     assert_eq!(held_back(Some(4.0), Some(0.5), kernel), invalid);
     // What this client stamps itself is as late as it reads.

@@ -45,10 +45,7 @@ impl BySeries {
 
     /// The names and times of the parts, in order, and of what is unexplained, if that is anything.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
-        let own = [
-            ("client", self.client_ms),
-            ("connection", self.connection_ms),
-        ];
+        let own = [("client", self.client_ms), ("connection", self.connection_ms)];
         let stages = self.server.stages.iter();
         let stages = stages.map(|staged| (words(staged.stage), staged.mean_ms));
         let rest = self.unexplained_ms;

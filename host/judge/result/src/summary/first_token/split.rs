@@ -163,12 +163,7 @@ mod tests {
 
     fn timings(parts: [Option<u64>; 3]) -> Option<ServerTimings> {
         let [first_token, queue, prefill] = parts.map(|part| part.map(ms));
-        Some(ServerTimings {
-            queue,
-            prefill,
-            first_token,
-            decode: None,
-        })
+        Some(ServerTimings { queue, prefill, first_token, decode: None })
     }
 
     /// Due at 1000, granted at 1010, sent at 1050, first token at 1150. It waited for a connection
@@ -209,38 +204,13 @@ mod tests {
                 0,
                 false,
             ),
-            (
-                [None, Some(60), Some(20)],
-                [None, None, Some(20), Some(60), Some(20)],
-                0,
-                false,
-            ),
+            ([None, Some(60), Some(20)], [None, None, Some(20), Some(60), Some(20)], 0, false),
             // Without a queue, nobody knows what the rest was.
-            (
-                [None, None, Some(20)],
-                [None, None, None, None, Some(20)],
-                80,
-                false,
-            ),
-            (
-                [Some(90), None, Some(20)],
-                [Some(10), None, None, None, Some(20)],
-                70,
-                false,
-            ),
-            (
-                [Some(90), None, None],
-                [Some(10), None, None, None, None],
-                90,
-                false,
-            ),
+            ([None, None, Some(20)], [None, None, None, None, Some(20)], 80, false),
+            ([Some(90), None, Some(20)], [Some(10), None, None, None, Some(20)], 70, false),
+            ([Some(90), None, None], [Some(10), None, None, None, None], 90, false),
             // The server says more than there was.
-            (
-                [None, Some(90), Some(20)],
-                [None, None, Some(0), Some(90), Some(20)],
-                -10,
-                true,
-            ),
+            ([None, Some(90), Some(20)], [None, None, Some(0), Some(90), Some(20)], -10, true),
             (
                 [Some(130), Some(60), Some(20)],
                 [Some(0), Some(50), None, Some(60), Some(20)],
@@ -270,11 +240,7 @@ mod tests {
         exchange.timings = timings([Some(90), None, None]);
         let connection = |exchange: &Exchange| parts(&split(exchange).unwrap()).0[1];
         exchange.connection.as_mut().unwrap().begun = ms(900);
-        assert_eq!(
-            connection(&exchange),
-            Some(35),
-            "from when it could be sent"
-        );
+        assert_eq!(connection(&exchange), Some(35), "from when it could be sent");
         exchange.connection.as_mut().unwrap().waited = false;
         assert_eq!(connection(&exchange), Some(0));
         exchange.connection = None;

@@ -9,28 +9,20 @@ use model::exchange::{Class, Turn};
 /// An answer of a conversation of four turns, in one of two classes.
 fn answer(index: u64) -> Exchange {
     let sent = 1000 + index * 10;
-    let mut exchange = reply(
-        index,
-        sent,
-        &[(sent + 5, Text, None, 1), (sent + 9, End, None, 0)],
-    );
+    let mut exchange = reply(index, sent, &[(sent + 5, Text, None, 1), (sent + 9, End, None, 0)]);
     exchange.sample.id = format!("s{index}");
     exchange.sample.reference = Some(serde_json::json!(index));
     exchange.output = format!("answer {index}");
-    exchange.sample.turn = Some(Turn {
-        session: format!("c{}", index / 4),
-        index: (index % 4) as u32,
-    });
+    exchange.sample.turn =
+        Some(Turn { session: format!("c{}", index / 4), index: (index % 4) as u32 });
     exchange.sample.class = Some(["easy", "hard"][(index / 4 % 2) as usize].into());
     exchange
 }
 
 fn judged(run: &[Exchange], columns: &[(&str, Column<f64>)]) -> BTreeMap<String, Score> {
     let mut facts = facts();
-    facts.scores = columns
-        .iter()
-        .map(|(name, column)| ((*name).to_owned(), column.clone()))
-        .collect();
+    facts.scores =
+        columns.iter().map(|(name, column)| ((*name).to_owned(), column.clone())).collect();
     Summary::of(&facts, run).scores
 }
 
@@ -43,10 +35,7 @@ fn independent_shares_have_wilsons_interval() {
     let none: Column<f64> = (0..20).map(|index| (index, 0.0)).collect();
     let score = &judged(&run, &[("exact-match", none)])["exact-match"];
     let bounds = score.confidence.unwrap();
-    assert_eq!(
-        (score.mean, score.count, score.by),
-        (0.0, 20, Some(By::Wilson))
-    );
+    assert_eq!((score.mean, score.count, score.by), (0.0, 20, Some(By::Wilson)));
     assert_eq!(bounds.low, Some(0.0));
     assert!((bounds.high.unwrap() - 0.1611).abs() < 5e-5, "{bounds:?}");
     assert!(score.by_turn.is_empty());
@@ -68,12 +57,7 @@ fn conversations_count_as_what_they_show() {
     assert!(width("together") > 1.5 * width("apart"), "{scores:?}");
     let score = &scores["together"];
     assert_eq!(score.by_turn.len(), 4);
-    assert!(
-        score
-            .by_turn
-            .iter()
-            .all(|turn| turn.count == 20 && turn.mean == Some(0.5))
-    );
+    assert!(score.by_turn.iter().all(|turn| turn.count == 20 && turn.mean == Some(0.5)));
     assert_eq!(score.by_class[0].mean, Some(0.0));
     assert_eq!(score.by_class[1].name.as_deref(), Some("hard"));
 }
@@ -118,17 +102,9 @@ fn what_was_not_judged_is_counted_by_why() {
     facts.unscored.insert("exact-match".into(), vec![2]);
     facts.left_out.insert("exact-match".into(), vec![6]);
     let score = &Summary::of(&facts, &run).scores["exact-match"];
-    let wanted = Unjudged {
-        failed: 1,
-        left_out: 1,
-        without_reference: 1,
-        passed_over: 1,
-    };
+    let wanted = Unjudged { failed: 1, left_out: 1, without_reference: 1, passed_over: 1 };
     assert_eq!((score.count, score.unjudged), (3, wanted));
-    assert_eq!(
-        (wanted.count(), score.by_class[1].unjudged.left_out),
-        (4, 1)
-    );
+    assert_eq!((wanted.count(), score.by_class[1].unjudged.left_out), (4, 1));
     assert_eq!(score.by_class[0].count, 1);
     assert_eq!(score.by_turn[3].mean, None, "nothing of it was judged");
     assert_eq!(

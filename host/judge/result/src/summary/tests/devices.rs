@@ -7,10 +7,7 @@ use ::devices::{Device, EnergyFrom, Facts, Reading, Reason, Recording, Sample};
 
 /// Two answers of 10 tokens in and 4 out, from 1 s to 11 s.
 fn run() -> Vec<Exchange> {
-    vec![
-        answer(0, 1_000, 2_000, 3_000),
-        answer(1, 1_000, 2_000, 11_000),
-    ]
+    vec![answer(0, 1_000, 2_000, 3_000), answer(1, 1_000, 2_000, 11_000)]
 }
 
 /// A sample in each half second from zero to 12 s.
@@ -73,10 +70,7 @@ fn energy_by_tokens_over_the_measured_interval() {
     assert_eq!(devices.duration_s, 10.0);
     assert_eq!(devices.each[0].energy_from, Some(EnergyFrom::Counter));
     assert_eq!(devices.each[1].energy_from, Some(EnergyFrom::Power));
-    assert_eq!(
-        devices.each[0].throttled.as_ref().unwrap()[&Reason::Thermal],
-        0.5
-    );
+    assert_eq!(devices.each[0].throttled.as_ref().unwrap()[&Reason::Thermal], 0.5);
     for (name, expected) in [
         // 300 W by the counter, which has precedence over the power, and 200 W.
         ("devices.energy-j", 5_000.0),
@@ -90,14 +84,8 @@ fn energy_by_tokens_over_the_measured_interval() {
         ("devices.energy-per-million-output-tokens", 5_000.0 / 8e-6),
         ("devices.energy-per-million-total-tokens", 5_000.0 / 28e-6),
         ("devices.host.energy-j", 500.0),
-        (
-            "devices.host.energy-per-million-output-tokens",
-            500.0 / 8e-6,
-        ),
-        (
-            "devices.host.energy-per-million-total-tokens",
-            500.0 / 28e-6,
-        ),
+        ("devices.host.energy-per-million-output-tokens", 500.0 / 8e-6),
+        ("devices.host.energy-per-million-total-tokens", 500.0 / 28e-6),
     ] {
         let found = figure(&summary, name).unwrap();
         assert!((found / expected - 1.0).abs() < 1e-12, "{name}: {found}");
@@ -127,26 +115,15 @@ fn what_devices_did_not_say_is_absent() {
 #[test]
 fn without_tokens_there_is_no_energy_per_token() {
     let mut facts = facts();
-    let drawing = |_: usize, _: f64| {
-        Some(Reading {
-            power_w: Some(100.0),
-            ..Reading::default()
-        })
-    };
+    let drawing = |_: usize, _: f64| Some(Reading { power_w: Some(100.0), ..Reading::default() });
     facts.devices = Some(recorded(1, drawing, |_| None));
-    facts.run.cost = Some(Price {
-        per_hour: 36.0,
-        currency: None,
-    });
+    facts.run.cost = Some(Price { per_hour: 36.0, currency: None });
     let mut failure = failed(reply(0, 1_000, &[]), Class::HttpStatus, "500");
     failure.ended = Some(ms(11_000));
     let summary = Summary::of(&facts, &[failure]);
     assert_eq!(figure(&summary, "devices.energy-j"), Some(1_000.0));
     assert_eq!(figure(&summary, "cost.total"), Some(0.1));
-    for name in [
-        "devices.energy-per-million-output-tokens",
-        "cost.per-million-output-tokens",
-    ] {
+    for name in ["devices.energy-per-million-output-tokens", "cost.per-million-output-tokens"] {
         assert_eq!(figure(&summary, name), None, "{name}");
     }
 }
@@ -154,10 +131,7 @@ fn without_tokens_there_is_no_energy_per_token() {
 #[test]
 fn cost_needs_no_devices() {
     let mut facts = facts();
-    facts.run.cost = Some(Price {
-        per_hour: 7.2,
-        currency: Some("EUR".into()),
-    });
+    facts.run.cost = Some(Price { per_hour: 7.2, currency: Some("EUR".into()) });
     let summary = Summary::of(&facts, &run());
     assert_eq!(summary.devices, None);
     let cost = summary.cost.as_ref().unwrap();
@@ -192,26 +166,18 @@ fn the_steady_window_has_its_own_energy() {
     facts.run.max_in_flight = Some(10);
     let samples = (0..=84).map(|half| Sample {
         at_ns: Nanos(half * 500_000_000),
-        devices: vec![Some(Reading {
-            power_w: Some(250.0),
-            ..Reading::default()
-        })],
+        devices: vec![Some(Reading { power_w: Some(250.0), ..Reading::default() })],
         host_j: None,
     });
-    facts.devices = Some(Recording {
-        samples: samples.collect(),
-        ..recorded(1, |_, _| None, |_| None)
-    });
+    facts.devices =
+        Some(Recording { samples: samples.collect(), ..recorded(1, |_, _| None, |_| None) });
     let summary = Summary::of(&facts, &exchanges);
     let Some(SteadyState::Window(window)) = &summary.steady_state else {
         panic!("{:?}", summary.steady_state);
     };
     let steady = summary.devices.as_ref().unwrap().steady.unwrap();
     let close = |found: Option<f64>, expected: f64| {
-        assert!(
-            (found.unwrap() / expected - 1.0).abs() < 1e-9,
-            "{found:?} {expected}"
-        );
+        assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?} {expected}");
     };
     close(steady.mean_power_w, 250.0);
     close(steady.energy_j, 250.0 * window.duration_s);

@@ -65,20 +65,13 @@ fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
     facts.run.ignore_eos = true;
     let summary = Summary::of(&facts, &run);
     let requests = &summary.requests;
-    assert_eq!(
-        (requests.total, requests.successful, requests.failed),
-        (10, 6, 2)
-    );
+    assert_eq!((requests.total, requests.successful, requests.failed), (10, 6, 2));
     assert_eq!((requests.cancelled, requests.cancelled_unsent), (2, 1));
     assert_eq!(requests.success_share, Some(0.75));
     let classes: Vec<_> = requests.failures.keys().collect();
     assert_eq!(classes, [&Class::Short, &Class::Truncated]);
     assert_eq!(summary.tokens.output.total, Some(24));
-    let left_out = LeftOut {
-        answers: 3,
-        output: 8,
-        unknown: 1,
-    };
+    let left_out = LeftOut { answers: 3, output: 8, unknown: 1 };
     assert_eq!(summary.tokens.left_out, Some(left_out));
     let ttft = summary.metric("ttft").unwrap();
     assert_eq!((ttft.count, ttft.failure_share), (6, Some(0.25)));
@@ -92,12 +85,7 @@ fn what_is_short_has_failed_and_what_is_cancelled_has_not() {
         "1 of 1 answers ended early although their length was forced, and do not count as complete"
     );
     let failures = summary.findings.iter().find(|f| f.id == Id::Failures);
-    assert!(
-        failures
-            .unwrap()
-            .seen
-            .starts_with("1 of 10 requests failed")
-    );
+    assert!(failures.unwrap().seen.starts_with("1 of 10 requests failed"));
 }
 
 #[test]
@@ -118,26 +106,17 @@ fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
     let json = serde_json::to_value(&summary).unwrap();
     let ttft = &json["metrics"]["ttft"];
     assert_eq!(ttft["percentiles"]["p90"], "infinite");
-    assert_eq!(
-        (&ttft["max"], &ttft["median"]),
-        (&"infinite".into(), &650.0.into())
-    );
+    assert_eq!((&ttft["max"], &ttft["median"]), (&"infinite".into(), &650.0.into()));
     assert!(ttft.get("mean").is_none() && ttft.get("std").is_none());
     assert_eq!(ttft["with-failures"]["mean"], "infinite");
     // Tokens have no worst value, and a speed of zero is a number.
     let tokens = &json["metrics"]["output-tokens"];
-    assert_eq!(
-        (&tokens["mean"], &tokens["max"]),
-        (&4.0.into(), &4.0.into())
-    );
+    assert_eq!((&tokens["mean"], &tokens["max"]), (&4.0.into(), &4.0.into()));
     let read: Summary = serde_json::from_value(json).unwrap();
     assert_eq!(read, summary);
     let without = Summary::of(&super::facts(), &run);
     let ttft = without.metric("ttft").unwrap();
-    assert_eq!(
-        (ttft.median, ttft.max, ttft.failure_share),
-        (600.0, 1000.0, Some(0.1))
-    );
+    assert_eq!((ttft.median, ttft.max, ttft.failure_share), (600.0, 1000.0, Some(0.1)));
     assert_eq!(ttft.with_failures.as_ref().unwrap().median, Amount(650.0));
     assert_eq!(ttft.mean, (5500.0 - 400.0) / 9.0);
 }

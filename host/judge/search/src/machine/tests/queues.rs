@@ -7,14 +7,8 @@ use crate::slo::tiers;
 #[test]
 fn the_highest_rate_of_a_queue_is_found() {
     let tally = searches(&[15.0, 30.0], 8, 0.1);
-    assert!(
-        tally.held >= 7 && tally.narrow >= 6 && tally.estimate_close >= 4,
-        "{tally:?}"
-    );
-    assert!(
-        median(tally.requests.iter().map(|own| *own as f64)) < 520_000.0,
-        "{tally:?}"
-    );
+    assert!(tally.held >= 7 && tally.narrow >= 6 && tally.estimate_close >= 4, "{tally:?}");
+    assert!(median(tally.requests.iter().map(|own| *own as f64)) < 520_000.0, "{tally:?}");
 }
 
 /// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth

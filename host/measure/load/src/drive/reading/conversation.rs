@@ -101,10 +101,8 @@ impl Reading {
         for message in messages {
             state.add(message, opened);
         }
-        let conversation = Rc::new(Conversation {
-            task: OnceCell::new(),
-            state: RefCell::new(state),
-        });
+        let conversation =
+            Rc::new(Conversation { task: OnceCell::new(), state: RefCell::new(state) });
         let watching =
             (readiness.as_ref()).map(|readiness| readiness.watch(Rc::clone(&conversation) as _));
         let (end, at) = poll_fn(|cx| {
@@ -113,14 +111,8 @@ impl Reading {
         })
         .await;
         drop(watching);
-        let State {
-            mut reading,
-            socket,
-            ..
-        } = Rc::into_inner(conversation)
-            .expect("it is watched no longer")
-            .state
-            .into_inner();
+        let State { mut reading, socket, .. } =
+            Rc::into_inner(conversation).expect("it is watched no longer").state.into_inner();
         reading.is_over = true;
         reading.hand_on();
         Over { end, at, socket }

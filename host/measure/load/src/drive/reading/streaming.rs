@@ -61,14 +61,8 @@ impl Reading {
         })
         .await;
         drop(watching);
-        let State {
-            mut reading,
-            connection,
-            ..
-        } = Rc::into_inner(streaming)
-            .expect("it is watched no longer")
-            .state
-            .into_inner();
+        let State { mut reading, connection, .. } =
+            Rc::into_inner(streaming).expect("it is watched no longer").state.into_inner();
         reading.is_over = true;
         // What is too large to be a frame is none.
         match broke {
@@ -82,9 +76,7 @@ impl Reading {
             reading.frames.push(at, None, b"");
         }
         reading.hand_on();
-        let whole = End::Whole {
-            ends_answer: reading.framing == Framing::Whole,
-        };
+        let whole = End::Whole { ends_answer: reading.framing == Framing::Whole };
         Read {
             end: broke.unwrap_or(whole),
             at,

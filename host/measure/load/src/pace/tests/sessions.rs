@@ -27,11 +27,7 @@ async fn sessions(
         pacing,
         due_times,
         &mut newsfeed,
-        |_| {
-            roots
-                .next()
-                .map_or(Next::None, |root| Next::Ready((root, 0, 0)))
-        },
+        |_| roots.next().map_or(Next::None, |root| Next::Ready((root, 0, 0))),
         |(session, turn, root), verdict| {
             key += 1;
             let (key, root) = (key, if turn == 0 { key } else { root });
@@ -51,17 +47,13 @@ async fn sessions(
                     std::thread::sleep(Duration::from_millis(2));
                     announcer.announce(vec![match turn + 1 == turns {
                         true => News::Over { root, at },
-                        false => News::Due(Follower {
-                            due: at + delay,
-                            item: (session, turn + 1, root),
-                        }),
+                        false => {
+                            News::Due(Follower { due: at + delay, item: (session, turn + 1, root) })
+                        }
                     }]);
                 });
             });
-            Handed {
-                key,
-                opens: turn == 0 && turns > 1,
-            }
+            Handed { key, opens: turn == 0 && turns > 1 }
         },
     )
     .await;
@@ -72,14 +64,7 @@ async fn sessions(
 }
 
 fn pacing(slots: Option<usize>, by_session: bool, capped: bool) -> Pacing {
-    Pacing {
-        origin: Nanos::ZERO,
-        duration: None,
-        slots,
-        by_session,
-        capped,
-        thinking: None,
-    }
+    Pacing { origin: Nanos::ZERO, duration: None, slots, by_session, capped, thinking: None }
 }
 
 fn ms(count: u64) -> Nanos {
@@ -144,22 +129,14 @@ async fn followers_wait_for_the_cap_too() {
     let service = Duration::from_millis(50);
     let one = pacing(Some(1), true, true);
     let seen = sessions(&one, due_times, (2, 2), service, ms(0)).await;
-    let expected = [
-        (0, 0, 0, 0),
-        (1, 0, 0, 50),
-        (0, 1, 50, 100),
-        (1, 1, 100, 150),
-    ];
+    let expected = [(0, 0, 0, 0), (1, 0, 0, 50), (0, 1, 50, 100), (1, 1, 100, 150)];
     assert_eq!(seen, expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_follows_after_the_end() {
     let due_times = Arrival::Inf.due_times(1, None, &Trace::default());
-    let limited = Pacing {
-        duration: Some(ms(250)),
-        ..pacing(None, true, false)
-    };
+    let limited = Pacing { duration: Some(ms(250)), ..pacing(None, true, false) };
     let service = Duration::from_millis(50);
     let seen = sessions(&limited, due_times, (1, 9), service, ms(50)).await;
     let due: Vec<u64> = seen.iter().map(|(_, _, due, _)| *due).collect();
@@ -171,17 +148,10 @@ async fn nothing_follows_after_the_end() {
 #[tokio::test(start_paused = true)]
 async fn a_user_that_counts_requests_thinks_before_each() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
-    let Some(think) = thinking(2000, ThinkSpread::Constant) else {
-        unreachable!("it thinks")
-    };
+    let Some(think) = thinking(2000, ThinkSpread::Constant) else { unreachable!("it thinks") };
     let limited = Pacing {
         duration: Some(ms(3000)),
-        thinking: Some(Thinking {
-            think,
-            seed: 1,
-            first: 0,
-            step: 1,
-        }),
+        thinking: Some(Thinking { think, seed: 1, first: 0, step: 1 }),
         ..pacing(Some(1), false, false)
     };
     let service = Duration::from_millis(40);
@@ -196,10 +166,7 @@ async fn roots_that_cannot_be_had_count_as_unsent() {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);
-    let limited = Pacing {
-        duration: Some(ms(1000)),
-        ..pacing(None, true, false)
-    };
+    let limited = Pacing { duration: Some(ms(1000)), ..pacing(None, true, false) };
     let due_times = Arrival::Constant { rate: 10.0 }.due_times(1, Some(50), &Trace::default());
     let mut first = Some(0);
     let unsent = pace(
@@ -244,18 +211,12 @@ async fn a_lost_request_takes_no_user() {
                     announcer.expect();
                     signal.release(key, at);
                     announcer.announce(vec![
-                        News::Lost(Follower {
-                            due: at,
-                            item: 10 + key,
-                        }),
+                        News::Lost(Follower { due: at, item: 10 + key }),
                         News::Over { root: key, at },
                     ]);
                 });
             }
-            Handed {
-                key,
-                opens: key < 2,
-            }
+            Handed { key, opens: key < 2 }
         },
     )
     .await;

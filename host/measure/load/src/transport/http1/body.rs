@@ -78,12 +78,11 @@ impl Body {
         if codings.peek().is_some() {
             if headers.contains_key(CONTENT_LENGTH) {
                 return Err(
-                    "the reply states both a content-length and a transfer-encoding".to_owned(),
+                    "the reply states both a content-length and a transfer-encoding".to_owned()
                 );
             }
-            let codings: Vec<_> = codings
-                .map(|value| String::from_utf8_lossy(value.as_bytes()))
-                .collect();
+            let codings: Vec<_> =
+                codings.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
             return match codings.join(",").trim() {
                 coding if coding.eq_ignore_ascii_case("chunked") => {
                     Ok(Body(State::Chunked(Chunked::Size(SizeLine::default()))))
@@ -194,10 +193,7 @@ impl Chunked {
                 for (index, byte) in bytes.iter().enumerate() {
                     if let Some(size) = line.take(*byte)? {
                         *self = match size {
-                            0 => Chunked::Trailer {
-                                empty: true,
-                                length: 0,
-                            },
+                            0 => Chunked::Trailer { empty: true, length: 0 },
                             size => Chunked::Content(size),
                         };
                         return Ok((Part::Framing, index + 1, false));
@@ -351,10 +347,7 @@ mod tests {
             }
             Body::of(200, &headers)
         };
-        assert_eq!(
-            read(of(&["3"]).unwrap(), &[b"ab", b"cd"]),
-            Ok((b"abc".to_vec(), 1))
-        );
+        assert_eq!(read(of(&["3"]).unwrap(), &[b"ab", b"cd"]), Ok((b"abc".to_vec(), 1)));
         assert!(of(&["0"]).unwrap().is_over());
         assert!(of(&["3", "3"]).is_ok());
         for wrong in [
@@ -375,11 +368,7 @@ mod tests {
 
     #[test]
     fn a_head_that_contradicts_itself_is_refused() {
-        for codings in [
-            &["gzip, chunked"][..],
-            &["chunked", "chunked"],
-            &["x\u{e9}"],
-        ] {
+        for codings in [&["gzip, chunked"][..], &["chunked", "chunked"], &["x\u{e9}"]] {
             let mut headers = HeaderMap::new();
             for coding in codings {
                 let coding = HeaderValue::from_bytes(coding.as_bytes()).unwrap();

@@ -52,11 +52,7 @@ async fn exchange(reply: &[u8], piece: usize) -> Seen {
 async fn see(reply: &str) -> Seen {
     let whole = exchange(reply.as_bytes(), reply.len().max(1)).await;
     for piece in [1, 2, 7] {
-        assert_eq!(
-            exchange(reply.as_bytes(), piece).await.0,
-            whole.0,
-            "{reply}"
-        );
+        assert_eq!(exchange(reply.as_bytes(), piece).await.0, whole.0, "{reply}");
     }
     whole
 }
@@ -68,26 +64,17 @@ fn answered(status: u16, body: &str, again: bool) -> Seen {
 #[tokio::test]
 async fn replies_of_every_form() {
     for (reply, seen) in [
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-            answered(200, "abc", true),
-        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", answered(200, "abc", true)),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=\"y\"\r\nab\r\n1\r\nc\r\n0\r\nt: 1\r\n\r\n",
             answered(200, "abc", true),
         ),
-        (
-            "HTTP/1.1 200 OK\r\n\r\nas long as it lasts",
-            answered(200, "as long as it lasts", false),
-        ),
+        ("HTTP/1.1 200 OK\r\n\r\nas long as it lasts", answered(200, "as long as it lasts", false)),
         (
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\na",
             answered(200, "a", false),
         ),
-        (
-            "HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na",
-            answered(200, "a", false),
-        ),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na", answered(200, "a", false)),
         (
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n",
             answered(500, "", true),
@@ -102,31 +89,19 @@ async fn replies_of_every_form() {
 async fn replies_that_break_say_how() {
     for (reply, what) in [
         ("", "closed before a reply arrived"),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-le",
-            "in the middle of the reply's head",
-        ),
+        ("HTTP/1.1 200 OK\r\ncontent-le", "in the middle of the reply's head"),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not HTTP/1.1"),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
-            "2 bytes before",
-        ),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc", "2 bytes before"),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
             "before the reply's last chunk",
         ),
-        (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n",
-            "has no valid size",
-        ),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno size\r\n", "has no valid size"),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
             "the transfer coding `gzip, chunked`",
         ),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde",
-            "content-length is not a number",
-        ),
+        ("HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nabcde", "content-length is not a number"),
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcde",
             "or there are several",
@@ -136,14 +111,8 @@ async fn replies_that_break_say_how() {
             "both a content-length and a transfer-encoding",
         ),
         ("HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n", "is not HTTP/1.1"),
-        (
-            "HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n",
-            "is not HTTP/1.1",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n",
-            "is not HTTP/1.1",
-        ),
+        ("HTTP/1.1 200 OK\r\nx: a\r\n b\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
+        ("HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
     ] {
         let (seen, again) = see(reply).await;
         let said = seen.expect_err(reply);
@@ -205,10 +174,7 @@ async fn bytes_after_the_end_end_the_connection() {
     let seen = exchange(reply.as_bytes(), reply.len()).await;
     assert_eq!(seen, answered(200, "a", false));
     let (mut connection, mut server) = connect();
-    server
-        .write_all(b"HTTP/1.1 408 Too late\r\n\r\n")
-        .await
-        .unwrap();
+    server.write_all(b"HTTP/1.1 408 Too late\r\n\r\n").await.unwrap();
     let usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
     assert!(!usable, "it spoke before it was asked");
 }
@@ -264,9 +230,7 @@ async fn a_connection_carries_one_request_after_the_other() {
                     Ok(())
                 }
             }
-            poll_fn(|cx| connection.poll_body(cx, &marks, &mut Nothing))
-                .await
-                .unwrap();
+            poll_fn(|cx| connection.poll_body(cx, &marks, &mut Nothing)).await.unwrap();
             let ms = |mark: &std::cell::Cell<Option<Nanos>>| mark.get().unwrap().0 / 1_000_000;
             let seen = [&marks.sent, &marks.written, &marks.first_byte].map(ms);
             assert_eq!(seen, [start, start, start + 5]);

@@ -64,10 +64,7 @@ impl Outgoing {
     /// A request is about to be given to the library.
     pub fn wait(&self, marks: &Rc<Marks>) -> Waiting<'_> {
         self.0.borrow_mut().waiting.push_back(Rc::clone(marks));
-        Waiting {
-            outgoing: self,
-            marks: Rc::clone(marks),
-        }
+        Waiting { outgoing: self, marks: Rc::clone(marks) }
     }
 
     /// True if a further request can still be told from the others.
@@ -157,11 +154,7 @@ impl<Io> Noted<Io> {
     /// Notes what is written to this stream.
     pub fn new(io: Io, outgoing: &Rc<Outgoing>, clock: Clock) -> Self {
         let outgoing = Rc::clone(outgoing);
-        Noted {
-            io,
-            outgoing,
-            clock,
-        }
+        Noted { io, outgoing, clock }
     }
 }
 
@@ -250,23 +243,15 @@ mod tests {
                 let instants = |own: &Rc<Marks>| (own.sent.get(), own.written.get());
                 let nanos = |at: Option<Nanos>| at.map(|at| at.0);
                 let all = marks.iter().map(instants);
-                all.map(|(sent, written)| (nanos(sent), nanos(written)))
-                    .collect()
+                all.map(|(sent, written)| (nanos(sent), nanos(written))).collect()
             };
-            write(
-                1,
-                &[&[b'P'; PREFACE_BYTES][..], &frame(4, 0, 0, 18)].concat(),
-            );
+            write(1, &[&[b'P'; PREFACE_BYTES][..], &frame(4, 0, 0, 18)].concat());
             assert_eq!(seen(), [(None, None); 3], "settings are no request");
             write(2, &frame(HEADERS, 4, 1, 30));
             write(3, &frame(HEADERS, 4 | END_STREAM, 3, 30));
             write(4, &frame(DATA, 0, 1, 16_384));
             let expected = [(Some(2), None), (Some(3), Some(3)), (None, None)];
-            assert_eq!(
-                seen(),
-                expected,
-                "its body waits, and the last for a stream"
-            );
+            assert_eq!(seen(), expected, "its body waits, and the last for a stream");
             write(5, &frame(8, 0, 0, 4));
             write(6, &frame(DATA, END_STREAM, 1, 0));
             write(7, &frame(HEADERS, 4, 5, 9));

@@ -143,10 +143,7 @@ async fn tasks_read_and_write_where_nothing_watches() {
 #[tokio::test]
 async fn a_refused_connection_is_an_error_and_the_next_address_is_tried() {
     served(async |poller| {
-        let free = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let refused = Polled::connect(&[free], &poller).await.err().unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         let none: [SocketAddr; 0] = [];
@@ -217,9 +214,8 @@ async fn many_sockets_are_all_served() {
                 (Reader::new(&poller, socket, 64), peer)
             })
             .unzip();
-        let readinesses: Vec<_> = (readers.iter())
-            .map(|reader| Rc::clone(reader.socket.readiness()))
-            .collect();
+        let readinesses: Vec<_> =
+            (readers.iter()).map(|reader| Rc::clone(reader.socket.readiness())).collect();
         let watching: Vec<_> = (readinesses.iter().zip(&readers))
             .map(|(readiness, reader)| readiness.watch(Rc::clone(reader) as _))
             .collect();
@@ -259,10 +255,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
                 Rc::new(Busy(socket, RefCell::new(peer), Cell::new(0)))
             })
             .collect();
-        let readinesses: Vec<_> = busy
-            .iter()
-            .map(|busy| Rc::clone(busy.0.readiness()))
-            .collect();
+        let readinesses: Vec<_> = busy.iter().map(|busy| Rc::clone(busy.0.readiness())).collect();
         let watching: Vec<_> = (readinesses.iter().zip(&busy))
             .map(|(readiness, busy)| readiness.watch(Rc::clone(busy) as _))
             .collect();

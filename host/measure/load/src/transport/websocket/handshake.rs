@@ -127,10 +127,7 @@ mod tests {
     /// The example of RFC 6455, 1.3.
     #[test]
     fn the_answer_to_a_key_is_the_standards() {
-        assert_eq!(
-            accept("dGhlIHNhbXBsZSBub25jZQ=="),
-            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-        );
+        assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
@@ -151,21 +148,13 @@ mod tests {
         let (_, handshake) = Handshake::begin(request(HeaderMap::new())).unwrap();
         let check = |status, headers| handshake.check(&Head { status, headers });
         assert_eq!(check(101, agreeing(&handshake)), Ok(()));
-        assert!(
-            check(200, agreeing(&handshake))
-                .unwrap_err()
-                .contains("HTTP 200")
-        );
+        assert!(check(200, agreeing(&handshake)).unwrap_err().contains("HTTP 200"));
         for (name, value, what) in [
             (UPGRADE, Some("h2c"), "another protocol"),
             (CONNECTION, Some("close"), "another protocol"),
             (SEC_WEBSOCKET_ACCEPT, None, "does not belong"),
             (SEC_WEBSOCKET_ACCEPT, Some("AAAA"), "does not belong"),
-            (
-                SEC_WEBSOCKET_EXTENSIONS,
-                Some("permessage-deflate"),
-                "extensions",
-            ),
+            (SEC_WEBSOCKET_EXTENSIONS, Some("permessage-deflate"), "extensions"),
             (SEC_WEBSOCKET_PROTOCOL, Some("realtime"), "subprotocol"),
         ] {
             let mut headers = agreeing(&handshake);
@@ -186,10 +175,7 @@ mod tests {
         let (_, handshake) = Handshake::begin(request(offered)).unwrap();
         let mut headers = agreeing(&handshake);
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
-        let head = Head {
-            status: 101,
-            headers,
-        };
+        let head = Head { status: 101, headers };
         assert_eq!(handshake.check(&head), Ok(()));
     }
 }

@@ -82,9 +82,7 @@ impl Seen {
     fn names(&self) -> Vec<(&'static str, String)> {
         let seen = self.0.borrow();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        seen.iter()
-            .map(|(_, name, bytes)| (*name, text(bytes)))
-            .collect()
+        seen.iter().map(|(_, name, bytes)| (*name, text(bytes))).collect()
     }
 }
 
@@ -103,10 +101,7 @@ async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
 /// Whatever the library reads ahead, a message has the instant of the read that completed it.
 #[tokio::test(start_paused = true)]
 async fn a_message_has_the_instant_of_the_read_that_completed_it() {
-    let early = [
-        frame(FINAL | TEXT_FRAME, b"a"),
-        frame(TEXT_FRAME, b"of three"),
-    ];
+    let early = [frame(FINAL | TEXT_FRAME, b"a"), frame(TEXT_FRAME, b"of three")];
     let (mut client, mut server) = open(1 << 20, &early.concat());
     let long = vec![b'x'; 100_000];
     let serve = async {
@@ -182,13 +177,8 @@ async fn messages_arrive_as_the_network_cuts_them() {
         let (read, ()) = tokio::join!(read(&mut client, &seen), serve);
         let names = seen.names();
         let names: Vec<(&str, &str)> = names.iter().map(|(name, text)| (*name, &**text)).collect();
-        let expected = [
-            (TEXT, "né"),
-            (TEXT, "né"),
-            (BINARY, ""),
-            (BINARY, "\u{fffd}"),
-            (CLOSE, ""),
-        ];
+        let expected =
+            [(TEXT, "né"), (TEXT, "né"), (BINARY, ""), (BINARY, "\u{fffd}"), (CLOSE, "")];
         assert_eq!(names, expected, "in pieces of {piece}");
         assert_eq!(read.unwrap().code, None);
     }
@@ -202,18 +192,10 @@ async fn what_is_no_websocket_is_refused() {
         head.extend((FRAME_BYTES as u64 + 1).to_be_bytes());
         head
     };
-    let many = [
-        frame(BINARY_FRAME, &vec![0; FRAME_BYTES]),
-        frame(FINAL | CONTINUED, &[0]),
-    ]
-    .concat();
+    let many =
+        [frame(BINARY_FRAME, &vec![0; FRAME_BYTES]), frame(FINAL | CONTINUED, &[0])].concat();
     for (what, bytes, code, said) in [
-        (
-            "not UTF-8",
-            frame(FINAL | TEXT_FRAME, &[b'a', 0xff]),
-            1007,
-            "is not UTF-8",
-        ),
+        ("not UTF-8", frame(FINAL | TEXT_FRAME, &[b'a', 0xff]), 1007, "is not UTF-8"),
         (
             "UTF-8 that is cut off",
             [frame(TEXT_FRAME, &[0xc3]), frame(FINAL, b"")].concat(),
@@ -222,68 +204,26 @@ async fn what_is_no_websocket_is_refused() {
         ),
         ("oversized", oversized, 1009, "larger than 16 MiB"),
         ("oversized in pieces", many, 1009, "larger than 16 MiB"),
-        (
-            "masked",
-            vec![FINAL | TEXT_FRAME, 0x81, 0, 0, 0, 0, b'a'],
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "compressed",
-            frame(FINAL | 0x40 | TEXT_FRAME, b"a"),
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "an unknown kind",
-            frame(FINAL | 3, b"a"),
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "an unknown control",
-            frame(FINAL | 11, b"a"),
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "a ping in pieces",
-            frame(PING_FRAME, b"a"),
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "a long ping",
-            frame(FINAL | PING_FRAME, &[0; 126]),
-            1002,
-            "no WebSocket",
-        ),
-        (
-            "a piece of nothing",
-            frame(FINAL | CONTINUED, b"a"),
-            1002,
-            "no WebSocket",
-        ),
+        ("masked", vec![FINAL | TEXT_FRAME, 0x81, 0, 0, 0, 0, b'a'], 1002, "no WebSocket"),
+        ("compressed", frame(FINAL | 0x40 | TEXT_FRAME, b"a"), 1002, "no WebSocket"),
+        ("an unknown kind", frame(FINAL | 3, b"a"), 1002, "no WebSocket"),
+        ("an unknown control", frame(FINAL | 11, b"a"), 1002, "no WebSocket"),
+        ("a ping in pieces", frame(PING_FRAME, b"a"), 1002, "no WebSocket"),
+        ("a long ping", frame(FINAL | PING_FRAME, &[0; 126]), 1002, "no WebSocket"),
+        ("a piece of nothing", frame(FINAL | CONTINUED, b"a"), 1002, "no WebSocket"),
         (
             "two messages at once",
             [frame(TEXT_FRAME, b"a"), frame(FINAL | TEXT_FRAME, b"b")].concat(),
             1002,
             "no WebSocket",
         ),
-        (
-            "half a close code",
-            frame(FINAL | CLOSE_FRAME, &[3]),
-            1002,
-            "no WebSocket",
-        ),
+        ("half a close code", frame(FINAL | CLOSE_FRAME, &[3]), 1002, "no WebSocket"),
     ] {
         let (mut client, mut server) = open(FRAME_BYTES + (1 << 16), b"");
         server.write_all(&bytes).await.unwrap();
         let seen = Seen::default();
         let read = read(&mut client, &seen).await;
-        let Err(Broke::Refused(why)) = read else {
-            panic!("{what}: {read:?}")
-        };
+        let Err(Broke::Refused(why)) = read else { panic!("{what}: {read:?}") };
         assert!(why.contains(said), "{what}: {why}");
         assert_eq!(seen.names(), [], "{what}");
         let (first, payload) = read_frame(&mut server).await;
@@ -301,9 +241,7 @@ async fn a_connection_that_ends_without_a_close_is_told() {
         drop(server);
         let seen = Seen::default();
         let read = read(&mut client, &seen).await;
-        let Err(Broke::Connection(why)) = read else {
-            panic!("{read:?}")
-        };
+        let Err(Broke::Connection(why)) = read else { panic!("{read:?}") };
         assert!(why.contains("without the WebSocket being closed"), "{why}");
         assert_eq!(seen.names().len(), usize::from(bytes.len() == cut.len()));
     }
@@ -313,10 +251,7 @@ async fn a_connection_that_ends_without_a_close_is_told() {
 async fn the_servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
-    server
-        .write_all(&frame(FINAL | CLOSE_FRAME, &close))
-        .await
-        .unwrap();
+    server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
     let seen = Seen::default();
     let closed = read(&mut client, &seen).await.unwrap();
     assert!(!closed.is_regular());
@@ -345,10 +280,7 @@ async fn a_server_that_does_not_read_is_read() {
             let ping = frame(FINAL | PING_FRAME, &number.to_be_bytes());
             server.write_all(&ping).await.unwrap();
         }
-        server
-            .write_all(&frame(FINAL | TEXT_FRAME, b"here"))
-            .await
-            .unwrap();
+        server.write_all(&frame(FINAL | TEXT_FRAME, b"here")).await.unwrap();
         server
     };
     let seen = Seen::default();
@@ -384,10 +316,7 @@ async fn a_server_that_does_not_read_is_read() {
                 break;
             }
         }
-        server
-            .write_all(&frame(FINAL | CLOSE_FRAME, b""))
-            .await
-            .unwrap();
+        server.write_all(&frame(FINAL | CLOSE_FRAME, b"")).await.unwrap();
         server
     };
     let (read, _server) = tokio::join!(read(&mut client, &seen), serve);
@@ -479,9 +408,7 @@ async fn autobahns_cases_are_echoed() {
     let mut socket = open("/getCaseCount").await;
     let marks = Marks::default();
     let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut count)).await;
-    let Some(Message::Text(count)) = count.0.pop() else {
-        panic!("it says how many cases it has")
-    };
+    let Some(Message::Text(count)) = count.0.pop() else { panic!("it says how many cases it has") };
     let count: usize = count.parse().unwrap();
     assert!(count > 200, "{count}");
     for case in 1..=count {

@@ -13,17 +13,11 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
     let single = ask.reply.as_ref().map(reply_status);
     let single = single.map(|(status, ending, body)| (status, ending, body, None));
     let numbered = (1..).zip(&ask.steps).map(|(number, reply)| {
-        let StepReply {
-            status,
-            ending,
-            body,
-        } = reply;
+        let StepReply { status, ending, body } = reply;
         (*status, *ending, &**body, Some(number))
     });
     for (status, ending, body, number) in single.into_iter().chain(numbered) {
-        let name = number.map_or("reply".to_owned(), |number: usize| {
-            format!("reply.{number}")
-        });
+        let name = number.map_or("reply".to_owned(), |number: usize| format!("reply.{number}"));
         let Some(asked) = step.take() else {
             let what = format!("{name} is there, but the reply before it leads to no next request");
             return seen.misfit(what);
@@ -43,11 +37,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
         }
         let is_first = number.is_none_or(|number| number == 1);
         let head = Head {
-            status: if is_first && is_success {
-                ask.head.status
-            } else {
-                status
-            },
+            status: if is_first && is_success { ask.head.status } else { status },
             headers: match is_first {
                 true => ask.head.headers.clone(),
                 false => Vec::new(),
@@ -62,13 +52,10 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
         seen.endless = is_endless(framing, &reading);
         let by_frame = framing != Framing::Raw;
         entries.extend(format::entries(&reading.events, by_frame, number));
-        let mut named = reading
-            .events
-            .into_iter()
-            .filter_map(|(_, meaning)| match meaning {
-                Meaning::Next(next) => Some(next),
-                _ => None,
-            });
+        let mut named = reading.events.into_iter().filter_map(|(_, meaning)| match meaning {
+            Meaning::Next(next) => Some(next),
+            _ => None,
+        });
         step = named.next();
         if named.next().is_some() {
             seen.breach(format!(

@@ -158,10 +158,7 @@ struct TurnFile {
 
 impl TurnFile {
     fn turn(self) -> Turn {
-        Turn {
-            session: self.session,
-            index: self.index,
-        }
+        Turn { session: self.session, index: self.index }
     }
 }
 
@@ -196,10 +193,9 @@ impl SampleFile {
                         .collect::<Option<_>>()?,
                 ),
                 PromptFile::Embedding(texts) => Prompt::Embedding(texts),
-                PromptFile::Ranking(texts) => Prompt::Ranking(Candidates {
-                    query: texts.query,
-                    documents: texts.documents,
-                }),
+                PromptFile::Ranking(texts) => {
+                    Prompt::Ranking(Candidates { query: texts.query, documents: texts.documents })
+                }
             },
             // A backend gets samples whose history stands in front of them.
             after: Vec::new(),
@@ -213,9 +209,7 @@ impl SampleFile {
             class: self.class,
             arrival: self.arrival,
             adapter: self.adapter,
-            parameters: self
-                .parameters
-                .map(|fields| Value::Object(fields).to_string()),
+            parameters: self.parameters.map(|fields| Value::Object(fields).to_string()),
         })
     }
 }
@@ -232,10 +226,9 @@ impl MessageFile {
             },
             parts: match self.content {
                 ContentFile::Text(text) => vec![Part::Text(text)],
-                ContentFile::Parts(parts) => parts
-                    .into_iter()
-                    .map(|part| part.part(read))
-                    .collect::<Option<_>>()?,
+                ContentFile::Parts(parts) => {
+                    parts.into_iter().map(|part| part.part(read)).collect::<Option<_>>()?
+                }
             },
             extra: self.extra.map(|fields| Value::Object(fields).to_string()),
         })
@@ -244,12 +237,8 @@ impl MessageFile {
 
 impl PartFile {
     fn part(self, read: &mut Read<'_>) -> Option<Part> {
-        let mut media = |file: MediaFile| {
-            Some(Media {
-                media_type: file.media_type,
-                bytes: read(&file.file)?,
-            })
-        };
+        let mut media =
+            |file: MediaFile| Some(Media { media_type: file.media_type, bytes: read(&file.file)? });
         Some(match self {
             PartFile::Text(text) => Part::Text(text),
             PartFile::Image(file) => Part::Image(media(file)?),
@@ -343,9 +332,7 @@ impl SettingsFile {
                 seed: sampling.seed,
                 stop: sampling.stop,
             },
-            extra_body: self
-                .extra_body
-                .map(|extra| Value::Object(extra).to_string()),
+            extra_body: self.extra_body.map(|extra| Value::Object(extra).to_string()),
             further: None,
         }
     }
@@ -364,10 +351,7 @@ pub struct HeadFile {
 
 impl Default for HeadFile {
     fn default() -> Self {
-        HeadFile {
-            status: 200,
-            headers: BTreeMap::new(),
-        }
+        HeadFile { status: 200, headers: BTreeMap::new() }
     }
 }
 

@@ -38,17 +38,13 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
 /// The words in backticks, outside of blocks.
 fn spans(text: &str) -> Vec<String> {
     let prose = text.split("```").step_by(2);
-    prose
-        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
-        .map(str::to_owned)
-        .collect()
+    prose.flat_map(|prose| prose.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
 /// The cells of a section's table rows, without its head.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let rows = text.lines().filter(|line| line.starts_with('|')).skip(2);
-    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
-        .collect()
+    rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
 fn set<'w>(words: impl IntoIterator<Item = &'w str>) -> BTreeSet<String> {
@@ -63,11 +59,7 @@ fn the_page_of_the_guide_is_generated() {
         std::fs::write(&path, &page).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        kept == page,
-        "{} differs; BLESS=1 writes it anew",
-        path.display()
-    );
+    assert!(kept == page, "{} differs; BLESS=1 writes it anew", path.display());
 }
 
 #[test]
@@ -104,11 +96,9 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
     let is_file = |word: &str| {
         let ending = word.rsplit_once('.').map(|(_, ending)| ending);
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '.';
-        [
-            "http", "json", "jsonl", "toml", "txt", "md", "sse", "lines", "grpc", "bin",
-        ]
-        .iter()
-        .any(|known| ending == Some(known))
+        ["http", "json", "jsonl", "toml", "txt", "md", "sse", "lines", "grpc", "bin"]
+            .iter()
+            .any(|known| ending == Some(known))
             && !word.starts_with('.')
             && word.chars().all(is_name)
     };
@@ -121,10 +111,7 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
         }
         _ => false,
     };
-    let named: Vec<String> = spans(&page())
-        .into_iter()
-        .filter(|word| is_file(word))
-        .collect();
+    let named: Vec<String> = spans(&page()).into_iter().filter(|word| is_file(word)).collect();
     assert!(named.len() > 30, "{named:?}");
     for name in named {
         let name = name.as_str();
@@ -140,12 +127,7 @@ fn every_file_that_the_page_names_is_one_that_is_read() {
 
 #[test]
 fn endings_of_replies_are_those_of_the_framings() {
-    let prefix = LengthPrefix {
-        skip: 0,
-        width: 4,
-        adjust: 0,
-        little_endian: true,
-    };
+    let prefix = LengthPrefix { skip: 0, width: 4, adjust: 0, little_endian: true };
     let text = section("### Replies");
     let mut known = BTreeSet::new();
     for framing in [
@@ -159,9 +141,7 @@ fn endings_of_replies_are_those_of_the_framings() {
         let (name, endings) = ending_of(framing);
         known.insert(name.to_owned());
         let rows = rows(&text);
-        let row = rows
-            .iter()
-            .find(|row| spans(row[0]).iter().any(|word| word == name));
+        let row = rows.iter().find(|row| spans(row[0]).iter().any(|word| word == name));
         let row = row.unwrap_or_else(|| panic!("`{name}` is not in the table"));
         let endings: Vec<String> = endings.iter().map(|end| format!("reply.{end}")).collect();
         assert_eq!(spans(row[1]), endings, "{name}");
@@ -205,15 +185,9 @@ fn the_page_lists_every_reason_and_every_metric() {
         Reason::Internal,
         Reason::Other,
     ];
-    assert_eq!(
-        reasons.map(format::reason).to_vec(),
-        contract("backend.wit", "enum reason")
-    );
+    assert_eq!(reasons.map(format::reason).to_vec(), contract("backend.wit", "enum reason"));
     let events = section("### `events.json`");
-    assert_eq!(
-        listed(&events, "The `reason` is one of"),
-        contract("backend.wit", "enum reason")
-    );
+    assert_eq!(listed(&events, "The `reason` is one of"), contract("backend.wit", "enum reason"));
     let control = section("### Control requests");
     let metrics = listed(&control, "The metrics are");
     assert_eq!(metrics, contract("backend.wit", "enum server-metric"));
@@ -232,10 +206,7 @@ fn the_page_lists_every_reason_and_every_metric() {
         .map(|metric| Reading { metric, value: 1.0 }),
     );
     let shown: Vec<Value> = serde_json::from_str(&shown).unwrap();
-    let shown: Vec<&str> = shown
-        .iter()
-        .filter_map(|one| one["metric"].as_str())
-        .collect();
+    let shown: Vec<&str> = shown.iter().filter_map(|one| one["metric"].as_str()).collect();
     assert_eq!(metrics, shown);
 }
 
@@ -300,17 +271,12 @@ fn defaults_are_those_of_the_types() {
         assert!(case.contains(row), "{row}\n{case}");
     }
     let head = rows("### `head.json`");
-    for row in [
-        "| `status` | integer from 0 | `200` |",
-        "| `headers` | table of strings | empty |",
-    ] {
+    for row in ["| `status` | integer from 0 | `200` |", "| `headers` | table of strings | empty |"]
+    {
         assert!(head.contains(row), "{row}\n{head}");
     }
     let sample = rows("### `sample.json`");
-    for row in [
-        "| `id` | string | required |",
-        "| `reference` | any JSON | none |",
-    ] {
+    for row in ["| `id` | string | required |", "| `reference` | any JSON | none |"] {
         assert!(sample.contains(row), "{row}\n{sample}");
     }
 }

@@ -31,9 +31,7 @@ fn at() -> Date {
 }
 
 fn text<'v>(case: &'v Value, key: &str) -> &'v str {
-    case[key]
-        .as_str()
-        .unwrap_or_else(|| panic!("{key} of {case}"))
+    case[key].as_str().unwrap_or_else(|| panic!("{key} of {case}"))
 }
 
 #[test]
@@ -59,11 +57,7 @@ fn signatures_are_those_of_aws() {
         let region = "us-east-1".to_owned();
         let unsigned = Unsigned::new(&with("service", token), region, what, headers, &digest);
         let date = "20150830T123600Z";
-        assert_eq!(
-            unsigned.canonical(date),
-            text(case, "canonical-request"),
-            "{name}"
-        );
+        assert_eq!(unsigned.canonical(date), text(case, "canonical-request"), "{name}");
         let scope = "20150830/us-east-1/service/aws4_request";
         let signed = unsigned.string_to_sign(date, scope);
         assert_eq!(signed, text(case, "string-to-sign"), "{name}");
@@ -86,14 +80,8 @@ fn signatures_are_those_of_aws() {
 #[test]
 fn paths_and_queries_as_they_are_signed() {
     // As it is sent, a colon in a model's name is `%3A`; signed it is encoded once more.
-    assert_eq!(
-        path_of("/model/m%3A0/invoke", "bedrock"),
-        "/model/m%253A0/invoke"
-    );
-    assert_eq!(
-        path_of("/model/m:0/invoke", "bedrock"),
-        "/model/m%3A0/invoke"
-    );
+    assert_eq!(path_of("/model/m%3A0/invoke", "bedrock"), "/model/m%253A0/invoke");
+    assert_eq!(path_of("/model/m:0/invoke", "bedrock"), "/model/m%3A0/invoke");
     assert_eq!(path_of("/a/../..//b/", "bedrock"), "/b/");
     assert_eq!(path_of("/bucket//a/../b%20c", "s3"), "/bucket//a/../b%20c");
     assert_eq!(path_of("", "bedrock"), "/");
@@ -105,13 +93,8 @@ fn paths_and_queries_as_they_are_signed() {
 fn a_signature_is_of_its_moment() {
     let headers = || [("host", Cow::Borrowed("h"))];
     let digest = hex(&Sha256::digest(""));
-    let unsigned = Unsigned::new(
-        &with("s", None),
-        "r".to_owned(),
-        ("GET", "/"),
-        headers(),
-        &digest,
-    );
+    let unsigned =
+        Unsigned::new(&with("s", None), "r".to_owned(), ("GET", "/"), headers(), &digest);
     let [first, later] = [0, 1].map(|more| unsigned.sign(at() + Duration::from_secs(more)));
     assert_eq!(first, unsigned.sign(at()));
     assert_ne!(first[0], later[0]);

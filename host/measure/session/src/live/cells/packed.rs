@@ -198,16 +198,9 @@ mod tests {
         assert_eq!((number(0), number(511), number(512)), (0, 0, 1));
         let histogram = Cells::default().cells;
         for value in of_all_widths() {
-            assert_eq!(
-                span(number(value)),
-                histogram.lowest_equivalent(value),
-                "{value}"
-            );
+            assert_eq!(span(number(value)), histogram.lowest_equivalent(value), "{value}");
             let next = histogram.next_non_equivalent(value);
-            assert!(
-                next <= value || number(next) == number(value) + 1,
-                "{value}"
-            );
+            assert!(next <= value || number(next) == number(value) + 1, "{value}");
         }
     }
 
@@ -253,11 +246,9 @@ mod tests {
             (seen.count, seen.mean_ms, seen.max_ms),
             (exact.count, exact.mean_ms, exact.max_ms)
         );
-        for (seen, exact) in [
-            (seen.p50_ms, exact.p50_ms),
-            (seen.p90_ms, exact.p90_ms),
-            (seen.p99_ms, exact.p99_ms),
-        ] {
+        for (seen, exact) in
+            [(seen.p50_ms, exact.p50_ms), (seen.p90_ms, exact.p90_ms), (seen.p99_ms, exact.p99_ms)]
+        {
             let apart = (seen - exact).abs() / exact;
             assert!(apart < TOGETHER as f64 * ERROR + 0.01, "{seen} for {exact}");
         }
@@ -273,23 +264,12 @@ mod tests {
         };
         let mut cells = Cells::default();
         good.add_to(&mut cells).unwrap();
-        for wrong in [
-            vec![3],
-            vec![LAST + 1, 1],
-            vec![u64::MAX, 1, 5, 1],
-            vec![3, 1, 0, 1],
-        ] {
-            let wrong = PackedCells {
-                cells: wrong,
-                ..good.clone()
-            };
+        for wrong in [vec![3], vec![LAST + 1, 1], vec![u64::MAX, 1, 5, 1], vec![3, 1, 0, 1]] {
+            let wrong = PackedCells { cells: wrong, ..good.clone() };
             assert!(wrong.add_to(&mut Cells::default()).is_err(), "{wrong:?}");
         }
         let mut buckets = Buckets::new(&[Nanos(5)]);
-        let other = PackedBuckets {
-            counts: vec![1],
-            sum: Nanos(1),
-        };
+        let other = PackedBuckets { counts: vec![1], sum: Nanos(1) };
         assert!(other.add_to(&mut buckets).is_err());
     }
 }

@@ -2,11 +2,7 @@ use super::*;
 use plugins::backend::{Continuation, Dependency, Part, Role, Turn};
 
 fn said(role: Role, text: &str) -> Message {
-    Message {
-        role,
-        parts: vec![Part::Text(text.to_owned())],
-        extra: None,
-    }
+    Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
 fn sample(id: &str, prompt: Prompt) -> Sample {
@@ -33,15 +29,8 @@ fn next(id: &str, parent: &str, text: &str, delay: u64) -> Sample {
         parent: parent.to_owned(),
         messages: vec![said(Role::User, text)],
     });
-    let after = vec![Dependency {
-        sample: parent.to_owned(),
-        point: Point::End,
-        delay,
-    }];
-    Sample {
-        after,
-        ..sample(id, prompt)
-    }
+    let after = vec![Dependency { sample: parent.to_owned(), point: Point::End, delay }];
+    Sample { after, ..sample(id, prompt) }
 }
 
 fn drawn(samples: Vec<Sample>) -> Drawn {
@@ -80,10 +69,7 @@ fn a_request_that_stands_alone() {
     one.requests[0].sent.prompt = Prompt::Text("Run 1. Hi".into());
     for format in [Format::Vllm, Format::Aiperf] {
         let refused = rows(format, &one).unwrap_err();
-        assert!(
-            refused.ends_with("has no place for the parameter `top_k`"),
-            "{refused}"
-        );
+        assert!(refused.ends_with("has no place for the parameter `top_k`"), "{refused}");
     }
     assert_eq!(
         rows(Format::Runner, &one).unwrap(),
@@ -181,20 +167,14 @@ fn the_flags_of_a_replay_are_those_of_its_dataset() {
              --arrival dataset"
         )
     );
-    assert_eq!(
-        Exporter::new(Format::Vllm, &tokenizer, true).replay("f"),
-        None
-    );
+    assert_eq!(Exporter::new(Format::Vllm, &tokenizer, true).replay("f"), None);
 }
 
 #[test]
 fn a_conversation_has_delays_and_answers_on_record() {
     let mut first = sample("s/0", Prompt::Messages(vec![said(Role::User, "One?")]));
     first.recorded_answer = Some(said(Role::Assistant, "1"));
-    first.turn = Some(Turn {
-        session: "s".into(),
-        index: 0,
-    });
+    first.turn = Some(Turn { session: "s".into(), index: 0 });
     let mut second = next("s/1", "s/0", "Two?", 250_000_000);
     second.recorded_answer = Some(said(Role::Assistant, "2"));
     let talk = drawn(vec![first, second]);
@@ -215,10 +195,7 @@ fn a_conversation_has_delays_and_answers_on_record() {
         ]})]
     );
     let refused = rows(Format::Vllm, &talk).unwrap_err();
-    assert!(
-        refused.contains("`s/0`") && refused.contains("--tokenizer"),
-        "{refused}"
-    );
+    assert!(refused.contains("`s/0`") && refused.contains("--tokenizer"), "{refused}");
 }
 
 #[test]
@@ -227,17 +204,10 @@ fn what_a_format_cannot_express_is_refused_by_the_samples_name() {
     let fork = drawn(vec![root(), next("a", "r", "x", 0), next("b", "r", "y", 0)]);
     for format in [Format::Runner, Format::Aiperf] {
         let refused = rows(format, &fork).unwrap_err();
-        assert!(
-            refused.starts_with("sample `b`: sessions that fork"),
-            "{refused}"
-        );
+        assert!(refused.starts_with("sample `b`: sessions that fork"), "{refused}");
     }
     for (parameters, adapter, expected) in [
-        (
-            Some(r#"{"top_k":1}"#),
-            None,
-            "no place for the parameter `top_k`",
-        ),
+        (Some(r#"{"top_k":1}"#), None, "no place for the parameter `top_k`"),
         (Some(r#"{"tools":[]}"#), None, "its parameters differ"),
         (None, Some("lora"), "no place for an adapter"),
     ] {
@@ -245,17 +215,10 @@ fn what_a_format_cannot_express_is_refused_by_the_samples_name() {
         last.parameters = parameters.map(str::to_owned);
         last.adapter = adapter.map(str::to_owned);
         let refused = rows(Format::Runner, &drawn(vec![root(), last])).unwrap_err();
-        assert!(
-            refused.starts_with("sample `a`") && refused.contains(expected),
-            "{refused}"
-        );
+        assert!(refused.starts_with("sample `a`") && refused.contains(expected), "{refused}");
     }
     let tokens = drawn(vec![sample("t", Prompt::Tokens(vec![1, 2]))]);
-    assert!(
-        rows(Format::Vllm, &tokens)
-            .unwrap_err()
-            .contains("token ids")
-    );
+    assert!(rows(Format::Vllm, &tokens).unwrap_err().contains("token ids"));
     assert!(rows(Format::Aiperf, &tokens).is_err());
     let row = &rows(Format::Runner, &tokens).unwrap()[0];
     assert_eq!(row["prompt"], json!([1, 2]));

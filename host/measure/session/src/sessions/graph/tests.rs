@@ -3,17 +3,10 @@
 use super::*;
 use plugins::backend::{Continuation, Dependency, Role};
 
-const LIVE: Policy = Policy {
-    history: History::Live,
-    after_failure: AfterFailure::Drop,
-};
+const LIVE: Policy = Policy { history: History::Live, after_failure: AfterFailure::Drop };
 
 fn said(role: Role, text: &str) -> Message {
-    Message {
-        role,
-        parts: vec![Part::Text(text.to_owned())],
-        extra: None,
-    }
+    Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
 fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
@@ -41,10 +34,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
 }
 
 fn next(parent: &str, messages: Vec<Message>) -> Prompt {
-    Prompt::Continuation(Continuation {
-        parent: parent.to_owned(),
-        messages,
-    })
+    Prompt::Continuation(Continuation { parent: parent.to_owned(), messages })
 }
 
 fn turn(id: &str, parent: &str, delay: u64) -> Sample {
@@ -62,10 +52,7 @@ fn graph(samples: Vec<Sample>, policy: Policy) -> Graph {
 }
 
 fn given(text: &str) -> Option<ReplyContent> {
-    Some(ReplyContent {
-        answer: said(Role::Assistant, text),
-        carry: None,
-    })
+    Some(ReplyContent { answer: said(Role::Assistant, text), carry: None })
 }
 
 fn texts(composed: &ComposedSample) -> Vec<String> {
@@ -95,10 +82,7 @@ fn a_turn_has_the_answers_that_were_given() {
     let third = graph.compose(2).unwrap();
     assert_eq!(texts(&third), ["ask a", "one", "ask b", "two", "ask c"]);
     let history = third.history.unwrap();
-    assert_eq!(
-        (history.continues, history.answers, history.recorded),
-        (11, 2, 0)
-    );
+    assert_eq!((history.continues, history.answers, history.recorded), (11, 2, 0));
     assert!(!graph.is_over());
     graph.over(2, Nanos(300), given("three"));
     assert!(graph.is_over());
@@ -106,10 +90,7 @@ fn a_turn_has_the_answers_that_were_given() {
 
 #[test]
 fn recorded_histories_have_the_answers_on_record() {
-    let policy = Policy {
-        history: History::Recorded,
-        ..LIVE
-    };
+    let policy = Policy { history: History::Recorded, ..LIVE };
     let mut graph = graph(vec![root("a"), turn("b", "a", 0)], policy);
     graph.compose(0).unwrap();
     graph.over(0, Nanos(1), given("one"));
@@ -128,19 +109,9 @@ fn a_join_waits_for_the_last_and_says_how_long() {
     let join = sample(
         "j",
         next("a", vec![part("x"), part("y")]),
-        &[
-            ("a", Point::End, 0),
-            ("x", Point::End, 10),
-            ("y", Point::End, 0),
-        ],
+        &[("a", Point::End, 0), ("x", Point::End, 10), ("y", Point::End, 0)],
     );
-    let agent = |id| {
-        sample(
-            id,
-            Prompt::Text(format!("ask {id}")),
-            &[("a", Point::End, 0)],
-        )
-    };
+    let agent = |id| sample(id, Prompt::Text(format!("ask {id}")), &[("a", Point::End, 0)]);
     let mut graph = graph(vec![root("a"), agent("x"), agent("y"), join], LIVE);
     graph.compose(0).unwrap();
     assert_eq!(graph.over(0, Nanos(100), given("go")).ready, [1, 2]);
@@ -163,10 +134,7 @@ fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
     let steps = dropping.over(0, Nanos(5), None);
     assert_eq!((steps.ready, steps.dropped), (vec![], vec![1, 2]));
     assert!(dropping.is_over());
-    let going_on = Policy {
-        after_failure: AfterFailure::Continue,
-        ..LIVE
-    };
+    let going_on = Policy { after_failure: AfterFailure::Continue, ..LIVE };
     let mut graph = graph(samples(), going_on);
     graph.compose(0).unwrap();
     assert_eq!(graph.over(0, Nanos(5), None).ready, [1]);
@@ -183,11 +151,7 @@ fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
 
 #[test]
 fn a_first_output_lets_others_go() {
-    let early = sample(
-        "e",
-        Prompt::Text("early".to_owned()),
-        &[("a", Point::FirstOutput, 7)],
-    );
+    let early = sample("e", Prompt::Text("early".to_owned()), &[("a", Point::FirstOutput, 7)]);
     let mut graph = graph(vec![root("a"), early], LIVE);
     graph.compose(0).unwrap();
     assert!(graph.watches_first_output(0));
@@ -199,10 +163,7 @@ fn a_first_output_lets_others_go() {
 
 #[test]
 fn results_of_tools_answer_the_calls_that_were_made() {
-    let with = |message: Message, extra: &str| Message {
-        extra: Some(extra.to_owned()),
-        ..message
-    };
+    let with = |message: Message, extra: &str| Message { extra: Some(extra.to_owned()), ..message };
     let calls = |id: &str| format!(r#"{{"tool_calls":[{{"id":"{id}"}}]}}"#);
     let result = with(said(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
     let samples = || {
@@ -215,10 +176,7 @@ fn results_of_tools_answer_the_calls_that_were_made() {
     let sent = |answer: Message| {
         let mut graph = graph(samples(), LIVE);
         graph.compose(0).unwrap();
-        let given = ReplyContent {
-            answer,
-            carry: None,
-        };
+        let given = ReplyContent { answer, carry: None };
         graph.over(0, Nanos(1), Some(given));
         let composed = graph.compose(1).unwrap();
         let Prompt::Messages(messages) = composed.sample.prompt else {
@@ -227,18 +185,12 @@ fn results_of_tools_answer_the_calls_that_were_made() {
         (messages, composed.history.unwrap().recorded)
     };
     let (messages, recorded) = sent(with(said(Role::Assistant, ""), &calls("new")));
-    assert_eq!(
-        messages[2].extra.as_deref(),
-        Some(r#"{"tool_call_id":"new"}"#)
-    );
+    assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"new"}"#));
     assert_eq!(recorded, 0);
     // A model that called no tool cannot get a result.
     let (messages, recorded) = sent(said(Role::Assistant, "no call"));
     assert_eq!(messages[1].extra, Some(calls("old")));
-    assert_eq!(
-        messages[2].extra.as_deref(),
-        Some(r#"{"tool_call_id":"old"}"#)
-    );
+    assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"old"}"#));
     assert_eq!(recorded, 1);
 }
 
@@ -275,11 +227,7 @@ fn an_answer_stands_only_in_requests_that_depend_on_its_end() {
     let early = quoting("b", &[("a", Point::FirstOutput, 0)]);
     let wrong = made(vec![root("a"), early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
-    let through = sample(
-        "b",
-        Prompt::Text("b".to_owned()),
-        &[("a", Point::FirstOutput, 0)],
-    );
+    let through = sample("b", Prompt::Text("b".to_owned()), &[("a", Point::FirstOutput, 0)]);
     let early = quoting("c", &[("b", Point::End, 0)]);
     let wrong = made(vec![root("a"), through, early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
@@ -303,10 +251,7 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
         let second = sample("b", next("a", vec![result]), &[("a", Point::End, 0)]);
         let mut graph = graph(vec![first, second], LIVE);
         graph.compose(0).unwrap();
-        let answer = ReplyContent {
-            answer: given,
-            carry: None,
-        };
+        let answer = ReplyContent { answer: given, carry: None };
         graph.over(0, Nanos(1), Some(answer));
         let composed = graph.compose(1).unwrap();
         let Prompt::Messages(messages) = &composed.sample.prompt else {
@@ -316,17 +261,11 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
     };
     let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
     let recorded = || Some(calling("recorded", &["r"]));
-    assert_eq!(
-        calls_of(recorded(), calling("given", &["g"])),
-        (owned(&["g"]), 0)
-    );
+    assert_eq!(calls_of(recorded(), calling("given", &["g"])), (owned(&["g"]), 0));
     // More calls, or none: the answer on record stands in.
     let two = || calling("given", &["g", "h"]);
     assert_eq!(calls_of(recorded(), two()), (owned(&["r"]), 1));
-    assert_eq!(
-        calls_of(recorded(), said(Role::Assistant, "no")),
-        (owned(&["r"]), 1)
-    );
+    assert_eq!(calls_of(recorded(), said(Role::Assistant, "no")), (owned(&["r"]), 1));
     // Without one, the surplus goes.
     assert_eq!(calls_of(None, two()), (owned(&["g"]), 0));
 }

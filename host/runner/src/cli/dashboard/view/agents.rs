@@ -29,16 +29,8 @@ impl View<'_> {
     /// The number of processes that are heard; nothing if there is one.
     pub(super) fn fleet_words(&self) -> Option<(String, Style)> {
         let words = progress::fleet(self.snapshot)?;
-        let worst = self
-            .snapshot
-            .agents
-            .iter()
-            .map(|agent| agent.standing)
-            .min();
-        Some((
-            words,
-            self.standing_style(worst.unwrap_or(Standing::Reporting)),
-        ))
+        let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();
+        Some((words, self.standing_style(worst.unwrap_or(Standing::Reporting))))
     }
 
     fn standing_style(&self, standing: Standing) -> Style {

@@ -34,10 +34,8 @@ impl View<'_> {
         };
         let looks = self.looks();
         let [full, rest] = filled(share, usize::from(bar.width));
-        let line = Line::from(vec![
-            Span::styled(full, looks.chart()),
-            Span::styled(rest, looks.faint()),
-        ]);
+        let line =
+            Line::from(vec![Span::styled(full, looks.chart()), Span::styled(rest, looks.faint())]);
         frame.render_widget(line, bar);
         frame.render_widget(Line::raw(words).right_aligned(), beside);
     }
@@ -59,20 +57,13 @@ impl View<'_> {
     ) {
         let looks = self.looks();
         let told = |rates: Option<Rates>| rates.map_or(ABSENT.to_owned(), |rates| rate(of(&rates)));
-        let seconds: Vec<f64> = self
-            .history
-            .seconds()
-            .map(|(_, rates)| of(&rates))
-            .collect();
+        let seconds: Vec<f64> = self.history.seconds().map(|(_, rates)| of(&rates)).collect();
         let width = usize::from(area.width.saturating_sub(2));
         let shown = &seconds[seconds.len().saturating_sub(width)..];
         let most = shown.iter().copied().fold(0.0, f64::max);
         let mut title = vec![
             Span::raw(format!("{name} ")),
-            Span::styled(
-                format!("{} {unit}", told(self.history.recent())),
-                looks.strong(),
-            ),
+            Span::styled(format!("{} {unit}", told(self.history.recent())), looks.strong()),
         ];
         if let Some(rates) = self.history.whole() {
             title.push(Span::raw(format!(", mean {}", rate(of(&rates)))));
@@ -122,10 +113,7 @@ impl View<'_> {
     /// Draws the panel of the requests' outcomes.
     pub(super) fn requests(&self, frame: &mut Frame<'_>, area: Rect) {
         let seen = self.snapshot;
-        let due = seen
-            .counts
-            .due
-            .map_or(ABSENT.to_owned(), |due| due.to_string());
+        let due = seen.counts.due.map_or(ABSENT.to_owned(), |due| due.to_string());
         let failed = seen.counts.failures();
         let style = match failed {
             0 => Style::new(),

@@ -42,26 +42,13 @@ fn quantiles(median_ms: f64) -> Option<Quantiles> {
 
 /// A run that has not begun.
 fn preparing() -> Snapshot {
-    Snapshot {
-        counts: Counts {
-            ready: 37,
-            ..Counts::default()
-        },
-        ..Live::default().snapshot()
-    }
+    Snapshot { counts: Counts { ready: 37, ..Counts::default() }, ..Live::default().snapshot() }
 }
 
 /// A run after so many seconds, with some of everything.
 fn measuring(seconds: u64) -> Snapshot {
-    let failures = |count, latest: &str| Failures {
-        count,
-        latest: latest.to_owned(),
-    };
-    let busy = |name: &str, cpu| Busy {
-        name: name.to_owned(),
-        cpu,
-        waiting: 0.0,
-    };
+    let failures = |count, latest: &str| Failures { count, latest: latest.to_owned() };
+    let busy = |name: &str, cpu| Busy { name: name.to_owned(), cpu, waiting: 0.0 };
     let mut seen = Snapshot {
         counts: Counts {
             phase: Phase::Measuring,
@@ -76,16 +63,10 @@ fn measuring(seconds: u64) -> Snapshot {
             // A rate that goes up and down.
             tokens_seen: 5_000 * seconds + (seconds % 7) * 400,
             failed: [
-                (
-                    Class::Refused,
-                    failures(2, "connection refused (os error 111)"),
-                ),
+                (Class::Refused, failures(2, "connection refused (os error 111)")),
                 (
                     Class::HttpStatus,
-                    failures(
-                        6,
-                        "HTTP 503: too many requests in the queue,\ncome again later",
-                    ),
+                    failures(6, "HTTP 503: too many requests in the queue,\ncome again later"),
                 ),
             ]
             .into(),
@@ -160,35 +141,21 @@ fn pictures() {
         help: false,
         colours: true,
     };
-    let view = View {
-        snapshot: &measuring,
-        history: &history,
-        ..early
-    };
+    let view = View { snapshot: &measuring, history: &history, ..early };
     picture("preparing", &early, (80, 24));
-    let warming = View {
-        snapshot: &warming,
-        ..early
-    };
+    let warming = View { snapshot: &warming, ..early };
     picture("warming-up", &warming, (80, 24));
     picture("measuring", &view, (80, 24));
     picture("measuring-large", &view, (132, 40));
     picture("measuring-small", &view, (60, 12));
     picture("measuring-tiny", &view, (30, 4));
-    let stopped = View {
-        snapshot: &stopped,
-        paused: true,
-        ..view
-    };
+    let stopped = View { snapshot: &stopped, paused: true, ..view };
     picture("stopped", &stopped, (80, 24));
     let help = View { help: true, ..view };
     picture("help", &help, (80, 24));
     let mut refused = measuring.clone();
     refused.counts.failed.remove(&Class::Refused);
-    let refused = View {
-        snapshot: &refused,
-        ..view
-    };
+    let refused = View { snapshot: &refused, ..view };
     picture("one-failure", &refused, (80, 24));
 }
 
@@ -202,10 +169,8 @@ fn of_a_fleet() -> Snapshot {
         answered: 475,
         failed: u64::from(rank),
         in_flight: (standing != Standing::Lost).then_some(16),
-        load: (standing == Standing::Reporting).then(|| Load {
-            threads: measuring(95).load.unwrap().threads,
-            backlog: 3,
-        }),
+        load: (standing == Standing::Reporting)
+            .then(|| Load { threads: measuring(95).load.unwrap().threads, backlog: 3 }),
     };
     Snapshot {
         agents: vec![
@@ -236,10 +201,7 @@ fn processes_of_a_fleet_are_told_of_and_those_not_heard_first() {
     }
     let large = characters(&drawn(&view, 100, 34));
     let places = ["rank machine", "load2", "load3", "load0", "load1"].map(|part| large.find(part));
-    assert!(
-        places.iter().all(Option::is_some) && places.is_sorted(),
-        "{large}"
-    );
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{large}");
     for height in [21, 22, 23, 24, 25, 26, 27, 28, 29, 30] {
         for width in [1, 71, 72, 73] {
             drawn(&view, width, height);
@@ -278,10 +240,7 @@ fn colours_are_for_those_who_want_them() {
         help: false,
         colours: true,
     };
-    let plain = View {
-        colours: false,
-        ..coloured
-    };
+    let plain = View { colours: false, ..coloured };
     for size in [(80, 24), (40, 10)] {
         let [with, without] = [&coloured, &plain].map(|view| drawn(view, size.0, size.1));
         assert_eq!(characters(&with), characters(&without));

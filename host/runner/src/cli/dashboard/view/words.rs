@@ -82,10 +82,7 @@ impl View<'_> {
         match seen.counts.phase {
             Phase::Preparing => return format!("{} requests ready", seen.counts.ready),
             Phase::WarmUp => {
-                return format!(
-                    "{}/{} warm-up requests done",
-                    seen.counts.warmup, subject.warmup
-                );
+                return format!("{}/{} warm-up requests done", seen.counts.warmup, subject.warmup);
             }
             Phase::Measuring | Phase::Draining | Phase::Over => {}
         }
@@ -101,11 +98,7 @@ impl View<'_> {
 
     pub(super) fn rate_words(&self) -> String {
         match self.history.recent() {
-            Some(rates) => format!(
-                "{} tok/s, {} req/s",
-                rate(rates.tokens),
-                rate(rates.requests)
-            ),
+            Some(rates) => format!("{} tok/s, {} req/s", rate(rates.tokens), rate(rates.requests)),
             None => format!("{ABSENT} tok/s, {ABSENT} req/s"),
         }
     }
@@ -133,9 +126,7 @@ impl View<'_> {
         let levels = self.snapshot.server?;
         let running = levels.running.map(|count| format!("  running {count:.0}"));
         let waiting = levels.waiting.map(|count| format!("  waiting {count:.0}"));
-        let usage = levels
-            .kv_usage
-            .map(|share| format!("  KV {:.0} %", share * 100.0));
+        let usage = levels.kv_usage.map(|share| format!("  KV {:.0} %", share * 100.0));
         let known: Vec<String> = [running, waiting, usage].into_iter().flatten().collect();
         (!known.is_empty()).then(|| Line::raw(format!("server{}", known.concat())))
     }
@@ -175,11 +166,7 @@ impl View<'_> {
                     known.threads += 1;
                     known.cpu = known.cpu.max(thread.cpu);
                 }
-                None => roles.push(Role {
-                    name,
-                    threads: 1,
-                    cpu: thread.cpu,
-                }),
+                None => roles.push(Role { name, threads: 1, cpu: thread.cpu }),
             }
         }
         let place = |role: &Role<'_>| MEASURING.iter().position(|name| *name == role.name);
@@ -198,19 +185,13 @@ impl View<'_> {
 
     /// Returns the words for the client: this one, or the busiest of a fleet.
     pub(super) fn client_name(&self) -> &'static str {
-        if self.snapshot.agents.is_empty() {
-            "this client"
-        } else {
-            "the busiest client"
-        }
+        if self.snapshot.agents.is_empty() { "this client" } else { "the busiest client" }
     }
 
     /// The busiest part of this client.
     pub(super) fn client_line(&self) -> Line<'static> {
         let roles = self.roles();
-        let busiest = roles
-            .iter()
-            .max_by(|one, other| one.cpu.total_cmp(&other.cpu));
+        let busiest = roles.iter().max_by(|one, other| one.cpu.total_cmp(&other.cpu));
         match busiest {
             Some(role) => Line::from(vec![
                 Span::raw(format!("{}: {} ", self.client_name(), role.name)),

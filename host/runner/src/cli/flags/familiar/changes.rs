@@ -79,9 +79,7 @@ pub(super) fn custom_output(
     if value == "-1" {
         return Ok(());
     }
-    let tokens: u64 = value
-        .parse()
-        .map_err(|_| unknown(value, "a number of tokens, or -1"))?;
+    let tokens: u64 = value.parse().map_err(|_| unknown(value, "a number of tokens, or -1"))?;
     config(scenario, flag, "output-len", tokens.into());
     Ok(())
 }
@@ -114,10 +112,7 @@ pub(super) fn resolution(scenario: &mut Scenario, flag: &str, name: &str) -> Res
                 Some((width.parse::<u32>().ok()?, height.parse::<u32>().ok()?))
             });
             numbers.ok_or_else(|| {
-                unknown(
-                    other,
-                    "4k, 1080p, 720p, 360p, or a height and a width such as 1080x1920",
-                )
+                unknown(other, "4k, 1080p, 720p, 360p, or a height and a width such as 1080x1920")
             })?
         }
     };

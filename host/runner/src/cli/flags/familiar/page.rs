@@ -47,31 +47,11 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "dataset-name",
         "their names work too: [the list](#datasets); `random` without it, where theirs is `sharegpt`",
     ),
-    (
-        Vllm,
-        "endpoint",
-        "chooses the backend's route by its path; `--backend` alone is enough",
-    ),
-    (
-        Vllm,
-        "host",
-        "without `--port`, the port where the backend's engine listens",
-    ),
-    (
-        Sglang,
-        "host",
-        "without `--port`, the port where the backend's engine listens",
-    ),
-    (
-        Vllm,
-        "model",
-        "the name that the server has; without it, the only one it lists",
-    ),
-    (
-        Sglang,
-        "model",
-        "the name that the server has; without it, the only one it lists",
-    ),
+    (Vllm, "endpoint", "chooses the backend's route by its path; `--backend` alone is enough"),
+    (Vllm, "host", "without `--port`, the port where the backend's engine listens"),
+    (Sglang, "host", "without `--port`, the port where the backend's engine listens"),
+    (Vllm, "model", "the name that the server has; without it, the only one it lists"),
+    (Sglang, "model", "the name that the server has; without it, the only one it lists"),
     (
         Vllm,
         "tokenizer",
@@ -90,11 +70,7 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "warmup-requests",
         "their prompts are never measured; theirs are the first measured one",
     ),
-    (
-        Sglang,
-        "ready-check-timeout-sec",
-        "no wait without it; theirs is 60",
-    ),
+    (Sglang, "ready-check-timeout-sec", "no wait without it; theirs is 60"),
     (
         Vllm,
         "random-range-ratio",
@@ -105,21 +81,9 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "random-range-ratio",
         "exact lengths without it; theirs is 0.0, any length up to the one asked for",
     ),
-    (
-        Sglang,
-        "random-output-len",
-        "128 without it; theirs is 1024",
-    ),
-    (
-        Vllm,
-        "ramp-up-strategy",
-        "the rate is a function of time; theirs of the request's number",
-    ),
-    (
-        Vllm,
-        "metric-percentiles",
-        "90, 95 and 99 without it; theirs is 99",
-    ),
+    (Sglang, "random-output-len", "128 without it; theirs is 1024"),
+    (Vllm, "ramp-up-strategy", "the rate is a function of time; theirs of the request's number"),
+    (Vllm, "metric-percentiles", "90, 95 and 99 without it; theirs is 99"),
     (
         Vllm,
         "ignore-eos",
@@ -141,41 +105,17 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "cache-report",
         "compares the server's cached tokens with what repeats within the run",
     ),
-    (
-        Sglang,
-        "use-trace-timestamps",
-        "names like `mooncake` imply it",
-    ),
+    (Sglang, "use-trace-timestamps", "names like `mooncake` imply it"),
     (
         Sglang,
         "gsp-num-groups",
         "`--num-prompts` is the number of requests here; theirs is groups × prompts",
     ),
-    (
-        Sglang,
-        "mooncake-slowdown-factor",
-        "a rate given with it wins; theirs ignores the rate",
-    ),
-    (
-        Vllm,
-        "custom-output-len",
-        "the file's own lengths without it; theirs is 256",
-    ),
-    (
-        Vllm,
-        "burstiness",
-        "for equal gaps `--arrival constant`; theirs is `inf`",
-    ),
-    (
-        Vllm,
-        "goodput",
-        "`e2el`, `ttft`, `tpot` and every other metric that each request has one of",
-    ),
-    (
-        Sglang,
-        "image-count",
-        "without lengths 128 tokens each, where theirs are 1024",
-    ),
+    (Sglang, "mooncake-slowdown-factor", "a rate given with it wins; theirs ignores the rate"),
+    (Vllm, "custom-output-len", "the file's own lengths without it; theirs is 256"),
+    (Vllm, "burstiness", "for equal gaps `--arrival constant`; theirs is `inf`"),
+    (Vllm, "goodput", "`e2el`, `ttft`, `tpot` and every other metric that each request has one of"),
+    (Sglang, "image-count", "without lengths 128 tokens each, where theirs are 1024"),
     (
         Lmdeploy,
         "backend",
@@ -186,26 +126,14 @@ const REMARKS: [(Tool, &str, &str); 40] = [
         "dataset-name",
         "for its choice of conversations and prompts `--set dataset.config.like=lmdeploy`; `random` without it, where theirs is `sharegpt`",
     ),
-    (
-        Lmdeploy,
-        "host",
-        "without `--port`, the port where the backend's engine listens",
-    ),
-    (
-        Lmdeploy,
-        "model",
-        "the name that the server has; without it, the only one it lists",
-    ),
+    (Lmdeploy, "host", "without `--port`, the port where the backend's engine listens"),
+    (Lmdeploy, "model", "the name that the server has; without it, the only one it lists"),
     (
         Lmdeploy,
         "tokenizer",
         "a name is looked up in the local cache, after `runner fetch tokenizer NAME`",
     ),
-    (
-        Lmdeploy,
-        "random-output-len",
-        "128 without it; theirs is 1024",
-    ),
+    (Lmdeploy, "random-output-len", "128 without it; theirs is 1024"),
     (
         Lmdeploy,
         "random-range-ratio",
@@ -257,9 +185,7 @@ pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, 
                 continue;
             }
         };
-        let remark = REMARKS
-            .iter()
-            .find(|(of, flag, _)| *of == tool && flag == long);
+        let remark = REMARKS.iter().find(|(of, flag, _)| *of == tool && flag == long);
         let remark = remark.map(|(.., words)| format!("; {words}"));
         let here = format!("{here}{}", remark.unwrap_or_default());
         let here = as_code(&here).replace('|', "\\|");
@@ -272,15 +198,8 @@ pub fn table(command: &Command, tool: Tool, flags: &[Theirs]) -> Result<String, 
     }
     let rows = rows.into_iter();
     let rows = rows.map(|(flags, here)| format!("| {} | {here} |\n", flags.join(", ")));
-    let text = format!(
-        "| there | here |\n| --- | --- |\n{}",
-        rows.collect::<String>()
-    );
-    if missing.is_empty() {
-        Ok(text)
-    } else {
-        Err(missing)
-    }
+    let text = format!("| there | here |\n| --- | --- |\n{}", rows.collect::<String>());
+    if missing.is_empty() { Ok(text) } else { Err(missing) }
 }
 
 /// A text with every flag in it as code.
@@ -307,9 +226,7 @@ fn as_code(text: &str) -> String {
 fn meaning(row: &Row) -> String {
     let pairs = |pairs: super::Pairs| {
         let pairs = pairs.iter();
-        let pairs: Vec<String> = pairs
-            .map(|(key, value)| format!("`{key}` = `{value}`"))
-            .collect();
+        let pairs: Vec<String> = pairs.map(|(key, value)| format!("`{key}` = `{value}`")).collect();
         pairs.join(", ")
     };
     match &row.means {
@@ -332,10 +249,7 @@ mod tests {
     fn remarks_are_of_flags_that_there_are() {
         let command = <crate::cli::Cli as clap::CommandFactory>::command();
         for (_, flag, _) in REMARKS {
-            assert!(
-                own(&command, flag).is_some() || row(flag).is_some(),
-                "{flag}"
-            );
+            assert!(own(&command, flag).is_some() || row(flag).is_some(), "{flag}");
         }
     }
 

@@ -16,12 +16,7 @@ const AIPERF_SPREAD: &str = "lengths are distributions: `--set 'dataset.config.i
 const RATES: &str = "`runner sweep --rates 2:10:2` measures a list of rates";
 
 const fn refused(long: &'static str, instead: &'static str) -> Row {
-    Row {
-        long,
-        takes: Takes::Anything,
-        datasets: &[],
-        means: Means::Refused(instead),
-    }
+    Row { long, takes: Takes::Anything, datasets: &[], means: Means::Refused(instead) }
 }
 
 /// Advises what to do instead of a flag that was given these values: one name means different
@@ -30,22 +25,10 @@ pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'s
     let of_guidellm = |value: &String| {
         let kind = value.strip_prefix("kind=").unwrap_or(value);
         let kind = kind.split(',').next().unwrap_or_default();
-        [
-            "synchronous",
-            "concurrent",
-            "throughput",
-            "constant",
-            "poisson",
-            "replay",
-            "sweep",
-        ]
-        .contains(&kind)
+        ["synchronous", "concurrent", "throughput", "constant", "poisson", "replay", "sweep"]
+            .contains(&kind)
     };
-    if long == "profile" && values.iter().any(of_guidellm) {
-        GUIDELLM_PROFILE
-    } else {
-        usual
-    }
+    if long == "profile" && values.iter().any(of_guidellm) { GUIDELLM_PROFILE } else { usual }
 }
 
 /// All of them.
@@ -171,10 +154,7 @@ pub(super) const ROWS: [Row; 80] = [
     refused("blazedit-max-distance", BLAZEDIT),
     refused("asr-min-audio-len-sec", ASR),
     refused("asr-max-audio-len-sec", ASR),
-    refused(
-        "speed-bench-dataset-subset",
-        "name the subset's own file with --dataset-path",
-    ),
+    refused("speed-bench-dataset-subset", "name the subset's own file with --dataset-path"),
     refused(
         "custom-ensure-client-side-data",
         "images are sent as the file has them; write them into it as data URLs",
@@ -199,10 +179,7 @@ pub(super) const ROWS: [Row; 80] = [
         "mooncake-num-rounds",
         "rows with a `session_id` are the turns of a session, and those of one session follow each other; leave the flag out",
     ),
-    refused(
-        "mooncake-workload",
-        "name the workload's own file with --dataset-path",
-    ),
+    refused("mooncake-workload", "name the workload's own file with --dataset-path"),
     refused(
         "dataset-offset",
         "the rows of a trace are chosen by `window` and `share` in `[dataset.config]`, and rows of other files by cutting the file",
@@ -237,24 +214,15 @@ pub(super) const ROWS: [Row; 80] = [
         "endpoint-type",
         "`--backend openai-chat` for `chat`, `openai-completions` for `completions`, `openai-embeddings` for `embeddings`; `runner plugin list` has all",
     ),
-    refused(
-        "streaming",
-        "leave it out: replies are streamed unless `--disable-stream` is given",
-    ),
-    refused(
-        "synthetic-input-tokens-mean",
-        "`--dataset-name random --random-input-len N`",
-    ),
+    refused("streaming", "leave it out: replies are streamed unless `--disable-stream` is given"),
+    refused("synthetic-input-tokens-mean", "`--dataset-name random --random-input-len N`"),
     refused("synthetic-input-tokens-stddev", AIPERF_SPREAD),
     refused("output-tokens-mean", "`--random-output-len N`"),
     refused("output-tokens-stddev", AIPERF_SPREAD),
     refused("request-count", "`--num-prompts N`"),
     refused("warmup-request-count", "`--warmup-requests N`"),
     refused("benchmark-duration", "`--duration 60s`"),
-    refused(
-        "custom-dataset-type",
-        "`--dataset-name custom`, or `mooncake` for `mooncake_trace`",
-    ),
+    refused("custom-dataset-type", "`--dataset-name custom`, or `mooncake` for `mooncake_trace`"),
     refused("input-file", "`--dataset-path FILE`"),
     refused("random-seed", "`--seed N`"),
     refused("artifact-dir", "`--output-dir FOLDER`"),

@@ -28,12 +28,7 @@ const fn row(
     datasets: &'static [&'static str],
     means: Means,
 ) -> Row {
-    Row {
-        long,
-        takes,
-        datasets,
-        means,
-    }
+    Row { long, takes, datasets, means }
 }
 
 const fn key(
@@ -61,18 +56,8 @@ const fn anyway(long: &'static str, takes: Takes, why: &'static str) -> Row {
 
 /// All of them. One that needs another stands after it.
 pub(super) const ROWS: [Row; 59] = [
-    row(
-        "disable-warmup",
-        Nothing,
-        ANY,
-        Means::Fixed(&[("load.warmup", "0")]),
-    ),
-    row(
-        "model-path",
-        Text,
-        ANY,
-        Means::Change(model_path, "`--tokenizer`, unless that is given"),
-    ),
+    row("disable-warmup", Nothing, ANY, Means::Fixed(&[("load.warmup", "0")])),
+    row("model-path", Text, ANY, Means::Change(model_path, "`--tokenizer`, unless that is given")),
     // The target and the run.
     row(
         "served-model-name",
@@ -87,23 +72,10 @@ pub(super) const ROWS: [Row; 59] = [
         "label",
         Text,
         ANY,
-        Means::Change(
-            label,
-            "`name` of the scenario, which names the run's folder",
-        ),
+        Means::Change(label, "`name` of the scenario, which names the run's folder"),
     ),
-    row(
-        "tag",
-        Text,
-        ANY,
-        Means::Change(tag, "`--metadata tag=VALUE`"),
-    ),
-    row(
-        "ignore-eos",
-        Nothing,
-        ANY,
-        Means::Fixed(&[("request.ignore-eos", "true")]),
-    ),
+    row("tag", Text, ANY, Means::Change(tag, "`--metadata tag=VALUE`")),
+    row("ignore-eos", Nothing, ANY, Means::Fixed(&[("request.ignore-eos", "true")])),
     row(
         "lora-request-distribution",
         Text,
@@ -150,12 +122,7 @@ pub(super) const ROWS: [Row; 59] = [
         "dataset.config.prefix-len",
         &[("dataset.config.like", "\"vllm\"")],
     ),
-    key(
-        "random-batch-size",
-        Whole,
-        &["embeddings"],
-        "dataset.config.batch-size",
-    ),
+    key("random-batch-size", Whole, &["embeddings"], "dataset.config.batch-size"),
     // Files of prompts.
     key_and(
         "sharegpt-context-len",
@@ -168,62 +135,19 @@ pub(super) const ROWS: [Row; 59] = [
         "custom-output-len",
         Text,
         CUSTOM,
-        Means::Change(
-            custom_output,
-            "`dataset.config.output-len`; -1 leaves it to the file",
-        ),
+        Means::Change(custom_output, "`dataset.config.output-len`; -1 leaves it to the file"),
     ),
-    key(
-        "spec-bench-output-len",
-        Whole,
-        CUSTOM,
-        "dataset.config.output-len",
-    ),
-    row(
-        "spec-bench-category",
-        Text,
-        CUSTOM,
-        Means::Only("dataset.config.classes"),
-    ),
-    key(
-        "speed-bench-output-len",
-        Whole,
-        CUSTOM,
-        "dataset.config.output-len",
-    ),
-    row(
-        "speed-bench-category",
-        Text,
-        CUSTOM,
-        Means::Only("dataset.config.classes"),
-    ),
+    key("spec-bench-output-len", Whole, CUSTOM, "dataset.config.output-len"),
+    row("spec-bench-category", Text, CUSTOM, Means::Only("dataset.config.classes")),
+    key("speed-bench-output-len", Whole, CUSTOM, "dataset.config.output-len"),
+    row("speed-bench-category", Text, CUSTOM, Means::Only("dataset.config.classes")),
     // SGLang's groups of prompts with a common prefix.
     key("gsp-num-groups", Whole, SHARED, "dataset.config.groups"),
-    key(
-        "gsp-prompts-per-group",
-        Whole,
-        SHARED,
-        "dataset.config.prompts-per-group",
-    ),
-    key(
-        "gsp-system-prompt-len",
-        Whole,
-        SHARED,
-        "dataset.config.prefix-len",
-    ),
-    key(
-        "gsp-question-len",
-        Whole,
-        SHARED,
-        "dataset.config.question-len",
-    ),
+    key("gsp-prompts-per-group", Whole, SHARED, "dataset.config.prompts-per-group"),
+    key("gsp-system-prompt-len", Whole, SHARED, "dataset.config.prefix-len"),
+    key("gsp-question-len", Whole, SHARED, "dataset.config.question-len"),
     key("gsp-output-len", Whole, SHARED, "dataset.config.output-len"),
-    key(
-        "gsp-range-ratio",
-        Number,
-        SHARED,
-        "dataset.config.range-ratio",
-    ),
+    key("gsp-range-ratio", Number, SHARED, "dataset.config.range-ratio"),
     key("gsp-num-turns", Whole, SHARED, "dataset.config.turns"),
     row("gsp-ordered", Nothing, SHARED, Means::Fixed(IN_ORDER)),
     key("gsp-zipf-alpha", Number, SHARED, "dataset.config.zipf"),
@@ -236,17 +160,8 @@ pub(super) const ROWS: [Row; 59] = [
             "`uniform` holds without `dataset.config.zipf`, `zipf` needs `--gsp-zipf-alpha`",
         ),
     ),
-    row(
-        "gsp-send-routing-key",
-        Nothing,
-        SHARED,
-        Means::Fixed(ROUTED_BY_PREFIX),
-    ),
-    anyway(
-        "gsp-fast-prepare",
-        Nothing,
-        "prompts are counted while they are made, before the load",
-    ),
+    row("gsp-send-routing-key", Nothing, SHARED, Means::Fixed(ROUTED_BY_PREFIX)),
+    anyway("gsp-fast-prepare", Nothing, "prompts are counted while they are made, before the load"),
     // vLLM's.
     key_and(
         "prefix-repetition-num-prefixes",
@@ -292,24 +207,11 @@ pub(super) const ROWS: [Row; 59] = [
         "image-content",
         Text,
         IMAGES,
-        Means::Change(
-            content,
-            "`dataset.config.noise`: `random` is 1.0, `blank` is 0.0",
-        ),
+        Means::Change(content, "`dataset.config.noise`: `random` is 1.0, `blank` is 0.0"),
     ),
-    key(
-        "random-mm-base-items-per-request",
-        Whole,
-        IMAGES,
-        "dataset.config.images",
-    ),
+    key("random-mm-base-items-per-request", Whole, IMAGES, "dataset.config.images"),
     // Traces.
-    row(
-        "self-timed",
-        Nothing,
-        ANY,
-        Means::Fixed(&[("load.arrival", "\"dataset\"")]),
-    ),
+    row("self-timed", Nothing, ANY, Means::Fixed(&[("load.arrival", "\"dataset\"")])),
     row(
         "no-self-timed",
         Nothing,
@@ -319,20 +221,8 @@ pub(super) const ROWS: [Row; 59] = [
             "`--arrival`, `--request-rate` and `--concurrency` decide when requests are due",
         ),
     ),
-    key_and(
-        "timed-trace-chunk-hash-size",
-        Whole,
-        TRACE,
-        "dataset.config.block-size",
-        VLLM_TRACE,
-    ),
-    key_and(
-        "timed-trace-sec-multiplier",
-        Number,
-        TRACE,
-        "dataset.config.time-unit",
-        VLLM_TRACE,
-    ),
+    key_and("timed-trace-chunk-hash-size", Whole, TRACE, "dataset.config.block-size", VLLM_TRACE),
+    key_and("timed-trace-sec-multiplier", Number, TRACE, "dataset.config.time-unit", VLLM_TRACE),
     key_and(
         "timed-trace-label-timestamp",
         Text,
@@ -361,33 +251,12 @@ pub(super) const ROWS: [Row; 59] = [
         "dataset.config.labels.hash-ids",
         VLLM_TRACE,
     ),
-    key(
-        "mooncake-slowdown-factor",
-        Number,
-        TRACE,
-        "dataset.config.time-scale",
-    ),
+    key("mooncake-slowdown-factor", Number, TRACE, "dataset.config.time-scale"),
     // What holds anyway.
-    anyway(
-        "save-result",
-        Nothing,
-        "every run is saved in a folder of its own (`--output-dir`)",
-    ),
-    anyway(
-        "save-detailed",
-        Nothing,
-        "the run's folder holds a record of every request",
-    ),
-    anyway(
-        "output-details",
-        Nothing,
-        "the run's folder holds a record of every request",
-    ),
-    anyway(
-        "percentile-metrics",
-        Text,
-        "percentiles of all latencies are reported",
-    ),
+    anyway("save-result", Nothing, "every run is saved in a folder of its own (`--output-dir`)"),
+    anyway("save-detailed", Nothing, "the run's folder holds a record of every request"),
+    anyway("output-details", Nothing, "the run's folder holds a record of every request"),
+    anyway("percentile-metrics", Text, "percentiles of all latencies are reported"),
     anyway(
         "trust-remote-code",
         Nothing,
@@ -404,9 +273,5 @@ pub(super) const ROWS: [Row; 59] = [
         "datasets are read from files, not streamed from a hub; for whole replies use `--disable-stream`",
     ),
     anyway("rust-client", Nothing, "this client is a compiled one"),
-    anyway(
-        "rust-worker-threads",
-        Whole,
-        "this client chooses the number of its threads",
-    ),
+    anyway("rust-worker-threads", Whole, "this client chooses the number of its threads"),
 ];

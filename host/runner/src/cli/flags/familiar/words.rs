@@ -45,14 +45,8 @@ mod tests {
     #[test]
     fn lists_of_pairs_get_a_flag_each() {
         for (line, expected) in [
-            (
-                "--header a=1 b=2 c=3 --seed 1",
-                "--header a=1 --header b=2 --header c=3 --seed 1",
-            ),
-            (
-                "--metadata a=1 b=2 chat.toml x=3",
-                "--metadata a=1 --metadata b=2 chat.toml x=3",
-            ),
+            ("--header a=1 b=2 c=3 --seed 1", "--header a=1 --header b=2 --header c=3 --seed 1"),
+            ("--metadata a=1 b=2 chat.toml x=3", "--metadata a=1 --metadata b=2 chat.toml x=3"),
             ("--header a: 1", "--header a: 1"),
             ("--header --metadata a=1", "--header --metadata a=1"),
             ("--set a=1 b=2", "--set a=1 b=2"),

@@ -67,11 +67,7 @@ pub fn summary(report: &SuiteReport) -> Styled {
         (1, 1) => text.painted("failed", Colour::Red),
         (failed, _) => text.painted(&format!("{failed} failed"), Colour::Red),
     };
-    text.plain(&format!(
-        "; {}; {:.1} s\n",
-        counts(&report.checks),
-        report.seconds
-    ));
+    text.plain(&format!("; {}; {:.1} s\n", counts(&report.checks), report.seconds));
     text
 }
 
@@ -85,9 +81,5 @@ fn counts(checks: &Checks) -> String {
     ];
     let told = counts.iter().filter(|(count, _)| *count > 0);
     let told: Vec<String> = told.map(|(count, of)| format!("{count} {of}")).collect();
-    if told.is_empty() {
-        "nothing was checked".to_owned()
-    } else {
-        told.join(", ")
-    }
+    if told.is_empty() { "nothing was checked".to_owned() } else { told.join(", ") }
 }

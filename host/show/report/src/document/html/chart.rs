@@ -37,10 +37,7 @@ impl Html<'_> {
         }
         self.put("</div><p>{}</p></figcaption>\n", &[&chart.note]);
         if chart.keys.len() > 1 {
-            self.put(
-                "<ul class=\"legend\" aria-label=\"Shown in the chart\">",
-                &[],
-            );
+            self.put("<ul class=\"legend\" aria-label=\"Shown in the chart\">", &[]);
             for (place, key) in chart.keys.iter().enumerate() {
                 self.put("<li class=\"k{}\" data-key=\"{}\">", &[&place, &place]);
                 self.mark(key.tone);
@@ -55,10 +52,7 @@ impl Html<'_> {
             "<div class=\"plot\" data-snap=\"{}\" data-start=\"{}\" data-label=\"{}-head\">",
             &[&chart.rows.snap.name(), &start, &name],
         );
-        let renamed = Chart {
-            name,
-            ..chart.clone()
-        };
+        let renamed = Chart { name, ..chart.clone() };
         for width in [Width::Wide, Width::Narrow] {
             for log in [false, true] {
                 if !log || chart.log.is_some() {

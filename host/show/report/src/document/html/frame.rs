@@ -56,11 +56,7 @@ impl<'d> Html<'d> {
     pub(super) fn bottom(&mut self, folders: &[String], definitions: &[(&str, &'static Metric)]) {
         self.put("<footer><p>", &[]);
         for (place, folder) in folders.iter().enumerate() {
-            let before = if place == 0 {
-                "Drawn from the records of "
-            } else {
-                ", "
-            };
+            let before = if place == 0 { "Drawn from the records of " } else { ", " };
             self.put("{}<code>{}</code>", &[&before, folder]);
         }
         let (by, says) = match folders.is_empty() {
@@ -108,8 +104,5 @@ fn policy(style: &str) -> String {
 
 /// The content of an element, as a policy identifies it.
 pub(crate) fn source(text: &str) -> String {
-    format!(
-        "sha256-{}",
-        STANDARD.encode(Sha256::digest(text.as_bytes()))
-    )
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }

@@ -20,36 +20,18 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
         ("Mean power", with(devices.mean_power_w, "W")),
         ("Largest power", with(devices.max_power_w, "W")),
         ("Energy", with(devices.energy_j, "J")),
-        (
-            "Energy per million output tokens",
-            with(devices.energy_per_million_output_tokens, "J"),
-        ),
-        (
-            "Energy per million tokens",
-            with(devices.energy_per_million_total_tokens, "J"),
-        ),
+        ("Energy per million output tokens", with(devices.energy_per_million_output_tokens, "J")),
+        ("Energy per million tokens", with(devices.energy_per_million_total_tokens, "J")),
         (
             "Energy per million output tokens, steady",
-            with(
-                (devices.steady).and_then(|steady| steady.energy_per_million_output_tokens),
-                "J",
-            ),
+            with((devices.steady).and_then(|steady| steady.energy_per_million_output_tokens), "J"),
         ),
         ("Mean utilisation", devices.mean_utilization.map(percent)),
-        (
-            "Throttled by heat or supply",
-            devices.throttled_share.map(percent),
-        ),
-        (
-            "Power of this machine's processors",
-            with(host.and_then(|host| host.mean_power_w), "W"),
-        ),
+        ("Throttled by heat or supply", devices.throttled_share.map(percent)),
+        ("Power of this machine's processors", with(host.and_then(|host| host.mean_power_w), "W")),
         (
             "Their energy per million output tokens",
-            with(
-                host.and_then(|host| host.energy_per_million_output_tokens),
-                "J",
-            ),
+            with(host.and_then(|host| host.energy_per_million_output_tokens), "J"),
         ),
         ("Readings that failed", devices.failed_readings.map(count)),
         ("Driver", devices.driver.clone()),
@@ -72,15 +54,11 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
             },
         });
     }
-    let notes = devices
-        .each
-        .iter()
-        .enumerate()
-        .flat_map(|(place, figures)| {
-            let label = figures.device.label(place);
-            let notes = figures.notes.iter();
-            notes.map(move |note| format!("device {label}: {note}"))
-        });
+    let notes = devices.each.iter().enumerate().flat_map(|(place, figures)| {
+        let label = figures.device.label(place);
+        let notes = figures.notes.iter();
+        notes.map(move |note| format!("device {label}: {note}"))
+    });
     let host_note = host.and_then(|host| host.note.clone());
     let notes: Vec<String> = notes.take(SHOWN).chain(host_note).collect();
     Some(Part {
@@ -102,10 +80,7 @@ pub(super) fn cost(summary: &Summary) -> Option<Part> {
         words: None,
         pairs: pairs([
             ("The run", amount(cost.total)),
-            (
-                "A million output tokens",
-                amount(cost.per_million_output_tokens),
-            ),
+            ("A million output tokens", amount(cost.per_million_output_tokens)),
             ("A million tokens", amount(cost.per_million_total_tokens)),
             ("An hour", amount(Some(cost.per_hour))),
         ]),

@@ -84,9 +84,7 @@ fn content(message: &Message) -> Result<Value, Error> {
             Part::Answer(of) => return Err(no_answer(of)),
         })
     });
-    parts
-        .collect::<Result<Vec<Value>, Error>>()
-        .map(Value::from)
+    parts.collect::<Result<Vec<Value>, Error>>().map(Value::from)
 }
 
 /// The texts of a message's parts.
@@ -125,10 +123,7 @@ mod tests {
             role: Role::User,
             parts: vec![
                 Part::Text("and this?".to_owned()),
-                Part::Image(Media {
-                    media_type: "image/png".to_owned(),
-                    bytes: b"foo".to_vec(),
-                }),
+                Part::Image(Media { media_type: "image/png".to_owned(), bytes: b"foo".to_vec() }),
             ],
             extra: None,
         };

@@ -122,10 +122,7 @@ pub fn decode(
     }
     let event: Event = parse(data)?;
     let Some(kind) = event.kind.as_deref().or(frame.name) else {
-        match (
-            event.error.filter(|error| error.get() != "null"),
-            event.output,
-        ) {
+        match (event.error.filter(|error| error.get() != "null"), event.output) {
             (Some(error), _) => events.push(failure(error.get().as_bytes())),
             (None, Some(_)) => {
                 let whole: Response = parse(data)?;
@@ -259,9 +256,7 @@ impl Reply {
         if let (true, Some(id)) = (store && response.store != Some(false), response.id) {
             events.push(Meaning::Carry(id.into_bytes()));
         }
-        let reason = response
-            .incomplete_details
-            .and_then(|details| details.reason);
+        let reason = response.incomplete_details.and_then(|details| details.reason);
         events.push(Meaning::Finish(reason.unwrap_or(status)));
         Ok(())
     }
