@@ -5,7 +5,7 @@
 //!
 //! The parts in Python, JavaScript and C are followed if the language's compiler is available: on
 //! the PATH, named by `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where
-//! `cargo xtask examples` installs it. Otherwise they are left out.
+//! `cargo xtask test languages` installs it. Otherwise they are left out.
 
 #[path = "../plugins/guide/blocks.rs"]
 mod blocks;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::lacking;
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
 use crate::support::port;
-use crate::support::process::{PROJECTS, run, runner};
+use crate::support::process::{PROJECTS, projects, run, runner};
 
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
@@ -48,7 +48,7 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         let others = OTHERS.map(|other| other.compiler());
-        Reader { folder: tempfile::tempdir().unwrap(), others }
+        Reader { folder: projects(), others }
     }
 
     /// True if the parts in a language are followed.

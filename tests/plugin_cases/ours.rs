@@ -13,7 +13,7 @@ fn plugins() -> Vec<String> {
         let entries = std::fs::read_dir(path).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     };
-    let mut names: Vec<String> = ["backends", "datasets", "scorers"]
+    let mut names: Vec<String> = ["backends", "datasets", "scorers", "examples"]
         .iter()
         .flat_map(|kind| folders(root.join(kind)))
         .filter(|folder| folder.join("cases").is_dir())

@@ -43,8 +43,8 @@ lacks! {
     CURL: "curl", "curl", "apt-get install curl";
     JQ: "jq", "jq", "apt-get install jq";
     YAML: "yaml", "PyYAML", "apt-get install python3-yaml";
-    PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask examples";
-    JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask examples";
+    PYTHON: "python", "componentize-py", "apt-get install python3-venv, then cargo xtask test languages";
+    JAVASCRIPT: "javascript", "componentize-qjs", "apt-get install npm, then cargo xtask test languages";
     CLANG: "clang", "clang for WebAssembly", "apt-get install clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32";
     MOUNTS: "mounts", "the right to mount", "run the tests as root";
     NETWORKS: "networks", "the right to make networks", "run the tests as root";

@@ -47,7 +47,7 @@ pub const C: Other = Other {
 
 impl Other {
     /// Its compiler, or none, and then the test is left out: the one that the variable names, one
-    /// that `cargo xtask examples` installed, or one on the PATH.
+    /// that `cargo xtask test languages` installed, or one on the PATH.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

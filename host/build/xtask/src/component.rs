@@ -12,21 +12,45 @@ use anyhow::{Context, Result, bail};
 use crate::guest::{self, Guest};
 use crate::{steps, toolchain};
 
-/// The guests that a command needs.
+/// The guests that a command needs, and how they are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those that ship.
+    /// Those of the demo's scenario, quick to compile.
+    Demo,
+    /// Those that ship, as they ship.
     Shipping,
-    /// The tests' own too.
+    /// The tests' own too, quick to compile.
     All,
 }
+
+impl Which {
+    fn has(self, guest: &Guest, demo: &str) -> bool {
+        match self {
+            // The scenario names a component in quotes.
+            Which::Demo => demo.contains(&format!("\"{}\"", guest.component.display())),
+            Which::Shipping => guest.ships,
+            Which::All => true,
+        }
+    }
+
+    /// The profile of the workspace's manifest.
+    fn profile(self) -> &'static str {
+        match self {
+            Which::Shipping => "guest",
+            Which::Demo | Which::All => "guest-quick",
+        }
+    }
+}
+
+/// The scenario of `runner demo`.
+const DEMO: &str = "scenarios/quickstart.toml";
 
 /// Builds guests to `target/components`, and removes components whose guest is gone.
 pub fn build(root: &Path, which: Which) -> Result<()> {
     let all = guest::find(root)?;
-    let guests: Vec<&Guest> =
-        all.iter().filter(|guest| guest.ships || which == Which::All).collect();
-    let modules = compile(root, &guests)?;
+    let demo = fs::read_to_string(root.join(DEMO)).with_context(|| format!("reading {DEMO}"))?;
+    let guests: Vec<&Guest> = all.iter().filter(|guest| which.has(guest, &demo)).collect();
+    let modules = compile(root, &guests, which.profile())?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {
@@ -83,12 +107,12 @@ impl Encoder {
 }
 
 /// Compiles the guests; returns the folder with their modules.
-fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
+fn compile(root: &Path, guests: &[&Guest], profile: &str) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
         root,
         target: Target::Unknown,
-        profile: "guest",
+        profile,
         target_dir: &target_dir,
         names: &[(root, "runner")],
     };

@@ -16,10 +16,6 @@ const GUIDE: &str = "host/guide/src";
 
 /// Runs the tested blocks of all documents; the first exit code that is not 0.
 pub fn test(root: &Path) -> Result<i32> {
-    let code = steps::build_binary(root, "runner")?;
-    if code != 0 {
-        return Ok(code);
-    }
     let mut documents = vec![root.join("README.md")];
     documents.extend(files(&root.join(GUIDE), "md")?);
     let mut blocks = 0;

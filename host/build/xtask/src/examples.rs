@@ -1,4 +1,4 @@
-//! `cargo xtask examples`: builds the examples in `plugins/examples`, and the plugins beside those
+//! The step `examples`: builds the examples in `plugins/examples`, and the plugins beside those
 //! that ship which are not in Rust, as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result};
 
 use crate::left_out::Lack;
-use crate::steps;
+use crate::gate;
 
 /// The other target of Rust, whose components import WASI.
 const WASIP2: &str = "wasm32-wasip2";
@@ -48,10 +48,34 @@ fn lack(language: &str) -> Lack {
 /// The path of a tool, or why it is not available.
 type Tool = std::result::Result<PathBuf, String>;
 
-/// Tests all examples with this runner; returns 0 if none of them failed.
-pub fn test(root: &Path, runner: &Path) -> Result<i32> {
+/// The folder for the tools of other languages.
+fn tools(root: &Path) -> Result<PathBuf> {
     let tools = root.join("target/example-tools");
     fs::create_dir_all(&tools)?;
+    Ok(tools)
+}
+
+/// Installs the tools of other languages. A tool that cannot be had is left to the examples that
+/// need it.
+pub fn install(root: &Path) -> Result<()> {
+    let tools = tools(root)?;
+    for folder in folders(root)? {
+        let tool = match language(&folder)?.as_str() {
+            "python" => python(&tools, &folder),
+            "javascript" => javascript(&tools, &folder),
+            _ => continue,
+        };
+        match tool {
+            Ok(tool) => println!("{}", tool.display()),
+            Err(reason) => println!("{}: {reason}", folder.display()),
+        }
+    }
+    Ok(())
+}
+
+/// Tests all examples with this runner; returns 0 if none of them failed.
+pub fn test(root: &Path, runner: &Path) -> Result<i32> {
+    let tools = tools(root)?;
     let mut failed = 0;
     for folder in folders(root)? {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -68,11 +92,13 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
         if let Err(reason) = tool {
             eprintln!("{name}: {reason}");
             let lack = lack(&language);
-            steps::leave_out(root, &lack, &format!("example {name}"))?;
+            gate::leave_out(root, &lack, &format!("example {name}"))?;
             continue;
         }
-        failed += i32::from(!holds(runner, &folder, build)?);
-        if language == "rust" {
+        // The step `plugins` has built those in Rust, and the tests of the whole run their cases.
+        if language != "rust" {
+            failed += i32::from(!holds(runner, &folder, build)?);
+        } else {
             match wasip2() {
                 Ok(()) => {
                     let mut build = built_by(runner, &folder);
@@ -84,7 +110,7 @@ pub fn test(root: &Path, runner: &Path) -> Result<i32> {
                 Err(reason) => {
                     eprintln!("{name} for {WASIP2}: {reason}");
                     let who = format!("example {name} for {WASIP2}");
-                    steps::leave_out(root, &WASIP2_LIBRARY, &who)?;
+                    gate::leave_out(root, &WASIP2_LIBRARY, &who)?;
                 }
             }
         }

@@ -9,6 +9,7 @@ mod documents;
 mod examples;
 mod freeze;
 mod fuzz;
+mod gate;
 mod guest;
 mod left_out;
 mod links;
@@ -30,11 +31,12 @@ cargo xtask COMMAND
   plugins     build every plugin to target/components/{backends,datasets,scorers}/NAME.wasm; with --shipping, those that
               ship and not the tests' own
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
-  test        run all checks that a change must pass, step by step
+  test [STEP..]  run all checks that a change must pass, or the named steps and what they need: tools, format, features,
+              plugins, languages, deny, build (clippy, and all tests compiled), whole (tests of the whole program), unit (all
+              other tests), examples (in plugins/examples and plugins/scorers/code), documents (the commands of documents
+              that are marked as tested), site
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
-  examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
-  documents   run the commands of documents that are marked as tested
   guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
   release     raise the version, or check a release before it is published; `cargo xtask release --help` has the forms
@@ -70,13 +72,18 @@ fn run() -> Result<ExitCode> {
         Some("fuzz") => return fuzz::fuzz(&root, &rest),
         Some("release") => return release::release(&root, &rest),
         Some("release-notes") => return release::notes(&root, &rest),
+        Some("test") => {
+            let steps: Vec<String> =
+                rest.iter().map(|step| step.to_string_lossy().into_owned()).collect();
+            return match steps.as_slice() {
+                [alone, step] if alone == "--alone" => gate::alone(&root, step),
+                steps => gate::test(&root, steps),
+            };
+        }
         Some("package") => return steps::package(&root, &rest),
         Some("plugins") if rest == ["--shipping"] => component::build(&root, Which::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
-        Some("test") => return steps::test(&root),
-        Some("examples") => return steps::examples(&root),
-        Some("documents") => return documents::test(&root).map(steps::exit_code),
         Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
         Some("dist") => dist::build(&root)?,

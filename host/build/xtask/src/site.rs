@@ -20,7 +20,8 @@ use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use crate::documents;
 use crate::left_out::Lack;
 use crate::links::{self, MARKDOWN, Page};
-use crate::steps::{self, Done};
+use crate::gate::{self, Done};
+use crate::steps;
 use catalogue::Catalogue;
 
 /// The book's folder: its settings, its look and the site's own pages.
@@ -64,7 +65,7 @@ pub fn test(root: &Path) -> Result<Done> {
     if code != 0 {
         return Ok(Done::Exit(code));
     }
-    steps::leave_out(root, &MDBOOK, "the site's HTML")?;
+    gate::leave_out(root, &MDBOOK, "the site's HTML")?;
     Ok(Done::LeftOut)
 }
 

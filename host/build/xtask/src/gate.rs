@@ -1,0 +1,378 @@
+//! `cargo xtask test`: the checks that a change must pass, as a table of steps.
+//!
+//! Owns the order of the steps, what runs beside what, and the summary. The work of a step is in the
+//! module that is named after it, or here if it is one call of another program.
+//!
+//! One compilation serves lints and tests: clippy's compiler stands in for rustc in each call of
+//! cargo, for the workspace's own crates. Dependencies are the same as in every other build.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::component::{self, Which};
+use crate::left_out::{self, Lack};
+use crate::steps::{cargo_command, exit_code, run, runner};
+use crate::{documents, examples, site};
+
+/// The end of a step.
+pub enum Done {
+    /// With this exit code.
+    Exit(i32),
+    /// Not run, because a tool is missing that the step can do without.
+    LeftOut,
+}
+
+/// A check, or what checks need.
+struct Step {
+    name: &'static str,
+    run: fn(&Path) -> Result<Done>,
+    /// Steps that must have run before.
+    needs: &'static [&'static str],
+}
+
+impl Step {
+    const fn new(
+        name: &'static str,
+        needs: &'static [&'static str],
+        run: fn(&Path) -> Result<Done>,
+    ) -> Self {
+        Step { name, run, needs }
+    }
+}
+
+/// All steps. Those of a round run at the same time: the first one in front, whose output is shown
+/// as it comes, the others beside it.
+const ROUNDS: &[&[Step]] = &[
+    &[Step::new("tools", &[], tools)],
+    &[Step::new("format", &[], |root| cargo(root, &["fmt", "--all", "--check"]))],
+    &[Step::new("features", &[], features)],
+    &[
+        // Before whatever compiles the host, which embeds them.
+        Step::new("plugins", &[], |root| {
+            component::build(root, Which::All).map(|()| Done::Exit(0))
+        }),
+        Step::new("languages", &[], |root| examples::install(root).map(|()| Done::Exit(0))),
+        Step::new("deny", &[], deny),
+    ],
+    &[Step::new("build", &["plugins"], |root| {
+        cargo(root, &["build", "--workspace", "--all-targets"])
+    })],
+    &[
+        Step::new("whole", &["plugins", "languages"], |root| {
+            cargo(root, &["test", "--workspace", "--test", WHOLE])
+        }),
+        Step::new("unit", &["plugins"], unit),
+        Step::new("examples", &["plugins", "languages"], |root| {
+            built(root, |root| examples::test(root, &runner(root)).map(Done::Exit))
+        }),
+        Step::new("documents", &["plugins"], |root| {
+            built(root, |root| documents::test(root).map(Done::Exit))
+        }),
+        Step::new("site", &["plugins"], |root| built(root, site::test)),
+    ],
+];
+
+/// The program with the tests of the whole runner. Most of them wait for processes or timers.
+const WHOLE: &str = "main";
+
+/// The tests of a program that run at the same time.
+const TESTS_AT_A_TIME: &str = "6";
+
+const CARGO_DENY: Lack = Lack {
+    key: "cargo-deny",
+    what: "cargo-deny",
+    remedy: "cargo install cargo-deny --locked",
+};
+const ADVISORIES: Lack = Lack {
+    key: "advisories",
+    what: "a way to the database of advisories",
+    remedy: "run the step on a machine that reaches it",
+};
+
+/// The names of all steps, in their order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ROUNDS.iter().flat_map(|round| round.iter()).map(|step| step.name)
+}
+
+/// Runs one step, as a process beside another does it.
+pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
+    let step = ROUNDS.iter().flat_map(|round| round.iter()).find(|step| step.name == name);
+    let step = step.with_context(|| format!("no step {name:?}"))?;
+    Ok(exit_code(match (step.run)(root)? {
+        Done::Exit(code) => code,
+        Done::LeftOut => LEFT_OUT,
+    }))
+}
+
+/// The exit code of a process that left its step out.
+const LEFT_OUT: i32 = 77;
+
+/// Runs the named steps and what they need, or all steps, until one fails. The rest is then listed
+/// as not run.
+pub fn test(root: &Path, chosen: &[String]) -> Result<ExitCode> {
+    let known: Vec<_> = names().collect();
+    if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!("no step {unknown:?}; the steps are {}", known.join(", "));
+    }
+    let wanted = |step: &Step| {
+        let needed = |name: &String| {
+            let by = ROUNDS.iter().flat_map(|round| round.iter()).find(|step| step.name == name);
+            by.is_some_and(|by| by.name == step.name || by.needs.contains(&step.name))
+        };
+        chosen.is_empty() || chosen.iter().any(needed)
+    };
+    let left_out = left_out_list(root);
+    if left_out.exists() {
+        fs::remove_file(&left_out)?;
+    }
+    let mut summary = String::new();
+    let mut failed = None;
+    for round in ROUNDS {
+        let steps: Vec<_> = round.iter().filter(|step| wanted(step)).collect();
+        if failed.is_some() {
+            for step in steps {
+                summary += &format!("  {:<9} not run\n", step.name);
+            }
+            continue;
+        }
+        for (name, done, seconds) in at_once(root, &steps)? {
+            let (word, code) = match done {
+                Done::Exit(0) => ("ok", 0),
+                Done::Exit(code) => ("FAILED", code),
+                Done::LeftOut => ("left out", 0),
+            };
+            summary += &format!("  {name:<9} {word:<8} {seconds:>6.1} s\n");
+            failed = failed.or((code != 0).then_some(code));
+        }
+    }
+    eprint!("==> summary\n{summary}");
+    let left_out = left_out::summary(&left_out)?;
+    if !left_out.is_empty() {
+        eprint!("==> left out, because this machine lacks\n{left_out}");
+    }
+    Ok(exit_code(failed.unwrap_or(0)))
+}
+
+/// A step's name, its end and how many seconds it took.
+type Ended = (&'static str, Done, f64);
+
+/// Runs steps at the same time, the first one in this process. The output of each other one is shown
+/// whole after its end.
+fn at_once(root: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
+    let Some((first, others)) = steps.split_first() else {
+        return Ok(Vec::new());
+    };
+    let started = Instant::now();
+    let beside: Vec<_> =
+        others.iter().map(|step| Beside::start(root, step.name)).collect::<Result<_>>()?;
+    eprintln!("==> {}", first.name);
+    let done = (first.run)(root).unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        Done::Exit(1)
+    });
+    let mut ended = vec![(first.name, done, started.elapsed().as_secs_f64())];
+    for beside in beside {
+        ended.push(beside.end()?);
+    }
+    Ok(ended)
+}
+
+/// A step in a process of its own.
+struct Beside {
+    name: &'static str,
+    process: Child,
+    output: PathBuf,
+    started: Instant,
+}
+
+impl Beside {
+    fn start(root: &Path, name: &'static str) -> Result<Self> {
+        let folder = root.join("target/steps");
+        fs::create_dir_all(&folder)?;
+        let output = folder.join(format!("{name}.log"));
+        let file = File::create(&output)?;
+        let process = Command::new(std::env::current_exe()?)
+            .args(["test", "--alone", name])
+            .current_dir(root)
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()?;
+        eprintln!("==> {name} beside, to {}", output.display());
+        Ok(Beside { name, process, output, started: Instant::now() })
+    }
+
+    fn end(mut self) -> Result<Ended> {
+        let status = self.process.wait()?;
+        let seconds = self.started.elapsed().as_secs_f64();
+        eprint!("==> {}\n{}", self.name, String::from_utf8_lossy(&fs::read(&self.output)?));
+        let done = match status.code() {
+            Some(LEFT_OUT) => Done::LeftOut,
+            code => Done::Exit(code.unwrap_or(1)),
+        };
+        Ok((self.name, done, seconds))
+    }
+}
+
+/// The list of what this machine could not run.
+fn left_out_list(root: &Path) -> PathBuf {
+    root.join("target/left-out.tsv")
+}
+
+/// Notes that a part of a step is left out, if that is allowed.
+pub fn leave_out(root: &Path, lack: &Lack, who: &str) -> Result<()> {
+    left_out::leave_out(lack, who, Some(&left_out_list(root))).map_err(anyhow::Error::msg)
+}
+
+/// A call of cargo whose compiler is clippy's and denies warnings.
+///
+/// `cargo clippy` checks all dependencies by itself, and a checked dependency is another artifact
+/// than a built one: that would compile the sandbox a second time.
+fn linting(root: &Path) -> Command {
+    let mut cargo = cargo_command(root);
+    cargo
+        // Not as a variable: tests that call cargo would inherit it.
+        .args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"])
+        // How `cargo clippy` passes on the arguments after its `--`.
+        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
+        .env("RUST_TEST_THREADS", TESTS_AT_A_TIME)
+        .env(left_out::LIST, left_out_list(root));
+    cargo
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<Done> {
+    run(linting(root).args(arguments)).map(Done::Exit)
+}
+
+/// Builds the runner as the tests have it, then runs a step with it.
+fn built(root: &Path, step: fn(&Path) -> Result<Done>) -> Result<Done> {
+    // Tests turn on features of the workspace's crates; the same call makes the same program.
+    match cargo(root, &["build", "--workspace", "--bin", "runner", "--test", WHOLE])? {
+        Done::Exit(0) => step(root),
+        failed => Ok(failed),
+    }
+}
+
+/// Runs every test but those of the whole program. Plugins run their cases here too, natively.
+fn unit(root: &Path) -> Result<Done> {
+    let metadata = cargo_command(root)
+        .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
+        .output()?;
+    ensure!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr).trim_end());
+    let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let targets = list(&metadata, "packages").into_iter().flat_map(|own| list(&own, "targets"));
+    let names: BTreeSet<String> = targets
+        .filter(|target| target["kind"][0] == "test" && target["name"] != WHOLE)
+        .filter_map(|target| target["name"].as_str().map(str::to_owned))
+        .collect();
+    let tests = names.iter().flat_map(|name| ["--test", name]);
+    let code = run(linting(root).args(["test", "--workspace", "--lib", "--bins"]).args(tests))?;
+    if code != 0 {
+        return Ok(Done::Exit(code));
+    }
+    cargo(root, &["test", "--workspace", "--doc"])
+}
+
+/// Checks licences, sources, duplicate versions and advisories with cargo-deny, if it is installed.
+fn deny(root: &Path) -> Result<Done> {
+    let there = Command::new("cargo-deny").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        leave_out(root, &CARGO_DENY, "step `deny`")?;
+        return Ok(Done::LeftOut);
+    }
+    let deny = |arguments: &[&str]| -> Result<i32> {
+        run(cargo_command(root).arg("deny").args(arguments))
+    };
+    // Also what only other systems compile is checked, and a build here has not brought it.
+    let code = run(cargo_command(root).args(["fetch", "--locked"]))?;
+    if code != 0 {
+        return Ok(Done::Exit(code));
+    }
+    let code = deny(&["--offline", "check", "bans", "licenses", "sources"])?;
+    if code != 0 {
+        return Ok(Done::Exit(code));
+    }
+    // The database of advisories is a repository of its own, and not every machine reaches it.
+    if deny(&["fetch", "db"])? != 0 {
+        leave_out(root, &ADVISORIES, "the check of advisories")?;
+        return Ok(Done::Exit(0));
+    }
+    deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
+}
+
+/// Checks that every build compiles a dependency with the same features: that of the demo, that of
+/// the runner alone, and that of the whole workspace with its tests; and in each of them, programs
+/// as well as macros and build scripts. A dependency with two sets of features is compiled twice.
+fn features(root: &Path) -> Result<Done> {
+    let whole = features_of(root, "--workspace --edges normal,build,dev")?;
+    let mut code = 0;
+    for (selection, may_lack) in [
+        ("--workspace --edges normal,build,dev", None),
+        ("--workspace --no-default-features --edges normal,build", Some("the demo")),
+        ("--package runner --edges normal,build,dev", Some("the runner alone")),
+    ] {
+        for (package, builds) in features_of(root, selection)? {
+            let in_whole = whole.get(&package);
+            let differs = match may_lack {
+                Some(_) => in_whole.is_none_or(|whole| !builds.is_subset(whole)),
+                None => builds.len() > 1 && !COMPILED_TWICE.contains(&name(&package)),
+            };
+            // Features of our own crates are what the builds differ in.
+            if differs && !package.ends_with(')') {
+                let by = may_lack.unwrap_or("programs and macros");
+                eprintln!(
+                    "{package}: {by} build it with {builds:?}, the workspace with {in_whole:?}; \
+                     name these features in host/build/componentize/Cargo.toml"
+                );
+                code = 1;
+            }
+        }
+    }
+    Ok(Done::Exit(code))
+}
+
+/// Dependencies with other features in programs than in macros and build scripts, because one of the
+/// two could not use them.
+const COMPILED_TWICE: [&str; 0] = [];
+
+/// The name of a package that cargo prints as `NAME vVERSION`.
+fn name(package: &str) -> &str {
+    package.split(' ').next().unwrap_or(package)
+}
+
+/// The sets of features that a build turns on in each of its packages.
+fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
+    let output = cargo_command(root)
+        .args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"])
+        .args(selection.split(' '))
+        .output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim_end());
+    let mut builds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        if let Some((package, features)) = line.trim_end_matches(" (*)").split_once('|') {
+            builds.entry(package.to_owned()).or_default().insert(features.to_owned());
+        }
+    }
+    Ok(builds)
+}
+
+/// Prints the versions of the tools that the other steps use, so that a log records them, and fails
+/// at once if a tool is missing.
+fn tools(_: &Path) -> Result<Done> {
+    let missing =
+        "is missing: `rustup component add clippy rustfmt`, or the distribution's packages";
+    run(Command::new("rustc").arg("--version"))?;
+    for tool in ["cargo", "cargo-fmt", "clippy-driver"] {
+        let there = Command::new(tool).arg("--version").status();
+        if !there.is_ok_and(|status| status.success()) {
+            bail!("`{tool}` {missing}");
+        }
+    }
+    Ok(Done::Exit(0))
+}
