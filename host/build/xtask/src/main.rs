@@ -10,6 +10,7 @@ mod examples;
 mod freeze;
 mod fuzz;
 mod guest;
+mod install;
 mod left_out;
 mod links;
 mod release;
@@ -32,6 +33,7 @@ cargo xtask COMMAND
   demo [ARG]  build the plugins and the runner, then run `runner demo ARG...`
   test        run all checks that a change must pass, step by step
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  install     `dist`, then the program, its completions and man pages below ~/.local, or below --prefix DIR
   package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
   examples    build the examples in plugins/examples and plugins/scorers/code and run their cases, if the tools of their languages are available
   documents   run the commands of documents that are marked as tested
@@ -71,6 +73,7 @@ fn run() -> Result<ExitCode> {
         Some("release") => return release::release(&root, &rest),
         Some("release-notes") => return release::notes(&root, &rest),
         Some("package") => return steps::package(&root, &rest),
+        Some("install") => return install::install(&root, &rest),
         Some("plugins") if rest == ["--shipping"] => component::build(&root, Which::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
@@ -79,7 +82,7 @@ fn run() -> Result<ExitCode> {
         Some("documents") => return documents::test(&root).map(steps::exit_code),
         Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
-        Some("dist") => dist::build(&root)?,
+        Some("dist") => drop(dist::build(&root)?),
         Some("help" | "--help" | "-h") => print!("{HELP}"),
         _ => bail!("no command {command:?}; `cargo xtask help` lists them"),
     }
