@@ -63,7 +63,7 @@ main() {
     program=${INSTALL_PROGRAM:-}
     [ -n "$program" ] || fetch
     program=$(realpath -- "$program")
-    "$program" --version >/dev/null || fail "$program does not run on this machine"
+    "$program" --version >/dev/null || fail "$program is not a program that runs here"
     prefix=${PREFIX:-$HOME/.local}
     mkdir -p -- "$prefix/bin"
     prefix=$(realpath -- "$prefix")
