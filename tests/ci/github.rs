@@ -399,7 +399,7 @@ fn wrong_inputs_are_named() {
         ("name", "$(touch pwned)", "name: expected letters"),
         ("results", "a b", "results: expected a path"),
         ("update-baseline", "maybe", "update-baseline: expected auto"),
-        ("binary", "nowhere", "binary: nowhere is not a file"),
+        ("binary", "nowhere", "nowhere is not a program that runs here"),
     ] {
         let job = repository.job(&checkout, &Event::Push, &[(input, value)]);
         assert!(!job.passed && job.log.contains(words), "{}", job.log);

@@ -1,10 +1,13 @@
 //! The scripts that both systems share: that the template holds them, and how a release is fetched.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use super::api::Api;
-use super::{is_equipped, ours, shell};
+use super::ours;
+use crate::support::lacking;
 use crate::support::process::{Ended, run};
 
 /// The scripts that the template writes into files, each between the lines of a here-document.
@@ -14,7 +17,7 @@ fn the_template_holds_the_shared_scripts() {
     let path = ours("gitlab/benchmark.yml");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut blessed = text.clone();
-    for script in ["install.sh", "measure.sh", "gitlab/note.sh"] {
+    for script in ["../install.sh", "measure.sh", "gitlab/note.sh"] {
         let (_, name) = script.rsplit_once('/').unwrap_or(("", script));
         let begin = format!("      cat >\"$BENCHMARK_SCRIPTS/{name}\" <<'SCRIPT'\n");
         let (before, rest) = blessed.split_once(&begin).expect("the template has the script");
@@ -33,15 +36,16 @@ fn the_template_holds_the_shared_scripts() {
     assert!(text == blessed, "ci/gitlab/benchmark.yml has other scripts; BLESS=1 writes them anew");
 }
 
-/// A release as it is named, with a program that tells its name.
-fn release(folder: &Path) -> Vec<u8> {
-    let inner = folder.join("runner-1.2.3");
+/// The archive of a release, as it is named, with a program that tells its arguments.
+fn release(folder: &Path, name: &str) -> Vec<u8> {
+    let inner = folder.join(name);
     std::fs::create_dir_all(&inner).unwrap();
-    std::fs::write(inner.join("runner"), "#!/bin/sh\necho released\n").unwrap();
-    std::fs::write(inner.join("LICENSE"), "").unwrap();
+    let program = inner.join("runner");
+    std::fs::write(&program, "#!/bin/sh\necho released \"$@\"\n").unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let archive = folder.join("release.tar.gz");
     let mut tar = Command::new("tar");
-    tar.arg("-czf").arg(&archive).args(["-C", folder.to_str().unwrap(), "runner-1.2.3"]);
+    tar.arg("-czf").arg(&archive).args(["-C", folder.to_str().unwrap(), name]);
     assert!(tar.status().unwrap().success());
     std::fs::read(archive).unwrap()
 }
@@ -49,39 +53,46 @@ fn release(folder: &Path) -> Vec<u8> {
 #[test]
 fn a_release_is_verified_before_anything_of_it_runs() {
     use sha2::{Digest, Sha256};
-    if !is_equipped() {
+    if !lacking::has("curl", &lacking::CURL) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let content = release(folder.path());
+    let name = format!("runner-1.2.3-{}-unknown-linux-musl", std::env::consts::ARCH);
+    let content = release(folder.path(), &name);
     let digest: String =
         Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
     let api = Api::start();
-    let name = format!("runner-1.2.3-{}-unknown-linux-musl.tar.gz", std::env::consts::ARCH);
-    api.file(&format!("/OWNER/runner/releases/download/v1.2.3/{name}"), content);
-    let tools = folder.path().join("tools");
-    let install = |version: &str, sha256: &str| -> Ended {
-        let mut bash = shell(&[], &[]);
-        bash.arg(ours("install.sh")).env("BENCHMARK_TOOLS", &tools);
-        bash.env("BENCHMARK_SERVER", &api.url).env("BENCHMARK_REPOSITORY", "OWNER/runner");
-        bash.env("BENCHMARK_VERSION", version).env("BENCHMARK_SHA256", sha256);
-        run(&mut bash)
+    for (at, listed) in [("download/v1.2.3", &digest), ("latest/download", &"0".repeat(64))] {
+        let at = format!("/OWNER/runner/releases/{at}");
+        api.file(&format!("{at}/{name}.tar.gz"), content.clone());
+        api.file(&format!("{at}/SHA256SUMS"), format!("{listed}  {name}.tar.gz\n").into());
+    }
+    let prefix = folder.path().join("prefix");
+    let install = |version: &str, sha256: &str, attested: &str| -> Ended {
+        let mut sh = Command::new("sh");
+        sh.arg(ours("../install.sh")).env("PREFIX", &prefix).env_remove("INSTALL_PROGRAM");
+        sh.env("INSTALL_REPOSITORY", format!("{}/OWNER/runner", api.url));
+        sh.env("INSTALL_VERSION", version).env("INSTALL_SHA256", sha256);
+        run(sh.env("INSTALL_ATTESTED", attested))
     };
-    for (version, sha256, words) in [
-        ("1.2.3", "0".repeat(64).as_str(), "is another file"),
-        ("1.2.3", "12", "expected 64 hexadecimal digits"),
-        ("../1.2.3", digest.as_str(), "expected one such as 1.2.3"),
-        ("", "", "name the version of a release, or a binary"),
+    for (version, sha256, attested, words) in [
+        ("1.2.3", "12", "OWNER/runner", "expected SHA-256 12, found "),
+        ("1.2.3", "", "OWNER/runner", "verifies no attestation"),
+        ("", "", "", "expected SHA-256 0000"),
+        ("../1.2.3", &digest, "", "expected one such as 1.2.3"),
+        ("9.9.9", &digest, "", "no release at"),
     ] {
-        let ended = install(version, sha256);
+        let ended = install(version, sha256, attested);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.stderr.contains(words), "{ended:?}");
-        assert!(!tools.join("runner").exists());
+        assert!(!prefix.exists());
     }
-    let ended = install("9.9.9", &digest);
-    assert_eq!(ended.code, Some(22), "{ended:?}");
-    let ended = install("1.2.3", &digest);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told = Command::new(tools.join("runner")).output().unwrap();
-    assert_eq!(told.stdout, b"released\n");
+    for (version, sha256) in [("", digest.as_str()), ("1.2.3", "")] {
+        assert_eq!(install(version, sha256, "").code, Some(0));
+        let zsh = std::fs::read_to_string(prefix.join("share/zsh/site-functions/_runner"));
+        assert_eq!(zsh.unwrap(), "released completions zsh\n");
+        let told = Command::new(prefix.join("bin/runner")).output().unwrap();
+        assert_eq!(told.stdout, b"released\n");
+        std::fs::remove_dir_all(&prefix).unwrap();
+    }
 }

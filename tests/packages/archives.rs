@@ -88,17 +88,57 @@ fn formulas_install_the_archives_that_are_there() {
     }
 }
 
+/// The addresses of archives in the manifest are those in formulas.
+#[test]
+fn binstall_finds_the_archives() {
+    let project = &product().project;
+    let manifest = std::fs::read_to_string(project.root.join("host/runner/Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let told = &manifest["package"]["metadata"]["binstall"];
+    let name = format!("runner-{}-x86_64-unknown-linux-musl", project.version);
+    let filled = |key: &str| {
+        let text = told[key].as_str().unwrap().replace("{ version }", &project.version);
+        let text = text.replace("{ repo }", "REPOSITORY").replace("{ name }", "runner");
+        text.replace("{ target }", "x86_64-unknown-linux-musl").replace("{ bin }", "runner")
+    };
+    let folder = format!("REPOSITORY/releases/download/v{}", project.version);
+    assert_eq!(filled("pkg-url"), format!("{folder}/{name}.tar.gz"));
+    assert_eq!(filled("bin-dir"), format!("{name}/runner"));
+}
+
+/// The flake of the sources, with functions that say what they are given.
+#[test]
+fn the_flake_has_a_package_and_an_app() {
+    if !lacking::has("nix-instantiate", &NIX) {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let root = product().project.root.canonicalize().unwrap();
+    let expression = format!(
+        "let made = (import {}/flake.nix).outputs {{ self = made; nixpkgs = {{ \
+           lib.genAttrs = names: make: {{ system = make \"system\"; }}; \
+           legacyPackages.system = {{ lld = null; lib.licenses.asl20 = null; \
+             rustPlatform.buildRustPackage = it: {{ outPath = it.version + it.buildPhase; }}; }}; \
+         }}; }}; in made.apps.system.default.program",
+        root.display()
+    );
+    let text = nix(folder.path(), &["--eval", "--json", "--expr", &expression]);
+    let version = &product().project.version;
+    assert!(text.contains(version) && text.contains("cargo xtask dist"), "{text}");
+}
+
+/// Runs Nix in a folder, with a store below it.
+fn nix(folder: &std::path::Path, arguments: &[&str]) -> String {
+    let mut command = bare("nix-instantiate");
+    let home = folder.join("nix");
+    command.env("HOME", &home).env("NIX_STATE_DIR", home.join("state"));
+    command.env("NIX_STORE_DIR", home.join("store"));
+    run(command.current_dir(folder).args(arguments)).with_code(0).stdout
+}
+
 /// Evaluates the package for Nix with functions that say what they are given.
 fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &str) {
-    let nix = |arguments: &[&str]| {
-        let mut command = bare("nix-instantiate");
-        let home = folder.join("nix");
-        command.env("HOME", &home).env("NIX_STATE_DIR", home.join("state"));
-        command.env("NIX_STORE_DIR", home.join("store"));
-        command.current_dir(folder).args(arguments);
-        run(&mut command).with_code(0).stdout
-    };
-    nix(&["--parse", "flake.nix"]);
+    nix(folder, &["--parse", "flake.nix"]);
     let expression = format!(
         "(import ./package.nix {{ \
            lib = {{ licenses.asl20 = \"asl20\"; sourceTypes.binaryNativeCode = 1; }}; \
@@ -106,7 +146,7 @@ fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &st
            fetchurl = it: it; installShellFiles = null; \
          }})"
     );
-    let text = nix(&["--eval", "--strict", "--json", "--expr", &expression]);
+    let text = nix(folder, &["--eval", "--strict", "--json", "--expr", &expression]);
     let package: Value = serde_json::from_str(&text).unwrap();
     let name = format!("runner-{version}-{machine}-unknown-linux-musl");
     assert_eq!(package["sourceRoot"], name);

@@ -1,5 +1,8 @@
-//! The wheel, installed by pip into an environment of its own.
+//! The wheel, installed by pip into an environment of its own: from the checkout, whose backend asks
+//! a `cargo` that has made it.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use package::Kind;
@@ -44,9 +47,20 @@ fn a_wheel_is_installed_by_pip_and_measures() {
     let environment = TempDir::new().unwrap();
     let scripts = environment.path().join("bin");
     run(bare("python3").args(["-m", "venv"]).arg(environment.path())).with_code(0);
+    let cargo = scripts.join("cargo");
+    let made = format!(
+        "#!/bin/sh\ncase $* in\n\
+         'xtask dist') ;;\n\
+         'xtask package wheel --binary target/dist/runner --output '*) cp '{wheel}' \"$7\" ;;\n\
+         *) exit 1 ;;\nesac\n"
+    );
+    fs::write(&cargo, made).unwrap();
+    fs::set_permissions(&cargo, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", scripts.display(), std::env::var("PATH").unwrap());
     let mut pip = bare(scripts.join("pip"));
     pip.args(["install", "--no-index", "--no-deps", "--no-cache-dir"]);
-    run(pip.args(["--disable-pip-version-check", wheel])).with_code(0);
+    pip.arg("--disable-pip-version-check").arg(&product().project.root);
+    run(pip.env("PATH", path)).with_code(0);
     let mut pip = bare(scripts.join("pip"));
     let shown = run(pip.args(["show", "--files", "runner-llm"])).with_code(0);
     let mut files = vec![
@@ -70,7 +84,7 @@ fn a_wheel_is_installed_by_pip_and_measures() {
 
 /// The module's own Python files at its top.
 fn modules(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
+    let entries = fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.ends_with(".py")).map(|name| format!("runner_llm/{name}")).collect()
 }

@@ -52,6 +52,13 @@ fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn 
         }
         shared.extend(largest);
     }
+    // Such as `cargo install --path host/runner`. While one develops, no plugins are no mistake.
+    if each.is_empty() && env::var("PROFILE").as_deref() == Ok("release") {
+        println!(
+            "cargo::warning=the program has no plugins inside; \
+             `cargo xtask install` builds and installs one that has them"
+        );
+    }
     let mut compressor = zstd::bulk::Compressor::with_dictionary(level, &shared)?;
     for (name, component) in each {
         let to = packed.join(&name).with_extension("wasm.zst");

@@ -24,6 +24,7 @@ pub fn plugin(name: &str) -> Option<Vec<u8>> {
     Some(unpack())
 }
 
+#[allow(dead_code, reason = "a program without plugins unpacks none")]
 fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
     static DICTIONARY: LazyLock<Vec<u8>> =
         LazyLock::new(|| zstd::decode_all(SHARED).expect("the build script compressed it"));

@@ -1,7 +1,7 @@
 //! The runner for distribution: one file, with the plugins embedded.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::component::{self, Which};
 
-/// Builds it to `target/dist/runner` and prints its size and digest.
-pub fn build(root: &Path) -> Result<()> {
+/// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
+pub fn build(root: &Path) -> Result<PathBuf> {
     component::build(root, Which::Shipping)?;
     let status = Command::new("cargo")
         .current_dir(root)
@@ -35,7 +35,7 @@ pub fn build(root: &Path) -> Result<()> {
         bytes.len() as f64 / f64::from(1 << 20),
         sha256(&bytes)
     );
-    Ok(())
+    Ok(to)
 }
 
 /// The SHA-256 of bytes, in hexadecimal.

@@ -11,6 +11,7 @@ mod freeze;
 mod fuzz;
 mod gate;
 mod guest;
+mod install;
 mod left_out;
 mod links;
 mod release;
@@ -36,6 +37,7 @@ cargo xtask COMMAND
               other tests), examples (in plugins/examples and plugins/scorers/code), documents (the commands of documents
               that are marked as tested), site
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
+  install     `dist`, then the program, its completions and man pages below ~/.local, or below --prefix DIR
   package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
   guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
@@ -81,12 +83,13 @@ fn run() -> Result<ExitCode> {
             };
         }
         Some("package") => return steps::package(&root, &rest),
+        Some("install") => return install::install(&root, &rest),
         Some("plugins") if rest == ["--shipping"] => component::build(&root, Which::Shipping)?,
         Some(command) if !rest.is_empty() => bail!("`{command}` takes no arguments"),
         Some("plugins") => component::build(&root, Which::All)?,
         Some("guide") => return site::guide(&root).map(steps::exit_code),
         Some("freeze") => freeze::keep(&root)?,
-        Some("dist") => dist::build(&root)?,
+        Some("dist") => drop(dist::build(&root)?),
         Some("help" | "--help" | "-h") => print!("{HELP}"),
         _ => bail!("no command {command:?}; `cargo xtask help` lists them"),
     }
