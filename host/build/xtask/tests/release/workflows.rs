@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::workflow::{Workflow, expressions};
-use super::{read, root};
+use super::workflow::{Workflow, expressions, list};
+use super::{Scratch, read, root, xtask};
 
 #[test]
 fn each_job_has_the_least_rights() {
@@ -109,11 +109,13 @@ fn scripts_take_nothing_from_outside() {
     let known = [
         "github.token",
         "github.ref",
+        "github.ref == 'refs/heads/main'",
         "github.repository",
         "!inputs.dry-run",
         "matrix.target",
         "matrix.machine",
         "needs.check.outputs.version",
+        "steps.changes.outputs.code",
         "steps.version.outputs.version",
         "steps.push.outputs.image",
         "steps.push.outputs.digest",
@@ -160,17 +162,69 @@ fn commands_of_xtask_exist() {
     }
 }
 
-/// Changes are tested by the one command that the README has.
+/// Jobs share the steps of the one command that the README has: none is forgotten, none is unknown.
 #[test]
 fn pull_requests_run_the_readmes_test() {
     let test = Workflow::of("test.yml");
     let steps = test.steps();
-    let scripts: Vec<&str> = (steps.iter()).filter_map(|(_, step)| step["run"].as_str()).collect();
-    assert_eq!(scripts, ["cargo xtask test"]);
+    let scripts = steps.iter().filter_map(|(_, step)| step["run"].as_str());
+    let called: BTreeSet<&str> = (scripts.filter_map(|run| run.strip_prefix("cargo xtask test ")))
+        .flat_map(str::split_whitespace)
+        .collect();
+    let refused = xtask(&root(), &["test", "unknown"]).badly().concat();
+    let (_, known) = refused.split_once("the steps are ").expect("a list of all steps");
+    assert_eq!(called, known.split(", ").collect());
     assert!(read(root().join("README.md")).contains("\ncargo xtask test\n"));
     let events = test.contents["on"].as_object().unwrap();
     // `pull_request_target` would run a stranger's change with the rights of the repository.
     assert_eq!(events.keys().collect::<Vec<_>>(), ["pull_request", "push"]);
+    // The job that a branch rule requires knows how all others ended.
+    let all: BTreeSet<String> = test.jobs().map(|(name, _)| name.clone()).collect();
+    let mut required: BTreeSet<String> =
+        list(&test.contents["jobs"]["test"]["needs"]).into_iter().collect();
+    required.insert("test".to_owned());
+    assert_eq!(required, all);
+}
+
+/// A change in any folder is tested, and only documents are spared the tests of code.
+#[test]
+fn changed_paths_choose_the_jobs() {
+    let test = Workflow::of("test.yml");
+    let plan = &test.contents["jobs"]["plan"]["steps"];
+    let script = plan[1]["run"].as_str().unwrap();
+    for job in ["unit", "whole"] {
+        assert_eq!(test.contents["jobs"][job]["if"], "needs.plan.outputs.code == 'true'");
+    }
+    let folders = Command::new("git")
+        .current_dir(root())
+        .args(["ls-tree", "-d", "--name-only", "HEAD"])
+        .output()
+        .unwrap();
+    let folders = String::from_utf8(folders.stdout).unwrap();
+    assert!(folders.lines().count() > 5, "{folders}");
+    let documents =
+        ["README.md", ".github/STYLE.md", "host/ARCHITECTURE.md", "host/guide/src/start.md"];
+    let changes = (folders.lines())
+        .map(|folder| (format!("{folder}/new.rs"), "pull_request", true))
+        .chain([("host/guide/src/reference/new.md".to_owned(), "pull_request", true)])
+        .chain(documents.map(|document| (document.to_owned(), "pull_request", false)))
+        .chain([("README.md".to_owned(), "push", true)]);
+    let scratch = Scratch::new("");
+    let output = scratch.path().join(".git/output");
+    for (path, event, code) in changes {
+        scratch.write(&path, event);
+        scratch.commit();
+        let status = Command::new("bash")
+            .args(["-eo", "pipefail", "-c", script])
+            .current_dir(scratch.path())
+            .env("GITHUB_EVENT_NAME", event)
+            .env("GITHUB_OUTPUT", &output)
+            .status()
+            .unwrap();
+        assert!(status.success(), "{path}");
+        assert_eq!(read(&output), format!("code={code}\n"), "{event} of {path}");
+        std::fs::remove_file(&output).unwrap();
+    }
 }
 
 /// New versions of actions are proposed, so that the pins do not grow old.
