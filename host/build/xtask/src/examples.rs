@@ -11,8 +11,8 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result};
 
-use crate::left_out::Lack;
 use crate::gate;
+use crate::left_out::Lack;
 
 /// The other target of Rust, whose components import WASI.
 const WASIP2: &str = "wasm32-wasip2";

@@ -52,6 +52,9 @@ const ROUNDS: &[&[Step]] = &[
     &[Step::new("tools", &[], tools)],
     &[Step::new("format", &[], |root| cargo(root, &["fmt", "--all", "--check"]))],
     &[Step::new("features", &[], features)],
+    &[Step::new("weight", &[], |root| {
+        run(Command::new(root.join("host/benches/weight.py")).current_dir(root)).map(Done::Exit)
+    })],
     &[
         // Before whatever compiles the host, which embeds them.
         Step::new("plugins", &[], |root| {
@@ -64,9 +67,6 @@ const ROUNDS: &[&[Step]] = &[
         cargo(root, &["build", "--workspace", "--all-targets"])
     })],
     &[
-        Step::new("whole", &["plugins", "languages"], |root| {
-            cargo(root, &["test", "--workspace", "--test", WHOLE])
-        }),
         Step::new("unit", &["plugins"], unit),
         Step::new("examples", &["plugins", "languages"], |root| {
             built(root, |root| examples::test(root, &runner(root)).map(Done::Exit))
@@ -76,19 +76,19 @@ const ROUNDS: &[&[Step]] = &[
         }),
         Step::new("site", &["plugins"], |root| built(root, site::test)),
     ],
+    &[Step::new("whole", &["plugins", "languages"], |root| {
+        cargo(root, &["test", "--workspace", "--test", WHOLE])
+    })],
 ];
 
 /// The program with the tests of the whole runner. Most of them wait for processes or timers.
 const WHOLE: &str = "main";
 
 /// The tests of a program that run at the same time.
-const TESTS_AT_A_TIME: &str = "6";
+const TESTS_AT_A_TIME: &str = "3";
 
-const CARGO_DENY: Lack = Lack {
-    key: "cargo-deny",
-    what: "cargo-deny",
-    remedy: "cargo install cargo-deny --locked",
-};
+const CARGO_DENY: Lack =
+    Lack { key: "cargo-deny", what: "cargo-deny", remedy: "cargo install cargo-deny --locked" };
 const ADVISORIES: Lack = Lack {
     key: "advisories",
     what: "a way to the database of advisories",
@@ -339,7 +339,8 @@ fn features(root: &Path) -> Result<Done> {
 
 /// Dependencies with other features in programs than in macros and build scripts, because one of the
 /// two could not use them.
-const COMPILED_TWICE: [&str; 0] = [];
+const COMPILED_TWICE: [&str; 3] =
+    ["cranelift-bitset", "pulley-interpreter", "wasmtime-internal-core"];
 
 /// The name of a package that cargo prints as `NAME vVERSION`.
 fn name(package: &str) -> &str {

@@ -18,9 +18,9 @@ use anyhow::{Context, Result, bail};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use crate::documents;
+use crate::gate::{self, Done};
 use crate::left_out::Lack;
 use crate::links::{self, MARKDOWN, Page};
-use crate::gate::{self, Done};
 use crate::steps;
 use catalogue::Catalogue;
 
