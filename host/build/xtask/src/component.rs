@@ -12,14 +12,14 @@ use anyhow::{Context, Result, bail};
 use crate::guest::{self, Guest};
 use crate::{steps, toolchain};
 
-/// The guests that a command needs, and how they are compiled.
+/// The guests that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those of the demo's scenario, quick to compile.
+    /// Those of the demo's scenario.
     Demo,
-    /// Those that ship, as they ship.
+    /// Those that ship.
     Shipping,
-    /// The tests' own too, quick to compile.
+    /// The tests' own too.
     All,
 }
 
@@ -32,14 +32,6 @@ impl Which {
             Which::All => true,
         }
     }
-
-    /// The profile of the workspace's manifest.
-    fn profile(self) -> &'static str {
-        match self {
-            Which::Shipping => "guest",
-            Which::Demo | Which::All => "guest-quick",
-        }
-    }
 }
 
 /// The scenario of `runner demo`.
@@ -50,7 +42,7 @@ pub fn build(root: &Path, which: Which) -> Result<()> {
     let all = guest::find(root)?;
     let demo = fs::read_to_string(root.join(DEMO)).with_context(|| format!("reading {DEMO}"))?;
     let guests: Vec<&Guest> = all.iter().filter(|guest| which.has(guest, &demo)).collect();
-    let modules = compile(root, &guests, which.profile())?;
+    let modules = compile(root, &guests)?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {
@@ -107,12 +99,12 @@ impl Encoder {
 }
 
 /// Compiles the guests; returns the folder with their modules.
-fn compile(root: &Path, guests: &[&Guest], profile: &str) -> Result<PathBuf> {
+fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
         root,
         target: Target::Unknown,
-        profile,
+        profile: "guest",
         target_dir: &target_dir,
         names: &[(root, "runner")],
     };
