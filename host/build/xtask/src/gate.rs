@@ -84,9 +84,6 @@ const ROUNDS: &[&[Step]] = &[
 /// The program with the tests of the whole runner. Most of them wait for processes or timers.
 const WHOLE: &str = "main";
 
-/// The tests of a program that run at the same time.
-const TESTS_AT_A_TIME: &str = "3";
-
 const CARGO_DENY: Lack =
     Lack { key: "cargo-deny", what: "cargo-deny", remedy: "cargo install cargo-deny --locked" };
 const ADVISORIES: Lack = Lack {
@@ -240,7 +237,6 @@ fn linting(root: &Path) -> Command {
         .args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"])
         // How `cargo clippy` passes on the arguments after its `--`.
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings")
-        .env("RUST_TEST_THREADS", TESTS_AT_A_TIME)
         .env(left_out::LIST, left_out_list(root));
     cargo
 }
