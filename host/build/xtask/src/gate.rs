@@ -71,11 +71,12 @@ const ROUNDS: &[&[Step]] = &[
         Step::new("examples", &["plugins", "languages"], |root| {
             built(root, |root| examples::test(root, &runner(root)).map(Done::Exit))
         }),
-        Step::new("documents", &["plugins"], |root| {
-            built(root, |root| documents::test(root).map(Done::Exit))
-        }),
         Step::new("site", &["plugins"], |root| built(root, site::test)),
     ],
+    // Alone, because their commands wait for engines by the clock.
+    &[Step::new("documents", &["plugins"], |root| {
+        built(root, |root| documents::test(root).map(Done::Exit))
+    })],
     &[Step::new("whole", &["plugins", "languages"], |root| {
         cargo(root, &["test", "--workspace", "--test", WHOLE])
     })],
