@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::languages::{C, JAVASCRIPT, Other, PYTHON};
-use crate::support::process::{PROJECTS, projects, run_patiently, runner};
+use crate::support::process::{PROJECTS, run_patiently, runner};
 
 /// The binary as an author without a network calls it.
 fn author(folder: &Path) -> Command {
@@ -31,14 +31,13 @@ fn facts(command: &mut Command) -> Value {
 /// One test for the three kinds, because cargo would make them wait for each other anyway.
 #[test]
 fn every_rust_template_becomes_a_component_that_is_let_in() {
+    let folder = tempfile::tempdir().unwrap();
     let interfaces = [
         ("backend", ["log", "types"].as_slice()),
         ("dataset", &["files", "log", "types"]),
         ("scorer", &["log", "types"]),
     ];
     for (kind, interfaces) in interfaces {
-        // One project is compiled as its author has it.
-        let folder = if kind == "scorer" { tempfile::tempdir().unwrap() } else { projects() };
         let name = format!("my-{kind}");
         let made = facts(author(folder.path()).args(["plugin", "new", kind, &name]));
         assert_eq!(made["language"], "rust");
@@ -81,6 +80,7 @@ fn every_rust_template_becomes_a_component_that_is_let_in() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(folder.path().join(&name));
         cargo.args(["test", "--quiet", "--offline", "--target-dir", PROJECTS]);
+        cargo.env("RUSTFLAGS", "-D warnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
         let tested = run_patiently(&mut cargo).with_code(0);
         assert!(tested.stdout.contains("2 passed"), "{tested:#?}");
     }
@@ -100,7 +100,7 @@ fn a_module_that_does_not_know_the_interface_becomes_nothing() {
 
 #[test]
 fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
-    let folder = projects();
+    let folder = tempfile::tempdir().unwrap();
     run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine"])).with_code(0);
     let source = folder.path().join("mine/src/lib.rs");
     std::fs::write(source, "fn nothing() -> u8 {}\n").unwrap();

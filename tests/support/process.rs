@@ -24,17 +24,6 @@ const COMPILING: Duration = Duration::from_secs(900);
 /// once.
 pub const PROJECTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/projects");
 
-/// An empty folder for authors' projects, whose releases cargo compiles quickly here. Cargo reads
-/// the settings of the folders above a project.
-pub fn projects() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join(".cargo")).unwrap();
-    let settings = "[build]\nrustflags = ['-D', 'warnings']\n\
-                    [profile.release]\nlto = 'off'\nopt-level = 1\ncodegen-units = 16\n";
-    std::fs::write(folder.path().join(".cargo/config.toml"), settings).unwrap();
-    folder
-}
-
 /// The binary without anything from the caller's environment that it would use.
 pub fn runner() -> Command {
     cleaned(heeding_signals(env!("CARGO_BIN_EXE_runner")))
