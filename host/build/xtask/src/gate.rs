@@ -129,6 +129,8 @@ pub fn test(root: &Path, chosen: &[String]) -> Result<ExitCode> {
     if left_out.exists() {
         fs::remove_file(&left_out)?;
     }
+    // Now, because the step `build` replaces the file.
+    let program = std::env::current_exe()?;
     let mut summary = String::new();
     let mut failed = None;
     for round in ROUNDS {
@@ -139,7 +141,7 @@ pub fn test(root: &Path, chosen: &[String]) -> Result<ExitCode> {
             }
             continue;
         }
-        for (name, done, seconds) in at_once(root, &steps)? {
+        for (name, done, seconds) in at_once(root, &program, &steps)? {
             let (word, code) = match done {
                 Done::Exit(0) => ("ok", 0),
                 Done::Exit(code) => ("FAILED", code),
@@ -162,13 +164,13 @@ type Ended = (&'static str, Done, f64);
 
 /// Runs steps at the same time, the first one in this process. The output of each other one is shown
 /// whole after its end.
-fn at_once(root: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
+fn at_once(root: &Path, program: &Path, steps: &[&Step]) -> Result<Vec<Ended>> {
     let Some((first, others)) = steps.split_first() else {
         return Ok(Vec::new());
     };
     let started = Instant::now();
     let beside: Vec<_> =
-        others.iter().map(|step| Beside::start(root, step.name)).collect::<Result<_>>()?;
+        others.iter().map(|step| Beside::start(root, program, step.name)).collect::<Result<_>>()?;
     eprintln!("==> {}", first.name);
     let done = (first.run)(root).unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
@@ -190,12 +192,12 @@ struct Beside {
 }
 
 impl Beside {
-    fn start(root: &Path, name: &'static str) -> Result<Self> {
+    fn start(root: &Path, program: &Path, name: &'static str) -> Result<Self> {
         let folder = root.join("target/steps");
         fs::create_dir_all(&folder)?;
         let output = folder.join(format!("{name}.log"));
         let file = File::create(&output)?;
-        let process = Command::new(std::env::current_exe()?)
+        let process = Command::new(program)
             .args(["test", "--alone", name])
             .current_dir(root)
             .stdout(file.try_clone()?)
