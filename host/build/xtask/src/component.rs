@@ -15,22 +15,30 @@ use crate::{steps, toolchain};
 /// The guests that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// Those of the demo's scenario.
+    /// The plugins of the demo's scenario.
     Demo,
-    /// Those that ship.
+    /// The plugins that ship.
     Shipping,
     /// The tests' own too.
     All,
 }
 
 impl Which {
-    fn has(self, guest: &Guest, demo: &str) -> bool {
-        match self {
+    /// The guests of all that a command needs.
+    fn of<'a>(self, root: &Path, all: &'a [Guest]) -> Result<Vec<&'a Guest>> {
+        let scenario = match self {
+            Which::Demo => {
+                fs::read_to_string(root.join(DEMO)).with_context(|| format!("reading {DEMO}"))?
+            }
+            Which::Shipping | Which::All => String::new(),
+        };
+        let needed = |guest: &&Guest| match self {
             // The scenario names a component in quotes.
-            Which::Demo => demo.contains(&format!("\"{}\"", guest.component.display())),
+            Which::Demo => scenario.contains(&format!("\"{}\"", guest.component.display())),
             Which::Shipping => guest.ships,
             Which::All => true,
-        }
+        };
+        Ok(all.iter().filter(needed).collect())
     }
 }
 
@@ -40,8 +48,7 @@ const DEMO: &str = "scenarios/quickstart.toml";
 /// Builds guests to `target/components`, and removes components whose guest is gone.
 pub fn build(root: &Path, which: Which) -> Result<()> {
     let all = guest::find(root)?;
-    let demo = fs::read_to_string(root.join(DEMO)).with_context(|| format!("reading {DEMO}"))?;
-    let guests: Vec<&Guest> = all.iter().filter(|guest| which.has(guest, &demo)).collect();
+    let guests = which.of(root, &all)?;
     let modules = compile(root, &guests)?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");

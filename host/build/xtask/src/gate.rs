@@ -46,8 +46,8 @@ impl Step {
     }
 }
 
-/// All steps. Those of a round run at the same time: the first one in front, whose output is shown
-/// as it comes, the others beside it.
+/// All steps, in rounds. The steps of a round run at the same time: the first in front, whose output
+/// is shown as it comes, the others beside it.
 const ROUNDS: &[&[Step]] = &[
     &[Step::new("tools", &[], tools)],
     &[Step::new("format", &[], |root| cargo(root, &["fmt", "--all", "--check"]))],
@@ -73,7 +73,7 @@ const ROUNDS: &[&[Step]] = &[
         }),
         Step::new("site", &["plugins"], |root| built(root, site::test)),
     ],
-    // Alone, because their commands wait for engines by the clock.
+    // Alone: commands of documents wait for engines by the clock.
     &[Step::new("documents", &["plugins"], |root| {
         built(root, |root| documents::test(root).map(Done::Exit))
     })],
@@ -93,16 +93,25 @@ const ADVISORIES: Lack = Lack {
     remedy: "run the step on a machine that reaches it",
 };
 
-/// The names of all steps, in their order.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    ROUNDS.iter().flat_map(|round| round.iter()).map(|step| step.name)
+/// All steps, in their order.
+fn steps() -> impl Iterator<Item = &'static Step> {
+    ROUNDS.iter().copied().flatten()
+}
+
+/// The step of this name.
+///
+/// # Errors
+/// If there is none: the names of all steps.
+fn step(name: &str) -> Result<&'static Step> {
+    steps().find(|step| step.name == name).with_context(|| {
+        let known: Vec<_> = steps().map(|step| step.name).collect();
+        format!("no step {name:?}; the steps are {}", known.join(", "))
+    })
 }
 
 /// Runs one step, as a process beside another does it.
 pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
-    let step = ROUNDS.iter().flat_map(|round| round.iter()).find(|step| step.name == name);
-    let step = step.with_context(|| format!("no step {name:?}"))?;
-    Ok(exit_code(match (step.run)(root)? {
+    Ok(exit_code(match (step(name)?.run)(root)? {
         Done::Exit(code) => code,
         Done::LeftOut => LEFT_OUT,
     }))
@@ -111,18 +120,12 @@ pub fn alone(root: &Path, name: &str) -> Result<ExitCode> {
 /// The exit code of a process that left its step out.
 const LEFT_OUT: i32 = 77;
 
-/// Runs the named steps and what they need, or all steps, until one fails. The rest is then listed
-/// as not run.
-pub fn test(root: &Path, chosen: &[String]) -> Result<ExitCode> {
-    let known: Vec<_> = names().collect();
-    if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
-        bail!("no step {unknown:?}; the steps are {}", known.join(", "));
-    }
+/// Runs the named steps and the steps that they need, or all steps, until one fails. The rest is then
+/// listed as not run.
+pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
+    let chosen: Vec<_> = names.iter().map(|name| step(name)).collect::<Result<_>>()?;
     let wanted = |step: &Step| {
-        let needed = |name: &String| {
-            let by = ROUNDS.iter().flat_map(|round| round.iter()).find(|step| step.name == name);
-            by.is_some_and(|by| by.name == step.name || by.needs.contains(&step.name))
-        };
+        let needed = |by: &&Step| by.name == step.name || by.needs.contains(&step.name);
         chosen.is_empty() || chosen.iter().any(needed)
     };
     let left_out = left_out_list(root);
@@ -257,7 +260,7 @@ fn built(root: &Path, step: fn(&Path) -> Result<Done>) -> Result<Done> {
     }
 }
 
-/// Runs every test but those of the whole program. Plugins run their cases here too, natively.
+/// Runs every test but the program [`WHOLE`]. Plugins run their cases here too, natively.
 fn unit(root: &Path) -> Result<Done> {
     let metadata = cargo_command(root)
         .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
@@ -305,35 +308,33 @@ fn deny(root: &Path) -> Result<Done> {
     deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
 }
 
-/// Checks that every build compiles a dependency with the same features: that of the demo, that of
-/// the runner alone, and that of the whole workspace with its tests; and in each of them, programs
-/// as well as macros and build scripts. A dependency with two sets of features is compiled twice.
+/// Checks that each dependency has one set of features, and is compiled once: in programs as in macros
+/// and build scripts, in the demo, in the runner alone, and in the whole workspace with its tests.
 fn features(root: &Path) -> Result<Done> {
     let whole = features_of(root, "--workspace --edges normal,build,dev")?;
-    let mut code = 0;
-    for (selection, may_lack) in [
-        ("--workspace --edges normal,build,dev", None),
-        ("--workspace --no-default-features --edges normal,build", Some("the demo")),
-        ("--package runner --edges normal,build,dev", Some("the runner alone")),
+    let mut differing = Vec::new();
+    for (package, builds) in &whole {
+        if builds.len() > 1 && !COMPILED_TWICE.contains(&name(package)) {
+            differing.push(format!("{package}: programs and macros build it with {builds:?}"));
+        }
+    }
+    for (by, selection) in [
+        ("the demo", "--workspace --no-default-features --edges normal,build"),
+        ("the runner alone", "--package runner --edges normal,build,dev"),
     ] {
         for (package, builds) in features_of(root, selection)? {
             let in_whole = whole.get(&package);
-            let differs = match may_lack {
-                Some(_) => in_whole.is_none_or(|whole| !builds.is_subset(whole)),
-                None => builds.len() > 1 && !COMPILED_TWICE.contains(&name(&package)),
-            };
-            // Features of our own crates are what the builds differ in.
-            if differs && !package.ends_with(')') {
-                let by = may_lack.unwrap_or("programs and macros");
-                eprintln!(
-                    "{package}: {by} build it with {builds:?}, the workspace with {in_whole:?}; \
-                     name these features in host/build/componentize/Cargo.toml"
-                );
-                code = 1;
+            if in_whole.is_none_or(|whole| !builds.is_subset(whole)) {
+                differing.push(format!(
+                    "{package}: {by} builds it with {builds:?}, the workspace with {in_whole:?}"
+                ));
             }
         }
     }
-    Ok(Done::Exit(code))
+    for line in &differing {
+        eprintln!("{line}; name these features in host/build/componentize/Cargo.toml");
+    }
+    Ok(Done::Exit(i32::from(!differing.is_empty())))
 }
 
 /// Dependencies with other features in programs than in macros and build scripts, because one of the
@@ -346,7 +347,7 @@ fn name(package: &str) -> &str {
     package.split(' ').next().unwrap_or(package)
 }
 
-/// The sets of features that a build turns on in each of its packages.
+/// The sets of features that a build turns on in each of its dependencies. Our own crates may differ.
 fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let output = cargo_command(root)
         .args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"])
@@ -356,7 +357,10 @@ fn features_of(root: &Path, selection: &str) -> Result<BTreeMap<String, BTreeSet
     let mut builds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in String::from_utf8(output.stdout)?.lines() {
         if let Some((package, features)) = line.trim_end_matches(" (*)").split_once('|') {
-            builds.entry(package.to_owned()).or_default().insert(features.to_owned());
+            // Cargo prints the folder of our own crates.
+            if !package.ends_with(')') {
+                builds.entry(package.to_owned()).or_default().insert(features.to_owned());
+            }
         }
     }
     Ok(builds)
