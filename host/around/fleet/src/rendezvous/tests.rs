@@ -282,6 +282,7 @@ fn a_process_may_be_started_again_before_the_start() {
 #[test]
 fn a_rank_beyond_the_size_is_refused() {
     let mut scene = Scene::new(rules(1));
+    scene.greet(10, 0);
     scene.on(Input::Hello(5, Scene::hello(1, 2)));
     scene.wait(3);
     assert!(scene.reasons()[0].contains("rank 1 (node1) counts 2 processes, the coordinator 1"));
@@ -358,6 +359,20 @@ fn one_that_cannot_take_part_says_why() {
     scene.on(Input::Message(1, Message::Refused { reasons }));
     let words = "rank 0 (node0) cannot take part: the disk is full";
     assert_eq!(scene.reasons(), [words]);
+}
+
+/// On a busy machine rank 0's own agent may be the last to arrive: it hears the reasons as well.
+#[test]
+fn nothing_is_given_up_before_rank_0_is_there() {
+    let mut scene = Scene::new(rules(2));
+    scene.greet(11, 1);
+    scene.on(Input::Message(11, Message::Refused { reasons: vec!["no key".to_owned()] }));
+    assert!(scene.wait(50).is_empty());
+    scene.greet(10, 0);
+    let actions = scene.wait(3);
+    assert_eq!(scene.reasons(), ["rank 1 (node1) cannot take part: no key"]);
+    let reasons = scene.reasons();
+    assert!(actions.contains(&Action::Send(10, Message::Refused { reasons })), "{actions:?}");
 }
 
 #[test]
