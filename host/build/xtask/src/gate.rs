@@ -77,9 +77,7 @@ const ROUNDS: &[&[Step]] = &[
     &[Step::new("documents", &["plugins"], |root| {
         built(root, |root| documents::test(root).map(Done::Exit))
     })],
-    &[Step::new("whole", &["plugins", "languages"], |root| {
-        cargo(root, &["test", "--workspace", "--test", WHOLE])
-    })],
+    &[Step::new("whole", &["plugins", "languages"], whole)],
 ];
 
 /// The program with the tests of the whole runner. Most of them wait for processes or timers.
@@ -279,6 +277,18 @@ fn unit(root: &Path) -> Result<Done> {
         return Ok(Done::Exit(code));
     }
     cargo(root, &["test", "--workspace", "--doc"])
+}
+
+/// Runs the program [`WHOLE`], unless the caller says otherwise with two tests for each processor:
+/// most of them wait.
+fn whole(root: &Path) -> Result<Done> {
+    const THREADS: &str = "RUST_TEST_THREADS";
+    let mut tests = linting(root);
+    if std::env::var_os(THREADS).is_none() {
+        let processors = std::thread::available_parallelism()?.get();
+        tests.env(THREADS, (2 * processors).to_string());
+    }
+    run(tests.args(["test", "--workspace", "--test", WHOLE])).map(Done::Exit)
 }
 
 /// Checks licences, sources, duplicate versions and advisories with cargo-deny, if it is installed.

@@ -44,6 +44,12 @@ pub fn cargo_command(root: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     // Where the rest of this program looks for what was built.
     cargo.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
+    // `cargo run` describes this package to this program. A build script that watches these
+    // variables, as that of `ring` does, would run again: half of the workspace with it.
+    let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
+        cargo.env_remove(name);
+    }
     cargo
 }
 
