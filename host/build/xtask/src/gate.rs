@@ -266,26 +266,17 @@ fn unit(root: &Path) -> Result<Done> {
     ensure!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr).trim_end());
     let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_owned();
-    let (mut names, mut documented) = (BTreeSet::new(), BTreeSet::new());
-    for package in list(&metadata, "packages") {
-        for target in list(&package, "targets") {
-            if target["kind"][0] == "test" && target["name"] != WHOLE {
-                names.insert(name(&target));
-            }
-            // `cargo test --doc` runs rustdoc for libraries without document tests, too.
-            if target["doctest"] == true {
-                documented.insert(name(&package));
-            }
-        }
-    }
+    let targets = list(&metadata, "packages").into_iter().flat_map(|own| list(&own, "targets"));
+    let names: BTreeSet<String> = targets
+        .filter(|target| target["kind"][0] == "test" && target["name"] != WHOLE)
+        .filter_map(|target| target["name"].as_str().map(str::to_owned))
+        .collect();
     let tests = names.iter().flat_map(|name| ["--test", name]);
     let code = run(linting(root).args(["test", "--workspace", "--lib", "--bins"]).args(tests))?;
     if code != 0 {
         return Ok(Done::Exit(code));
     }
-    let packages = documented.iter().flat_map(|name| ["--package", name]);
-    run(linting(root).args(["test", "--doc"]).args(packages)).map(Done::Exit)
+    cargo(root, &["test", "--workspace", "--doc"])
 }
 
 /// Runs the program [`WHOLE`], unless the caller says otherwise with two tests for each processor:
