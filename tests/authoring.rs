@@ -6,6 +6,7 @@ mod record;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -333,6 +334,7 @@ fn sessions_and_references_are_the_same_in_every_language() {
         let Some(compiler) = language.compiler() else {
             continue;
         };
+        let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let mut new = author(folder.path());
         let new = new.args(["plugin", "new", "dataset", "mine", "--lang", language.word]);
@@ -378,6 +380,13 @@ fn sessions_and_references_are_the_same_in_every_language() {
     }
 }
 
+/// One interpreter at a time is compiled, on all processors: the sandbox bounds the time that each
+/// may take.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Makes a project of a backend in a language, has its cases put into it, builds it, and tests it.
 fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) {
     let Some(compiler) = language.compiler() else {
@@ -388,6 +397,7 @@ fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) 
         "javascript" => ("plugin.js", "plugin.js"),
         _ => ("plugin.c", "plugin.c"),
     };
+    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let mut new = author(folder.path());
     let new = new.args(["plugin", "new", "backend", "mine", "--lang", language.word]);
