@@ -15,10 +15,14 @@ const LOAD: &str = "--num-prompts 5 --random-output-len 4";
 /// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it
 /// ended well.
 fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
-    // The standard library's own words, whose note names a variable for backtraces.
-    let own = ["memory allocation of", "failed to allocate an alternative stack"];
-    let aborted = ended.code.is_none() && own.iter().any(|words| ended.stderr.contains(words));
-    if !aborted {
+    // The standard library's own words. Its note names the variable for backtraces, and a new
+    // thread without memory for its second stack is the one panic.
+    let times = |words: &str| ended.stderr.matches(words).count();
+    let without_stack = times("failed to allocate an alternative stack");
+    let aborted = ended.code.is_none() && times("memory allocation of") + without_stack > 0;
+    if aborted {
+        assert_eq!(times("panicked"), without_stack, "{about}: {ended:#?}");
+    } else {
         no_panic(about, ended);
     }
     if ended.code == Some(0) {

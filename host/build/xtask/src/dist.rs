@@ -2,21 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use crate::component::{self, Which};
+use crate::steps::cargo_command;
 
 /// Builds it to `target/dist/runner` and prints its size and digest. Returns its path.
 pub fn build(root: &Path) -> Result<PathBuf> {
     component::build(root, Which::Shipping)?;
-    let status = Command::new("cargo")
-        .current_dir(root)
+    let status = cargo_command(root)
         .args(["build", "--release", "--workspace", "--bin", "runner"])
-        .arg("--target-dir")
-        .arg(root.join("target"))
         .status()
         .context("cargo does not start")?;
     if !status.success() {

@@ -15,6 +15,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use toml::{Table, Value};
 
+use crate::steps::cargo_command;
+
 const HELP: &str = "\
 cargo xtask fuzz [--minutes N] [--address] [TARGET...]
 
@@ -157,14 +159,13 @@ fn chosen(all: Vec<Target>, asked: &[String]) -> Result<Vec<Target>> {
 fn build(root: &Path, address: bool, targets: &[Target]) -> Result<PathBuf> {
     let folder = root.join(if address { "target/fuzz/address" } else { "target/fuzz/build" });
     let mut flags = INSTRUMENTATION.to_vec();
-    let mut cargo = Command::new("cargo");
+    let mut cargo = cargo_command(root);
     if address {
         flags.push("-Zsanitizer=address");
         // A stable compiler has the sanitizer, but not the flag.
         cargo.env("RUSTC_BOOTSTRAP", "1");
     }
     cargo
-        .current_dir(root)
         .args(["build", "--release", "--manifest-path", "tests/fuzz/Cargo.toml"])
         .args(["--target", PLATFORM, "--target-dir"])
         .arg(&folder)

@@ -85,7 +85,7 @@ impl Rendezvous {
         }
         // Rank 0's own agent hears the reasons too: with no coordinator left, it would try to join
         // until its patience ends.
-        let settled = (now.since(self.news) >= rules.settle && self.seats.first().is_none_or(here))
+        let settled = (now.since(self.news) >= rules.settle && first.is_none_or(here))
             || (self.seats.iter()).all(|seat| seat.turned_away || seat.plan.is_some());
         if !(self.reasons.is_empty() && found.is_empty()) && (late || settled) {
             self.reasons.extend(found);
