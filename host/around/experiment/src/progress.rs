@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use lab::estimate::{self, in_words};
+use lab::estimate;
 use lab::journal::{End, Outcome};
 use lab::objective::Objective;
+use model::duration::roughly;
 
 /// Something that happens while a lab is conducted. Its text may have several lines.
 pub enum Progress<'p> {
@@ -40,7 +41,7 @@ impl fmt::Display for Progress<'_> {
                 }
             }
             Progress::Ready(engine, seconds) => {
-                write!(f, "{engine} answers after {}", in_words(*seconds))
+                write!(f, "{engine} answers after {}", roughly(*seconds))
             }
             Progress::Running(scenario) => write!(f, "-- {scenario} --"),
             Progress::Finished(scenario, Outcome::Measured(measured), objective) => {

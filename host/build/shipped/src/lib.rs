@@ -47,6 +47,25 @@ pub fn texts_below(folder: &str) -> impl Iterator<Item = (&'static str, &'static
     (ALL_TEXTS.iter()).filter_map(move |(name, text)| Some((name.strip_prefix(folder)?, *text)))
 }
 
+/// The cases that ship to verify clients with, by name, each with its text.
+pub fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
+    files("conformance/")
+}
+
+/// The profiles of clients that ship, by name, each with its text. Profiles of older versions, in a
+/// folder below, are found by name, `older/NAME`, but not listed.
+pub fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
+    files("conformance/clients/")
+}
+
+/// The TOML files of a folder, by name.
+fn files(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    texts_below(folder).filter_map(|(name, text)| {
+        let name = name.strip_suffix(".toml")?;
+        (!name.contains('/')).then_some((name, text))
+    })
+}
+
 static ALL_TEXTS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
     static WHOLE: LazyLock<String> = LazyLock::new(|| {
         let bytes = zstd::decode_all(PACKED_TEXTS).expect("the build script compressed it");

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::component::{self, Which};
 use crate::left_out::{self, Lack};
-use crate::steps::{cargo_command, exit_code, run, runner};
+use crate::steps::{DEMO, cargo_command, exit_code, run, runner};
 use crate::{documents, examples, site};
 
 /// The end of a step.
@@ -63,6 +63,7 @@ const ROUNDS: &[&[Step]] = &[
         Step::new("languages", &[], |root| examples::install(root).map(|()| Done::Exit(0))),
         Step::new("deny", &[], deny),
     ],
+    &[Step::new("demo", &["plugins"], demo)],
     &[Step::new("build", &["plugins"], |root| {
         cargo(root, &["build", "--workspace", "--all-targets"])
     })],
@@ -258,6 +259,19 @@ fn built(root: &Path, step: fn(&Path) -> Result<Done>) -> Result<Done> {
     }
 }
 
+/// Builds the runner of the demo, and asks it for a command that it is built without.
+fn demo(root: &Path) -> Result<Done> {
+    match cargo(root, &DEMO)? {
+        Done::Exit(0) => {}
+        failed => return Ok(failed),
+    }
+    let output = Command::new(runner(root)).args(["lab", "any.toml", "--dry-run"]).output()?;
+    let message = String::from_utf8_lossy(&output.stderr);
+    let names_the_build = message.contains("without `runner lab`; `cargo build --workspace");
+    ensure!(output.status.code() == Some(2) && names_the_build, "runner lab: {message}");
+    Ok(Done::Exit(0))
+}
+
 /// Runs every test but the program [`WHOLE`]. Plugins run their cases here too, natively.
 fn unit(root: &Path) -> Result<Done> {
     let metadata = cargo_command(root)
@@ -266,8 +280,16 @@ fn unit(root: &Path) -> Result<Done> {
     ensure!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr).trim_end());
     let metadata: Value = serde_json::from_slice(&metadata.stdout)?;
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let targets = list(&metadata, "packages").into_iter().flat_map(|own| list(&own, "targets"));
+    let targets: Vec<_> =
+        list(&metadata, "packages").into_iter().flat_map(|own| list(&own, "targets")).collect();
+    for target in targets.iter().filter(|target| target["test"] == false) {
+        let file = Path::new(target["src_path"].as_str().unwrap_or_default());
+        if fs::read_to_string(file)?.contains("#[test]") {
+            bail!("{}: its tests never run, as its manifest has `test = false`", file.display());
+        }
+    }
     let names: BTreeSet<String> = targets
+        .iter()
         .filter(|target| target["kind"][0] == "test" && target["name"] != WHOLE)
         .filter_map(|target| target["name"].as_str().map(str::to_owned))
         .collect();

@@ -33,7 +33,7 @@ cargo xtask COMMAND
               ship and not the tests' own
   demo [ARG]  build the plugins of the demo and the runner, then run `runner demo ARG...`
   test [STEP..]  run all checks that a change must pass, or the named steps and what they need: tools, format, features, weight,
-              plugins, languages, deny, build (clippy, and all tests compiled), whole (tests of the whole program), unit (all
+              plugins, languages, deny, demo, build (clippy, and all tests compiled), whole (tests of the whole program), unit (all
               other tests), examples (in plugins/examples and plugins/scorers/code), documents (the commands of documents
               that are marked as tested), site
   dist        build the runner for release, with the plugins embedded, to target/dist/runner

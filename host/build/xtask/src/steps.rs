@@ -17,10 +17,13 @@ pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
     run(cargo_command(root).args(["build", "--workspace", "--bin", name]))
 }
 
+/// The arguments of cargo that build the runner of the demo: without what only some users need.
+pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];
+
 /// Builds the plugins and the runner, and runs its demo.
 pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     component::build(root, Which::Demo)?;
-    let code = build_binary(root, "runner")?;
+    let code = run(cargo_command(root).args(DEMO))?;
     if code != 0 {
         return Ok(exit_code(code));
     }

@@ -8,6 +8,7 @@ use crate::measured::{Measured, Number};
 use crate::objective::Constraint;
 use crate::strategy;
 use crate::study::{Next, Scenario, Start, WHOLE};
+use model::duration::roughly;
 use result::finding::Verdict;
 use statistics::median;
 
@@ -106,7 +107,7 @@ impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |left: &Left| match left.seconds {
             Some(seconds) if left.runs > 0 => {
-                format!("{} runs, some {}", left.runs, in_words(seconds))
+                format!("{} runs, some {}", left.runs, roughly(seconds))
             }
             _ => format!("{} runs", left.runs),
         };
@@ -114,7 +115,7 @@ impl fmt::Display for Progress {
             f,
             "done: {} runs in {}; this stage: {}; remaining: at least {}, at most {}",
             self.done,
-            in_words(self.seconds),
+            roughly(self.seconds),
             of(&self.stage),
             of(&self.at_least),
             of(&self.if_all_help)
@@ -212,17 +213,6 @@ fn supposed(lab: &Lab, start: &Start, better: f64) -> Vec<Event> {
         })
     });
     [ready].into_iter().chain(runs).collect()
-}
-
-/// Writes a time as people write it: `3 h 20 min`.
-pub fn in_words(seconds: f64) -> String {
-    let minutes = (seconds / 60.0).round().max(0.0);
-    let (hours, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
-    match seconds {
-        short if short < 90.0 => format!("{short:.0} s"),
-        _ if hours < 1.0 => format!("{minutes:.0} min"),
-        _ => format!("{hours:.0} h {rest:.0} min"),
-    }
 }
 
 /// A trial of a plan.

@@ -14,10 +14,10 @@ use report::document::{Cell, Document, Table, Text};
 use report::workload::{self, Workload};
 
 use self::words::{FEWEST, figure_of, gain_cell, spread};
-use crate::estimate::in_words;
 use crate::findings::{LabReport, StudyReport, TrialReport, settings_words};
 use crate::stat::OUTSIDE;
 use crate::strategy::Kind;
+use model::duration::roughly;
 use model::number::fixed;
 use statistics::median;
 
@@ -137,7 +137,7 @@ fn setup(page: &mut Document, report: &LabReport) {
     };
     lines.push(format!(
         "It took {} for {} runs and {} starts of engines{failed}{cost}.",
-        in_words(spent.seconds),
+        roughly(spent.seconds),
         spent.runs,
         spent.starts
     ));

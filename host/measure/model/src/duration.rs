@@ -234,6 +234,17 @@ pub fn milliseconds(text: &str) -> Result<f64, String> {
     parse(text).map(|span| span.as_secs_f64() * 1000.0).map_err(|error| error.to_string())
 }
 
+/// Writes seconds as people write a time of hours: `3 h 20 min`.
+pub fn roughly(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round().max(0.0);
+    let (hours, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
+    match seconds {
+        short if short < 90.0 => format!("{short:.0} s"),
+        _ if hours < 1.0 => format!("{minutes:.0} min"),
+        _ => format!("{hours:.0} h {rest:.0} min"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

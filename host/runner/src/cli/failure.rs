@@ -6,10 +6,6 @@ use std::process::ExitCode;
 use super::error::CliError;
 use super::print::{Styled, tell, tell_styled};
 use crate::author::AuthorError;
-use fleet::link::{JoinError, Refusal};
-use fleet::place::NoPlace;
-use fleet::ssh::StartError;
-use fleet_run::FleetError;
 use hub::HubError;
 use load::transport::dial::DialError;
 use mock::ScriptError;
@@ -58,11 +54,6 @@ enum Words {
 }
 
 impl Failure {
-    /// True if the user stopped the command.
-    pub(super) fn is_interrupt(&self) -> bool {
-        self.exit == Exit::Interrupted as u8
-    }
-
     /// A failure described by one message.
     pub fn new(exit: Exit, words: impl Into<String>) -> Self {
         Failure { exit: exit as u8, words: Words::Plain(vec![words.into()]) }
@@ -76,6 +67,14 @@ impl Failure {
     /// A failure of a scenario or another input.
     pub fn input(words: impl Into<String>) -> Self {
         Failure::new(Exit::Input, words)
+    }
+
+    /// A command or a format that this program is built without.
+    #[allow(dead_code, reason = "programs with all features lack nothing")]
+    pub(super) fn not_built(name: &str) -> Self {
+        Failure::command_line(format!(
+            "this program is built without {name}; `cargo build --workspace --bin runner` builds one that has it"
+        ))
     }
 
     /// Several failures of one kind, with a message each.
@@ -304,59 +303,6 @@ impl From<RecordError> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         Failure::input(error.to_string())
-    }
-}
-
-impl From<NoPlace> for Failure {
-    fn from(error: NoPlace) -> Self {
-        Failure::several(Exit::CommandLine, error.0)
-    }
-}
-
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Self {
-        let exit = match error {
-            StartError::Place(error) => return error.into(),
-            StartError::Token(_) | StartError::Host(_) => Exit::CommandLine,
-            StartError::Random(_) | StartError::Command { .. } => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
-    }
-}
-
-impl From<FleetError> for Failure {
-    fn from(error: FleetError) -> Self {
-        let several = |exit, refusal: Refusal| {
-            let reasons = refusal.0.iter().map(ToString::to_string);
-            Failure::several(exit, reasons.collect())
-        };
-        let exit = match error {
-            FleetError::Refused(refusal) => return several(Exit::Target, refusal),
-            FleetError::Interrupted(refusal) => return several(Exit::Interrupted, refusal),
-            FleetError::NotAllowed(wrong) => return Failure::several(Exit::CommandLine, wrong),
-            FleetError::Faults(faults) => return faults.into(),
-            FleetError::Begin(error) => return error.into(),
-            FleetError::Run(error) => return error.into(),
-            FleetError::Join(ref why) | FleetError::NotHandedOver { ref why, .. } => match why {
-                JoinError::Interrupted(_) => Exit::Interrupted,
-                JoinError::Unable(_) => Exit::Input,
-                _ => Exit::Target,
-            },
-            FleetError::Plan(_) | FleetError::Documents(_) | FleetError::NotSent(_) => Exit::Bug,
-            _ => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
-    }
-}
-
-impl From<experiment::Error> for Failure {
-    fn from(error: experiment::Error) -> Self {
-        let exit = match error {
-            experiment::Error::Faults(faults) => return faults.into(),
-            experiment::Error::NoScenario(_) | experiment::Error::Runtime(_) => Exit::Bug,
-            _ => Exit::Input,
-        };
-        Failure::new(exit, error.to_string())
     }
 }
 

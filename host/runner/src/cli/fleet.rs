@@ -13,9 +13,11 @@ mod token;
 
 use std::process::ExitCode;
 
-use ::fleet::place::{self, Place};
-use ::fleet::ssh::{Remote, Started};
+use ::fleet::link::{JoinError, Refusal};
+use ::fleet::place::{self, NoPlace, Place};
+use ::fleet::ssh::{Remote, StartError, Started};
 use ::fleet::token::Token;
+use fleet_run::FleetError;
 
 use self::arguments::Run;
 use super::failure::{Exit, Failure};
@@ -135,4 +137,46 @@ fn start(args: &Run) -> Result<(Started, Place, Token), Failure> {
         variables: std::env::vars().collect(),
     };
     Ok(remote.start()?)
+}
+
+impl From<NoPlace> for Failure {
+    fn from(error: NoPlace) -> Self {
+        Failure::several(Exit::CommandLine, error.0)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let exit = match error {
+            StartError::Place(error) => return error.into(),
+            StartError::Token(_) | StartError::Host(_) => Exit::CommandLine,
+            StartError::Random(_) | StartError::Command { .. } => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        let several = |exit, refusal: Refusal| {
+            let reasons = refusal.0.iter().map(ToString::to_string);
+            Failure::several(exit, reasons.collect())
+        };
+        let exit = match error {
+            FleetError::Refused(refusal) => return several(Exit::Target, refusal),
+            FleetError::Interrupted(refusal) => return several(Exit::Interrupted, refusal),
+            FleetError::NotAllowed(wrong) => return Failure::several(Exit::CommandLine, wrong),
+            FleetError::Faults(faults) => return faults.into(),
+            FleetError::Begin(error) => return error.into(),
+            FleetError::Run(error) => return error.into(),
+            FleetError::Join(ref why) | FleetError::NotHandedOver { ref why, .. } => match why {
+                JoinError::Interrupted(_) => Exit::Interrupted,
+                JoinError::Unable(_) => Exit::Input,
+                _ => Exit::Target,
+            },
+            FleetError::Plan(_) | FleetError::Documents(_) | FleetError::NotSent(_) => Exit::Bug,
+            _ => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
 }

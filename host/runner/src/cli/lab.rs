@@ -24,11 +24,11 @@ use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
 use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened, previous};
-use lab::estimate::in_words;
 use lab::previous::Previous;
 use lab::walk::Kept;
 use lab::{Lab, Results};
 use model::clean;
+use model::duration::roughly;
 use result::finding::Verdict;
 use runs::environment::Environment;
 use runs::folder::slug;
@@ -90,8 +90,9 @@ pub struct Args {
 ///
 /// # Errors
 /// If the lab file or a scenario is wrong, or the lab's folder cannot be written.
-pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
+    let words = resume::words(super::command);
     let Some(path) = &args.lab else {
         return match (&args.resume, args.page_only) {
             (Some(folder), true) => draw_again(folder),
@@ -214,7 +215,7 @@ fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
     let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
     for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
         let lab::estimate::Planned { model, label, left, .. } = &planned;
-        let time = left.seconds.map_or("unknown time".to_owned(), in_words);
+        let time = left.seconds.map_or("unknown time".to_owned(), roughly);
         let name = if model.is_empty() { label.clone() } else { format!("{model}: {label}") };
         let (starts, runs) = (left.starts, left.runs);
         text.push_str(&format!("{name}\n  {starts} starts, {runs} runs, {time}\n"));
@@ -231,4 +232,15 @@ fn draw_again(folder: &Path) -> Result<ExitCode, Failure> {
     write_page(folder, &lab, &kept, &results)?;
     tell(format_args!("page: {}", folder.join(PAGE).display()));
     Ok(ExitCode::SUCCESS)
+}
+
+impl From<experiment::Error> for Failure {
+    fn from(error: experiment::Error) -> Self {
+        let exit = match error {
+            experiment::Error::Faults(faults) => return faults.into(),
+            experiment::Error::NoScenario(_) | experiment::Error::Runtime(_) => Exit::Bug,
+            _ => Exit::Input,
+        };
+        Failure::new(exit, error.to_string())
+    }
 }

@@ -1,5 +1,6 @@
 //! `runner mock`: serves a scripted engine over TCP, to try and to test the runner without a GPU.
 
+#[cfg(feature = "studies")]
 mod conformance;
 
 use std::fs::File;
@@ -212,7 +213,7 @@ pub struct Args {
         value_name = "CASE",
         env = "RUNNER_MOCK_CONFORMANCE",
         num_args = 0..=1,
-        default_missing_value = conformance::ALL,
+        default_missing_value = ALL_CASES,
         conflicts_with_all = ["script", "truth", "tls_cert", "faults", "ttft", "itl", "spread", "batching", "api_key", "models"],
         help_heading = "Truth"
     )]
@@ -383,13 +384,24 @@ fn batching_help() -> String {
     help
 }
 
+/// All cases, where `--conformance` names none.
+const ALL_CASES: &str = "*";
+
+#[cfg(feature = "studies")]
+use conformance::exec as conform;
+
+#[cfg(not(feature = "studies"))]
+fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
+    Err(Error::Flags(super::failure::Failure::not_built("`--conformance`").words()))
+}
+
 /// Serves until Ctrl-C.
 pub fn exec(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
     let listening = |source| Error::Listen { address: address.clone(), source };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;
     if let Some(name) = &args.conformance {
-        return conformance::exec(name, resolved, &address);
+        return conform(name, resolved, &address);
     }
     let truth = args.truth.clone();
     let tls = match (&args.tls_cert, &args.tls_key) {

@@ -13,15 +13,18 @@ pub mod demo;
 mod destination;
 pub mod error;
 pub mod explain;
+#[cfg_attr(not(feature = "tables"), path = "absent.rs")]
 mod export;
 pub mod failure;
 pub mod fetch;
 pub mod flags;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod fleet;
 pub mod guide;
 pub mod help;
 pub mod interrupt;
 pub mod judge;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod lab;
 mod limits;
 mod loads;
@@ -54,6 +57,7 @@ pub mod sources;
 pub mod sweep;
 pub mod templates;
 mod variables;
+#[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod verify;
 pub mod watch;
 mod words;
@@ -245,7 +249,7 @@ impl Cli {
             Some(Command::Probe(args)) => probe::exec(&args),
             Some(Command::Sweep(args)) => sweep::exec(&args, resume::words(command)),
             Some(Command::Search(args)) => search::exec(&args, resume::words(command)),
-            Some(Command::Lab(args)) => lab::exec(&args, resume::words(command)),
+            Some(Command::Lab(args)) => lab::exec(&args),
             Some(Command::Fleet(args)) => fleet::exec(&args),
             Some(Command::Demo(args)) => demo::exec(&args),
             Some(Command::Report(args)) => report::exec(&args),

@@ -135,7 +135,7 @@ fn is_over(scenarios: &[Repeated], until: &[Until], rounds: u32) -> Result<bool,
                 1 => String::new(),
                 _ => format!("{}: ", scenario.draft.name),
             };
-            let time = |more: usize| lab::estimate::in_words(each * more as f64);
+            let time = |more: usize| model::duration::roughly(each * more as f64);
             tell(format_args!("{name}{}", known.progress(time)));
         }
     }

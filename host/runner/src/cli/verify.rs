@@ -222,7 +222,7 @@ fn judged(
                 tell(format_args!("{}", progress(case, &card.outcome)));
                 judged.push(card);
             }
-            Err(failure) if failure.is_interrupt() && !judged.is_empty() => {
+            Err(failure) if failure.number() == Exit::Interrupted as u8 && !judged.is_empty() => {
                 let words =
                     format!("interrupted; the card has {} of {} cases", judged.len(), cases.len());
                 let failure = Failure::new(Exit::Interrupted, words);
@@ -241,7 +241,9 @@ fn judged(
     };
     match conductor.ceiling(said) {
         Ok(ceiling) => Ok((of(judged, Some(ceiling)), None)),
-        Err(failure) if failure.is_interrupt() => Ok((of(judged, None), Some(failure))),
+        Err(failure) if failure.number() == Exit::Interrupted as u8 => {
+            Ok((of(judged, None), Some(failure)))
+        }
         Err(failure) => Err(failure),
     }
 }

@@ -9,6 +9,7 @@
 
 mod draw;
 pub mod palette;
+#[cfg(feature = "pictures")]
 pub mod png;
 pub mod scale;
 mod shape;

@@ -31,6 +31,7 @@ mod served;
 pub mod sweep;
 pub mod text;
 pub mod time_slices;
+#[cfg(feature = "studies")]
 pub mod verified;
 pub mod view;
 pub mod workload;

@@ -1,12 +1,12 @@
 //! The conclusion of a study, in words.
 
 use super::Conclusion;
-use crate::estimate::in_words;
 use crate::expand::TrialId;
 use crate::file::Lab;
 use crate::judge::{HeldRow, Row, StageReport, ToShow};
 use crate::stat::{Gain, MOST_ROUNDS, OUTSIDE};
 use crate::strategy::{CONFIRMATION, Decision, Kind, Study};
+use model::duration::roughly;
 
 pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
     let Some(decision) = &study.decision else {
@@ -67,7 +67,7 @@ pub(crate) fn to_show_words(to_show: Option<&ToShow>, key: &str) -> String {
     let Some(ToShow { rounds, seconds }) = to_show else {
         return format!("More than {MOST_ROUNDS} rounds would be needed to show it.");
     };
-    let time = seconds.map(|seconds| format!(", which takes {} more", in_words(seconds)));
+    let time = seconds.map(|seconds| format!(", which takes {} more", roughly(seconds)));
     format!("{rounds} rounds would show it (`{key} = {rounds}`){}.", time.unwrap_or_default())
 }
 

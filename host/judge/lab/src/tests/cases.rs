@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use crate::estimate::{forecast, in_words, progress};
+use crate::estimate::{forecast, progress};
 use crate::keys::KEYS;
 use crate::value::shown;
 use crate::{Lab, Results, Scenario, Trial};
@@ -36,7 +36,7 @@ fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
     for (when, left) in
         [("no option helps", progress.at_least), ("each option helps", progress.if_all_help)]
     {
-        let time = left.seconds.map(in_words).unwrap_or_default();
+        let time = left.seconds.map(model::duration::roughly).unwrap_or_default();
         let _ = writeln!(out, "If {when}: {} starts, {} runs, {time}", left.starts, left.runs);
     }
     out

@@ -106,7 +106,7 @@ fn what_is_not_shown_says_what_would_show_it() {
     let words = format!(
         "{0} rounds would show it (`repeats = {0}`), which takes {1} more.",
         to_show.rounds,
-        crate::estimate::in_words(more)
+        model::duration::roughly(more)
     );
     assert!(study.conclusion.words.contains(&words), "{}", study.conclusion.words);
     assert!(page::page(&report).markdown().contains(&words));

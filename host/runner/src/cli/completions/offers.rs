@@ -15,7 +15,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use super::line::Line;
 use super::places;
 use crate::cli::flags::{backends, datasets};
-use crate::cli::{Cli, run, verify};
+use crate::cli::{Cli, run};
 use crate::guide::pages::PAGES;
 use audit::published;
 use result::figure::WHOLE;
@@ -115,7 +115,7 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
 fn of_value(of: &str, value: &str) -> Option<Offer> {
     Some(match (value, of) {
         ("AGENT_FOLDER" | "FOLDER" | "FOLDERS", _) => |written, _| places::folders(written),
-        ("CASE", _) => |written, _| begun(written, verify::files::case_names()),
+        ("CASE", _) => |written, _| begun(written, shipped::cases().map(|(name, _)| name)),
         ("CLIENT", _) => clients,
         ("FIGURE", _) => figures,
         ("FILE", "audit") => results_of_tools,
@@ -289,8 +289,7 @@ fn labs(written: &str, _: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
-    let names = verify::files::clients().map(|(name, _)| name);
-    let mut offered = begun(written, names);
+    let mut offered = begun(written, shipped::clients().map(|(name, _)| name));
     offered.extend(places::files_of(written, "toml"));
     without_twice(offered)
 }

@@ -13,9 +13,6 @@ use mock::{Engine, Mounts, Page, Script, ScriptError};
 use verify::expected::Expected;
 use verify::{Case, Log};
 
-/// All cases, where none is named.
-pub const ALL: &str = "*";
-
 /// The cases of that name.
 ///
 /// # Errors

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::destination::Destination;
-use crate::cli::error::CliError;
 use crate::cli::failure::Failure;
 use compare::{self, Choice, Measured, Options, Side};
 use model::units::Nanos;
-use report::chart::{Chart, Look, Theme, Width, png, svg};
+use report::chart::{Chart, Look, Theme, Width, svg};
 use report::charts::{Charts, Shown, labels};
 use report::page::{self, Comparison};
 use report::view::{View, grain};
@@ -123,8 +122,19 @@ fn drawn(chart: &Chart, form: Picture) -> Result<Vec<u8>, Failure> {
     let drawing = svg(chart, look);
     match form {
         Picture::Svg => Ok(format!("{drawing}\n").into_bytes()),
-        Picture::Png => Ok(png::png(&drawing).map_err(CliError::cannot("write the report"))?),
+        Picture::Png => pixels(&drawing),
     }
+}
+
+#[cfg(feature = "pictures")]
+fn pixels(drawing: &str) -> Result<Vec<u8>, Failure> {
+    let drawn = report::chart::png::png(drawing);
+    Ok(drawn.map_err(crate::cli::error::CliError::cannot("write the report"))?)
+}
+
+#[cfg(not(feature = "pictures"))]
+fn pixels(_: &str) -> Result<Vec<u8>, Failure> {
+    Err(Failure::not_built("charts as PNG (SVG needs nothing more)"))
 }
 
 /// Compares each further run with the first, as `runner compare --each` does.

@@ -6,12 +6,6 @@ use std::path::Path;
 use super::super::failure::{Exit, Failure};
 use verify::{Card, Case, FileError, Profile};
 
-/// The place of what ships, below that of texts.
-const SHIPPED: &str = "conformance/";
-
-/// The place of the profiles below it.
-const CLIENTS: &str = "clients/";
-
 /// The cases of a folder, or those that ship, by name.
 ///
 /// # Errors
@@ -19,9 +13,8 @@ const CLIENTS: &str = "clients/";
 pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     let read = match folder {
         None => {
-            let texts = shipped::texts_below(SHIPPED);
-            let cases = texts.filter(|(name, _)| is_case(name));
-            cases.map(|(name, text)| Case::read(name, text)).collect::<Vec<_>>()
+            let cases = shipped::cases();
+            cases.map(|(name, text)| Case::read(&format!("{name}.toml"), text)).collect::<Vec<_>>()
         }
         Some(folder) => of_folder(folder)?,
     };
@@ -33,16 +26,6 @@ pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, Failure> {
     }
     cases.sort_by(|a, b| (a.part(), &a.name).cmp(&(b.part(), &b.name)));
     Ok(cases)
-}
-
-/// The names of the cases that ship.
-pub fn case_names() -> impl Iterator<Item = &'static str> {
-    let names = shipped::texts_below(SHIPPED).map(|(name, _)| name);
-    names.filter_map(|name| name.strip_suffix(".toml").filter(|_| is_case(name)))
-}
-
-fn is_case(name: &str) -> bool {
-    name.ends_with(".toml") && !name.contains('/')
 }
 
 fn of_folder(folder: &Path) -> Result<Vec<Result<Case, FileError>>, Failure> {
@@ -104,13 +87,13 @@ pub fn chosen(cases: Vec<Case>, names: &[String]) -> Result<Vec<Case>, Failure> 
 /// If there is none, or it is wrong.
 pub fn profile(client: &str) -> Result<Profile, Failure> {
     let wrong = |error: FileError| Failure::input(error.to_string());
-    let known = shipped::text(&format!("{SHIPPED}{CLIENTS}{client}.toml"));
+    let known = shipped::text(&format!("conformance/clients/{client}.toml"));
     if let Some(text) = known {
         return Profile::read(&format!("{client}.toml"), text).map_err(wrong);
     }
     let path = Path::new(client);
     if !client.ends_with(".toml") {
-        let names: Vec<&str> = clients().map(|(name, _)| name).collect();
+        let names: Vec<&str> = shipped::clients().map(|(name, _)| name).collect();
         return Err(Failure::input(format!(
             "no client `{client}`; there are {}; or give a profile's file, NAME.toml",
             names.join(", ")
@@ -134,16 +117,6 @@ pub fn card(path: &str) -> Result<Card, Failure> {
     })
 }
 
-/// The profiles that ship: the name and the text of each. Those of older versions, in a folder below
-/// them, are found by name, `older/NAME`, but not listed.
-pub fn clients() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let below = shipped::texts_below(SHIPPED);
-    below.filter_map(|(name, text)| {
-        let name = name.strip_prefix(CLIENTS)?.strip_suffix(".toml")?;
-        (!name.contains('/')).then_some((name, text))
-    })
-}
-
 /// The cases and the clients that ship, for people to read.
 ///
 /// # Errors
@@ -158,7 +131,7 @@ pub fn list(cases: &[Case]) -> Result<String, Failure> {
         let _ = writeln!(text, "  {:<24} {}", case.name, case.title);
     }
     let _ = writeln!(text, "Clients");
-    for (name, profile) in clients() {
+    for (name, profile) in shipped::clients() {
         let profile = Profile::read(name, profile)
             .map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
         let _ = writeln!(text, "  {name:<24} {}", profile.title);
