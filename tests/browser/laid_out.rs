@@ -50,6 +50,33 @@ async fn a_page_fits_a_telephone() {
     }
 }
 
+/// Verdict, headline figures and a picture are on the first screen; notes are folded below it.
+#[tokio::test]
+async fn the_answer_is_on_the_first_screen() {
+    let Some(browser) = browser().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = page(&[MadeUp::default().write(folder.path())], folder.path());
+    for (width, height) in [(1280, 800), (390, 844)] {
+        browser.size(width, height);
+        browser.open(&path).await;
+        browser.until(&format!("innerWidth === {width}")).await;
+        let top = |of: &str| {
+            format!(
+                "document.querySelectorAll({of:?})[0].getBoundingClientRect().top < innerHeight"
+            )
+        };
+        for part in [".verdict.valid .line", ".tile", ".plot"] {
+            assert!(browser.holds(&top(part)).await, "{part} at {width}");
+        }
+        let tiles = "[...document.querySelectorAll('.tiles')][0].getBoundingClientRect().bottom < innerHeight";
+        assert!(browser.holds(tiles).await, "figures at {width}");
+        let notes = "[...document.querySelectorAll('.finding.note')].every((note) => note.closest('details:not([open])'))";
+        assert!(browser.holds(notes).await, "notes at {width}");
+    }
+}
+
 #[tokio::test]
 async fn paper_is_light_and_has_no_controls() {
     let Some(browser) = browser().await else {

@@ -104,6 +104,8 @@ enum Format {
     Json,
     /// Tables for a Markdown page
     Markdown,
+    /// A page for a browser, with the differences drawn
+    Html,
 }
 
 /// Runs the subcommand.
@@ -134,6 +136,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     write_stdout(&match args.format {
         Format::Text => compared::page(&found).text(),
         Format::Markdown => compared::page(&found).markdown_section(2),
+        Format::Html => compared::page(&found).html(),
         Format::Json => json(&found)?,
     })?;
     if args.run_variation.is_none() {

@@ -2,9 +2,13 @@
 //! comparison`). A verdict has a sign and words, and no colour.
 
 use super::plain;
+use crate::charts::forest::{self, Difference, Forest};
 use crate::document::{Document, Table, Text};
-use compare::{Compared, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation};
+use compare::{
+    Compared, Judgement, Kind, Method, NoInterval, Obstacle, Pair, Row, SideFacts, Variation,
+};
 use model::number;
+use result::figure::{Better, Figure};
 
 /// The page.
 pub fn page(compared: &Compared) -> Document {
@@ -34,6 +38,14 @@ pub fn page(compared: &Compared) -> Document {
     let family = judged.filter(|row| row.is_judged()).count();
     for pair in &compared.pairs {
         page.heading(2, format!("{} against A", pair.side));
+        page.chart(forest::chart(&Forest {
+            name: format!("differences-{}", pair.side),
+            title: "Differences".to_owned(),
+            note: "Further right is better. A bar is the 95 % interval, and goes on where it reaches the edge.".to_owned(),
+            x: "better by".to_owned(),
+            zero: "A".to_owned(),
+            rows: pair.figures.iter().filter_map(drawn).collect(),
+        }));
         let mut table = Table::new([
             "Figure",
             "A",
@@ -61,6 +73,32 @@ pub fn page(compared: &Compared) -> Document {
     });
     list(&mut page, "Conditions", conditions);
     page
+}
+
+/// A figure's difference as a share of the baseline, if more or less of the figure is better.
+fn drawn(row: &Row) -> Option<Difference> {
+    let direction = match row.figure.parse::<Figure>().ok()?.better() {
+        Better::Lower => -1.0,
+        Better::Higher => 1.0,
+        Better::Neither => return None,
+    };
+    let share = direction / row.baseline.filter(|baseline| *baseline != 0.0)?.abs();
+    let interval = row.interval.map(|ends| {
+        let (low, high) = (ends.low * share, ends.high * share);
+        [low.min(high), low.max(high)]
+    });
+    let [_, _, _, difference, ends, ..] = cells(row);
+    Some(Difference {
+        name: row.figure.clone(),
+        share: row.difference? * share,
+        interval,
+        is_better: match row.judgement {
+            Some(Judgement::Better) => Some(true),
+            Some(Judgement::Worse) => Some(false),
+            _ => None,
+        },
+        text: format!("{difference}, 95 %: {ends}"),
+    })
 }
 
 /// Adds a list with words that introduce it, if it has items.
@@ -119,7 +157,7 @@ fn side(side: &SideFacts) -> Vec<String> {
     vec![side.name.clone(), what, said(&side.model), said(&side.scenario), verdict]
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row) -> [String; 7] {
     let values = [row.baseline, row.value].map(Option::unwrap_or_default);
     let shown = Shown::of(&row.figure, values);
     let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| shown.value(value));
@@ -143,7 +181,7 @@ fn cells(row: &Row) -> Vec<String> {
         .judgement
         .map_or(String::new(), |judgement| format!("{} {}", judgement.sign(), judgement.words()));
     let unit = shown.unit(&row.unit);
-    vec![
+    [
         format!("{}{unit}", row.figure),
         value(row.baseline),
         value(row.value),

@@ -20,28 +20,45 @@ use crate::document::{Block, Document, Span, Text};
 use crate::time_slices;
 use result::metric::{self, Metric};
 
+/// The charts beside the headline figures: the first metric's distribution, drawn in two ways.
+const PICTURES: usize = 2;
+
+/// The headline figures above these charts.
+const TILES: usize = 4;
+
 /// The page of these runs, of which there is at least one. The first one is the baseline;
 /// `compared` states which differences are more than chance, and is present if there are several
 /// runs.
 pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
     let mut page = Document::new("Benchmark result", run::title(runs));
     page.folders = runs.iter().map(|run| run.reported.folder.clone()).collect();
-    run::heads(&mut page, runs);
-    page.section("verdict", None, "Verdict");
-    for run in runs {
-        run::verdict(&mut page, run, runs.len());
+    let mut drawn = Charts::of(runs);
+    let parts = std::mem::take(&mut drawn.first_token);
+    let rest = drawn.distributions.split_off(drawn.distributions.len().min(PICTURES));
+    let pictures = std::mem::replace(&mut drawn.distributions, rest);
+    match runs {
+        [one] => run::answer(&mut page, one),
+        _ => run::table(&mut page, runs),
     }
     page.section("figures", "Figures", "Headline figures");
     match compared {
-        Some(compared) => beside(&mut page, runs, compared),
+        Some(compared) => {
+            pictures.into_iter().for_each(|chart| page.chart(chart));
+            beside(&mut page, runs, compared);
+        }
         None => {
             let summary = &runs[0].reported.summary;
-            page.push(Block::Figures(figures::headline(summary)));
-            page.remark("Intervals are 95 % confidence intervals of the average of many runs: of runs with other requests of this kind, and of repeats of these requests. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that.");
+            let mut first = figures::headline(summary);
+            let further = first.split_off(first.len().min(TILES));
+            page.push(Block::Figures(first));
+            pictures.into_iter().for_each(|chart| page.chart(chart));
+            if !further.is_empty() {
+                page.push(Block::Figures(further));
+            }
+            page.remark("Intervals are 95 % confidence intervals of the average of many runs with other requests of this kind. They come from this run alone, and leave out what makes a whole run faster or slower, such as a restart; repeats show that. All figures has the intervals of repeats of these requests too.");
         }
     }
-    let mut drawn = Charts::of(runs);
-    let parts = std::mem::take(&mut drawn.first_token);
+    run::findings(&mut page, runs);
     charts(&mut page, drawn);
     first_token::section(&mut page, runs, parts);
     let grouped = figures::grouped(runs);

@@ -379,10 +379,12 @@ impl<'a> Drawing<'a> {
         for Tick { at, label } in ticks(&axis, self.log(Side::X), about) {
             let at = self.x.place(at);
             let _ = write!(small, "M{} {}v4", pixel(at), pixel(floor));
+            // The label of an end stays within the drawing.
+            let half = label.chars().count() as f64 * CHARACTER / 2.0;
             let _ = write!(
                 self.text,
                 "<text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
-                pixel(at),
+                pixel(at.clamp(half, (self.width - half).max(half))),
                 pixel(floor + 17.0),
                 escape(&label)
             );

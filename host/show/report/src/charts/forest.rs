@@ -179,5 +179,11 @@ mod tests {
         assert_eq!(svg.matches("class=\"spot\"").count(), 1);
         assert_eq!(svg.matches("class=\"cross\"").count(), 1);
         assert_eq!(svg.matches("class=\"fill\"").count(), 1, "one interval");
+        // The first tick's label begins within the drawing.
+        let at = svg.find(">-20%</text>").unwrap();
+        let label = &svg[svg[..at].rfind("<text").unwrap()..at];
+        let middle: f64 =
+            label.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!(middle >= 12.0, "{label}");
     }
 }

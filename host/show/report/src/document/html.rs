@@ -193,7 +193,10 @@ impl<'d> Html<'d> {
             }
             Block::Verdict(verdict, title, lines) => {
                 self.put("<div class=\"verdict {}\">", &[&verdict.name()]);
-                self.within("<h3>", title, "</h3>");
+                match lines.is_empty() {
+                    true => self.within("<p class=\"line\">", title, "</p>"),
+                    false => self.within("<h3>", title, "</h3>"),
+                }
                 self.all("", lines, "</div>\n", |html, line| {
                     html.within("<p>", line, "</p>");
                 });

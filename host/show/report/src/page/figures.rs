@@ -18,20 +18,9 @@ pub(super) fn label(metric: &str) -> &str {
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The intervals of a figure in words: over other requests, and over repeats of the same ones.
-fn sure(other: Option<Bounds>, same: Option<Bounds>, unit: &str) -> Option<String> {
-    match (other, same) {
-        (Some(other), Some(same)) => Some(format!(
-            "95 %: {} {unit} with other requests, {} with these again",
-            between(other),
-            between(same)
-        )),
-        (Some(other), None) => Some(format!("95 %: {} {unit} with other requests", between(other))),
-        (None, Some(same)) => {
-            Some(format!("95 %: {} {unit} with these requests again", between(same)))
-        }
-        (None, None) => None,
-    }
+/// The interval of a figure in words, over runs with other requests.
+fn sure(bounds: Option<Bounds>, unit: &str) -> Option<String> {
+    bounds.map(|bounds| format!("95 %: {} {unit}", between(bounds)))
 }
 
 /// The headline: throughput, latencies with their intervals, and failures.
@@ -58,11 +47,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         throughput.output_tokens_per_s,
         "tok/s",
         vec![
-            sure(
-                rates.and_then(|sure| sure.other_requests.output_tokens_per_s),
-                rates.and_then(|sure| sure.same_requests.output_tokens_per_s),
-                "tok/s",
-            ),
+            sure(rates.and_then(|sure| sure.other_requests.output_tokens_per_s), "tok/s"),
             per_s(throughput.total_tokens_per_s, "tok/s", "with input"),
             per_s(throughput.peak_output_tokens_per_s, "tok/s", "in the best second"),
         ],
@@ -73,11 +58,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
         throughput.requests_per_s,
         "req/s",
         vec![
-            sure(
-                rates.and_then(|sure| sure.other_requests.requests_per_s),
-                rates.and_then(|sure| sure.same_requests.requests_per_s),
-                "req/s",
-            ),
+            sure(rates.and_then(|sure| sure.other_requests.requests_per_s), "req/s"),
             per_s(throughput.due_requests_per_s, "req/s", "were due"),
             concurrency.mean_in_flight.map(|mean| {
                 let peak = concurrency.peak.map(|peak| format!(", at most {}", count(peak)));
@@ -103,11 +84,7 @@ pub(super) fn headline(summary: &Summary) -> Vec<Figure> {
             Some(of.median),
             "ms",
             vec![
-                sure(
-                    of.confidence.and_then(|sure| sure.median),
-                    of.confidence.and_then(|sure| sure.same_requests?.median),
-                    "ms",
-                ),
+                sure(of.confidence.and_then(|sure| sure.median), "ms"),
                 p99,
                 is_closed.then(|| "of a closed loop: slow periods get fewer requests".to_owned()),
             ],

@@ -5,8 +5,10 @@ use crate::charts::Shown;
 use crate::document::{Block, Cell, Document, Pair, Span, Table, Text, pair, pairs};
 use crate::label::engine;
 use model::number::{count, fixed, significant};
-use result::finding::Verdict;
+use result::finding::{Finding, Severity, Verdict};
+use result::metric;
 use result::summary::Summary;
+use result::threshold::Checked;
 use runs::Reported;
 
 /// The title of a page of these runs: engine and model if they are known, else the plan's name.
@@ -24,59 +26,84 @@ pub(super) fn title(runs: &[Shown]) -> String {
     if let [one] = runs {
         return of(one);
     }
-    let labels: Vec<&str> = runs.iter().map(|run| run.label.as_str()).collect();
     fn model(run: &Shown) -> Option<&str> {
         run.reported.plan.target.model()
     }
     let shared = model(&runs[0]).filter(|first| runs.iter().all(|run| model(run) == Some(first)));
-    let model = shared.map(|model| format!("{model}: "));
-    let (last, first) = labels.split_last().unwrap_or((&"", &[]));
-    format!("{}{} and {last}", model.unwrap_or_default(), first.join(", "))
+    let model = shared.map(|model| format!("{model}: ")).unwrap_or_default();
+    match runs {
+        [one, other] => format!("{model}{} and {}", one.label, other.label),
+        _ => format!("{model}{} runs", runs.len()),
+    }
 }
 
-/// Adds the subject of each run; several stand beside each other.
-pub(super) fn heads(page: &mut Document, runs: &[Shown]) {
-    if let [one] = runs {
-        page.blocks.extend(head(&one.reported));
-        return;
-    }
-    page.remark(format!("{} runs; the first one is the baseline.", runs.len()));
-    let cards = runs.iter().enumerate().map(|(place, run)| {
-        let verdict = run.reported.summary.verdict;
-        let name = Text::from(Span::Mark(place)).then(format!("{} ", run.label));
-        let name = name.with(Span::Badge(verdict.name().to_owned(), verdict));
-        let head = head(&run.reported);
-        [Block::heading(2, name)].into_iter().chain(head).collect()
+/// Adds the verdict on a run in a line, and the subject of the run.
+pub(super) fn answer(page: &mut Document, shown: &Shown) {
+    let Summary { verdict, findings, .. } = &shown.reported.summary;
+    let worst: Vec<_> = findings.iter().filter(|of| of.severity != Severity::Note).collect();
+    let more = match (worst.len(), findings.len() - worst.len()) {
+        (0, 0) => "no check found a reason to doubt these figures".to_owned(),
+        (0, notes) => plural(notes, "note"),
+        (1, 0) => worst[0].seen.clone(),
+        (1, notes) => format!("{}, and {}", worst[0].seen, plural(notes, "note")),
+        (doubts, notes) => {
+            format!("{}, and {}", worst[0].seen, plural(doubts + notes - 1, "more finding"))
+        }
+    };
+    let title = Text::strong(match verdict {
+        Verdict::Valid => "Valid: ",
+        Verdict::Suspect => "Suspect: ",
+        Verdict::Invalid => "Invalid, do not rely on these figures: ",
     });
-    page.push(Block::Cards(cards.collect()));
+    let title = match findings.is_empty() {
+        true => title.then(more),
+        false => title.with(Span::Link(more, "verdict".to_owned())),
+    };
+    page.push(Block::Verdict(*verdict, title, Vec::new()));
+    let facts = facts(&shown.reported).into_iter();
+    let facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.name, fact.value)).collect();
+    page.remark(facts.join(" · "));
+    for note in notes(&shown.reported) {
+        page.remark(note);
+    }
 }
 
-fn head(reported: &Reported) -> Vec<Block> {
-    let mut blocks = vec![Block::Facts(facts(reported))];
-    let notes = notes(reported).into_iter();
-    blocks.extend(notes.map(|note| Block::Remark(Text::plain(note))));
-    if let Some(text) = reported.plan.about.launch_command.clone() {
-        let language = "shell";
-        blocks.push(Block::Details {
-            summary: "How the server was started".to_owned(),
-            is_printed: true,
-            blocks: vec![Block::Code { language, text }],
-        });
+/// Adds a table of runs, each with its verdict and its first figures.
+pub(super) fn table(page: &mut Document, runs: &[Shown]) {
+    let measured = ["Load", "Answered", "Output tok/s", "TTFT, median", "TPOT, median", "Started"];
+    let mut table = Table::new(["Run", "Verdict"].into_iter().chain(measured));
+    for (place, run) in runs.iter().enumerate() {
+        let Reported { plan, summary, .. } = &run.reported;
+        let (requests, verdict) = (&summary.requests, summary.verdict);
+        let median = |name| {
+            let of = summary.metric(name)?;
+            Some(format!("{} ms", significant(of.median, 4)))
+        };
+        let cell = |text: Option<String>| Cell::from(text.unwrap_or_default());
+        table.row([
+            Cell::from(Text::from(Span::Mark(place)).then(run.label.clone())),
+            Span::Badge(verdict.name().to_owned(), verdict).into(),
+            plan::load(plan).into(),
+            format!("{} of {}", count(requests.successful), count(requests.total)).into(),
+            cell(summary.throughput.output_tokens_per_s.map(|rate| significant(rate, 4))),
+            cell(median(metric::TTFT)),
+            cell(median(metric::TPOT)),
+            cell(started(&run.reported)),
+        ]);
     }
-    blocks
+    page.table(table.without_empty_columns());
+    page.remark("The first run is the baseline.");
+    for run in runs {
+        for note in notes(&run.reported) {
+            page.remark(format!("{}: {note}", run.label));
+        }
+    }
 }
 
 /// The main facts of the run.
 fn facts(reported: &Reported) -> Vec<Pair> {
-    let Reported { plan, status, summary, .. } = reported;
+    let Reported { plan, summary, .. } = reported;
     let about = &plan.about;
-    let started = status.as_ref().map(|status| {
-        let at = status.started.split('.').next().unwrap_or(&status.started);
-        match at.trim_end_matches('Z').split_once('T') {
-            Some((day, time)) => format!("{day}, {time} UTC"),
-            None => status.started.clone(),
-        }
-    });
     let requests = &summary.requests;
     let mut facts = pairs([
         ("Scenario", Some(plan.name.clone())),
@@ -86,10 +113,15 @@ fn facts(reported: &Reported) -> Vec<Pair> {
         ("Load", Some(plan::load(plan))),
         ("Answered", Some(format!("{} of {}", count(requests.successful), count(requests.total)))),
         ("Duration", summary.throughput.duration_s.map(|s| format!("{} s", significant(s, 4)))),
-        ("Started", started),
+        ("Started", started(reported)),
     ]);
     facts.extend(about.notes.iter().map(|(name, value)| pair(name, value)));
     facts
+}
+
+/// A number of things.
+fn plural(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Writes notes on the end of the run, if it did not end as planned.
@@ -110,39 +142,56 @@ fn notes(reported: &Reported) -> Vec<String> {
     notes
 }
 
-/// Adds the verdict on a run, one of several, with its findings and thresholds.
-pub(super) fn verdict(page: &mut Document, shown: &Shown, of: usize) {
-    let Summary { verdict, findings, thresholds, .. } = &shown.reported.summary;
-    let (title, words) = match (verdict, findings.len()) {
-        (Verdict::Valid, 0) => (
-            "Valid: these figures can be relied on",
-            "No check found a reason to doubt the measurement.",
-        ),
-        (Verdict::Valid, _) => (
-            "Valid: these figures can be relied on",
-            "No check found a reason to doubt the measurement; keep the notes below in mind when you read it.",
-        ),
-        (Verdict::Suspect, _) => (
-            "Suspect: some figures may not be what they seem",
-            "Read the findings before you rely on these figures.",
-        ),
-        (Verdict::Invalid, _) => (
-            "Invalid: do not rely on these figures",
-            "The run did not measure what it was meant to measure. The findings explain why, and what to do.",
-        ),
+/// The time at which a run began.
+fn started(reported: &Reported) -> Option<String> {
+    let started = &reported.status.as_ref()?.started;
+    let at = started.split('.').next().unwrap_or(started);
+    Some(match at.trim_end_matches('Z').split_once('T') {
+        Some((day, time)) => format!("{day}, {time} UTC"),
+        None => started.clone(),
+    })
+}
+
+/// Adds the findings on each run, with the notes folded, and its thresholds.
+pub(super) fn findings(page: &mut Document, runs: &[Shown]) {
+    let has = |run: &&Shown| {
+        let Summary { findings, thresholds, .. } = &run.reported.summary;
+        !findings.is_empty() || !thresholds.is_empty()
     };
-    let title = match of {
-        1 => title.to_owned(),
-        _ => format!("{}: {}", shown.label, verdict.name()),
-    };
-    page.push(Block::Verdict(*verdict, title.into(), vec![words.into()]));
-    if !findings.is_empty() {
-        page.push(Block::Findings(findings.clone()));
+    let doubted: Vec<&Shown> = runs.iter().filter(has).collect();
+    if doubted.is_empty() {
+        return;
     }
+    page.section("verdict", None, "Verdict");
+    for run in doubted {
+        let Summary { findings, thresholds, verdict, .. } = &run.reported.summary;
+        if runs.len() > 1 {
+            let name = Text::plain(format!("{} ", run.label));
+            page.heading(3, name.with(Span::Badge(verdict.name().to_owned(), *verdict)));
+        }
+        let (notes, doubts): (Vec<Finding>, Vec<_>) =
+            findings.iter().cloned().partition(|finding| finding.severity == Severity::Note);
+        if !doubts.is_empty() {
+            page.push(Block::Findings(doubts));
+        }
+        if !notes.is_empty() {
+            let names: Vec<&str> = notes.iter().map(|note| note.id.name()).collect();
+            page.push(Block::Details {
+                summary: format!("{}: {}", plural(notes.len(), "note"), names.join(", ")),
+                is_printed: true,
+                blocks: vec![Block::Findings(notes)],
+            });
+        }
+        held(page, thresholds, if runs.len() > 1 { 4 } else { 3 });
+    }
+}
+
+/// Adds the thresholds of a run.
+fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
     if thresholds.is_empty() {
         return;
     }
-    page.heading(if of > 1 { 4 } else { 3 }, "Thresholds");
+    page.heading(level, "Thresholds");
     let mut table = Table::new(["Threshold", "Measured", "Result"]);
     for checked in thresholds {
         let (worth, words) = match checked.held {
@@ -235,6 +284,10 @@ pub(super) fn worst(page: &mut Document, summary: &Summary) {
 /// Adds the conditions of a run: plan, client, plugins, and how to run it again.
 pub(super) fn how(page: &mut Document, shown: &Shown, level: u8) {
     let Reported { plan, environment, summary, .. } = &shown.reported;
+    if let Some(text) = plan.about.launch_command.clone() {
+        page.heading(level, "How the server was started");
+        page.code("shell", text);
+    }
     let mut client =
         vec![Block::heading(level, "Client"), Block::Pairs(plan::environment(&shown.reported))];
     let performed = plan::client(summary);
