@@ -125,6 +125,12 @@ impl Target {
             && self.host.eq_ignore_ascii_case(&other.host)
     }
 
+    /// True if a path of the server, with or without a query, lies below this URL.
+    pub fn holds(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&*self.prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    }
+
     /// The value of the `host` header.
     pub fn authority(&self) -> String {
         if self.port == default_port(self.tls) {
