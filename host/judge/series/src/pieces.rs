@@ -3,7 +3,7 @@
 //! A gauge holds from the middle between its page and the one before to the middle between its page
 //! and the next, but no longer than an interval either way. A counter has between two pages the
 //! rate that takes it from one to the other; one that shrank began anew with the server, and what
-//! it has since then is what it grew by.
+//! it has since then is what it grew by. One that a page left out grew from where it was last.
 
 use std::collections::BTreeMap;
 
@@ -213,17 +213,16 @@ fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option
     let mut any = false;
     for recorded in series {
         any = true;
-        let mut now: Option<f64> = None;
+        let (mut last, mut is_there) = (f64::INFINITY, false);
         for (page, value) in &recorded.changes {
             let page = *page as usize;
-            come[page] += i64::from(value.is_some()) - i64::from(now.is_some());
-            grown[page] += match (now, *value) {
-                (Some(before), Some(after)) if after >= before => after - before,
-                // It began anew, or with its first count.
-                (_, Some(after)) => after,
-                (_, None) => 0.0,
-            };
-            now = *value;
+            come[page] += i64::from(value.is_some()) - i64::from(is_there);
+            is_there = value.is_some();
+            if let Some(value) = *value {
+                // Less than before: it began anew, or this is its first count.
+                grown[page] += if value < last { value } else { value - last };
+                last = value;
+            }
         }
     }
     let mut there = 0;

@@ -135,6 +135,19 @@ fn a_counter_that_appears_with_its_first_count_grew_by_it() {
 }
 
 #[test]
+fn a_counter_that_a_page_leaves_out_grew_from_where_it_was() {
+    let page = |count: u64| format!("other 1\nvllm:prompt_tokens_total {count}\n");
+    let pages = [&*page(5_000_000), "other 1\n", &*page(5_000_009), "other 1\n", &*page(4)];
+    let recorded = recorded(&pages);
+    let total = |from, to| {
+        let figures = recorded.figures((at(from), at(to))).unwrap();
+        figures.figures[&Name::InputTokens].total
+    };
+    assert_eq!(total(1.0, 4.0), Some(9.0));
+    assert_eq!(total(4.0, 5.0), Some(4.0), "the server began anew");
+}
+
+#[test]
 fn quantiles_are_prometheus_histogram_quantile() {
     // Prometheus: rank 0.5 * 10 = 5 lies in (0.1, 0.5], 2 below it, 6 within: 0.1 + 0.4 * 3/6;
     // rank 9.9 lies beyond the last finite bound.
