@@ -65,6 +65,8 @@ model::words! {
         RecordedAnswers = "recorded-answers",
         /// The backend ignores options that the scenario states.
         OptionsIgnored = "options-ignored",
+        /// The backend read replies with the status of an error as answers.
+        ErrorsAccepted = "errors-accepted",
         /// TLS certificates were not checked.
         Insecure = "insecure",
         /// Requests were sent at a lower rate than planned.

@@ -20,6 +20,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     input::dataset_altered,
     input::recorded_answers,
     input::options_ignored,
+    rules::errors_accepted,
     rules::insecure,
     rules::rate_not_reached,
     rules::overloaded,
