@@ -36,6 +36,7 @@ pub use below::runs;
 pub use facts::facts;
 
 use facts::add_later;
+use kept::without_configs;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
@@ -224,7 +225,8 @@ impl RunFolder {
     /// If a file cannot be written.
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
         self.write_json(PLAN, &without_secrets(plan))?;
-        self.write_json(ENVIRONMENT, environment)
+        let command_line = without_configs(plan, &environment.command_line);
+        self.write_json(ENVIRONMENT, &Environment { command_line, ..environment.clone() })
     }
 
     /// Writes, before the first request, which group of repeats the run belongs to.
