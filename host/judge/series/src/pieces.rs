@@ -35,6 +35,16 @@ pub(crate) struct Observed {
     pub count: f64,
 }
 
+/// A number that can be written; sums of finite ones need not be.
+pub(crate) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// A part as a share of the whole.
+pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then_some((part / finite(whole)?).min(1.0))
+}
+
 /// A figure over time, in a list of pieces for each target.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Curve {
@@ -90,11 +100,12 @@ impl Fold {
 
     fn value(self, folded: Folded) -> Option<f64> {
         let Folded { count, sum, most } = folded;
-        (count > 0).then(|| match self {
+        let value = (count > 0).then(|| match self {
             Fold::Sum => sum,
             Fold::Largest => most,
             Fold::Mean => sum / f64::from(count),
-        })
+        });
+        value.and_then(finite)
     }
 }
 
@@ -323,7 +334,7 @@ pub(crate) fn mean(pieces: &[Piece], over: (Nanos, Nanos)) -> Option<f64> {
         let shared = piece.shared(over);
         (sum, seconds) = (sum + piece.value * shared, seconds + shared);
     }
-    (seconds > 0.0).then(|| sum / seconds)
+    (seconds > 0.0).then(|| sum / seconds).and_then(finite)
 }
 
 /// The sum of rates times time over an interval, of all targets.
@@ -367,18 +378,18 @@ impl Observed {
         let below = place.checked_sub(1)?;
         let (from, to) = (bounds[below], bounds[place]);
         if !to.is_finite() {
-            return Some(from);
+            return finite(from);
         }
         let within = self.upto[place] - self.upto[below];
         let part = match within > 0.0 {
             true => (rank - self.upto[below]) / within,
             false => 1.0,
         };
-        Some(from + (to - from) * part)
+        finite(from + (to - from) * part)
     }
 
     /// The mean of what was observed.
     pub(crate) fn mean(&self) -> Option<f64> {
-        (self.count > 1e-6).then(|| self.sum / self.count)
+        (self.count > 1e-6).then(|| self.sum / self.count).and_then(finite)
     }
 }

@@ -317,3 +317,26 @@ fn a_file_that_somebody_changed_contradicts_nothing() {
     assert_eq!(recording.series.len(), 1);
     assert_eq!(recording.series[&0].changes, [(0, Some(1.0)), (1, Some(2.0)), (2, Some(3.0))]);
 }
+
+#[test]
+fn sums_that_are_no_number_are_absent() {
+    let page = |value: &str| {
+        let names = [
+            "vllm:num_requests_running",
+            "vllm:num_requests_waiting",
+            "vllm:prompt_tokens_total",
+            "vllm:prefix_cache_hits_total",
+            "vllm:prefix_cache_queries_total",
+        ];
+        let lines =
+            names.map(|name| format!("{name}{{e=\"0\"}} {value}\n{name}{{e=\"1\"}} {value}\n"));
+        lines.concat()
+    };
+    let figures = recorded(&[&page("0"), &page("1.7e308"), &page("1.7e308")]);
+    let figures = figures.figures((at(1.0), at(3.0))).unwrap();
+    let text = serde_json::to_string(&figures).unwrap();
+    assert!(!text.contains("null"), "{text}");
+    assert_eq!(figures.figures[&Name::Running].max, Some(0.0));
+    assert_eq!(figures.figures[&Name::InputTokens].total, None);
+    assert_eq!(figures.figures[&Name::CacheHitRate].mean, None);
+}
