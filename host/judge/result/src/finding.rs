@@ -54,6 +54,8 @@ model::words! {
         AgentClock = "agent-clock",
         /// The file of records is not what the run wrote.
         RecordsDamaged = "records-damaged",
+        /// The file of the server's series is not what the run wrote.
+        SeriesDamaged = "series-damaged",
         /// The run was stopped before it completed its plan.
         Interrupted = "interrupted",
         /// The dataset had fewer samples than the plan has requests.

@@ -21,7 +21,7 @@ use model::connection::{Timestamps, Version};
 use model::target::{Secrets, Target};
 use model::units::Nanos;
 use plugins::backend::{self, Control};
-use runs::record::RecordError;
+use runs::record::{RecordError, Written};
 use runs::series::Log;
 use scenario::plan::Plan;
 use series::{Encoder, Entry, Failed, Levels, levels};
@@ -43,7 +43,7 @@ const MOST_DOUBLINGS: u32 = 5;
 #[derive(Default)]
 pub struct ServerPages {
     shared: OnceLock<Arc<Shared>>,
-    written: Mutex<Option<Result<(), RecordError>>>,
+    written: Mutex<Option<Result<Written, RecordError>>>,
 }
 
 /// What the threads share: numbers of series are those of all targets.
@@ -158,8 +158,8 @@ impl ServerPages {
         Some(Levels::together(&all?))
     }
 
-    /// Returns the success of writing the file, once.
-    pub(crate) fn written(&self) -> Option<Result<(), RecordError>> {
+    /// Returns what was written into the file, or why not all was; once.
+    pub(crate) fn written(&self) -> Option<Result<Written, RecordError>> {
         lock(&self.written).take()
     }
 }

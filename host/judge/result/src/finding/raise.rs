@@ -15,6 +15,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     fleet::agent_failed,
     fleet::agent_clock,
     rules::records_damaged,
+    series::damaged,
     rules::interrupted,
     rules::short_dataset,
     input::dataset_altered,

@@ -87,6 +87,16 @@ pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn damaged(summary: &Summary) -> Option<Finding> {
+    Some(Finding {
+        id: Id::SeriesDamaged,
+        severity: Severity::Suspect,
+        seen: summary.run.series_damage.clone()?,
+        why: "the server's figures come from the lines that can be read, and findings on them may be missing".into(),
+        advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
+    })
+}
+
 pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
     let series = summary.server_series.as_ref()?;
     let failed = series.failed.zip(series.last_error.as_ref())?;
