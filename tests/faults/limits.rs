@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use model::units::Nanos;
+use runs::series::{FILE, Log};
+use series::{Entry, Head, Kind, Sample, Series};
 use tempfile::TempDir;
 
 use super::check::{How, at_once, check, no_panic, nothing_stays_behind};
@@ -80,6 +83,49 @@ fn too_little_memory_is_told() {
     let mib = [32, 200, 600, 1_400, 3_000, 6_200, 8_800, 12_600].map(|more| program + more);
     let mib = [&mib[..], &[1 << 20]].concat();
     every_limit("MiB of address space", &mib, |mib| format!("ulimit -v {}", mib << 10));
+}
+
+/// A run's folder from a stranger, whose server had as many series and pages as a file may have.
+#[test]
+fn series_of_strangers_fit_into_memory() {
+    const PAGES: u64 = 36_000;
+    let mock = Mock::start(&["--ttft", "5ms", "--itl", "1ms"]);
+    let place = TempDir::new().unwrap();
+    run(&mut line(runner(), &mock, place.path(), LOAD)).with_code(0);
+    let folder = only_run(&place.path().join(RUNS)).unwrap();
+    std::fs::remove_file(folder.join("summary.json")).unwrap();
+    let _ = std::fs::remove_file(folder.join(FILE));
+    let mut log = Log::create(&folder).unwrap();
+    log.write(&[Entry::Head(Head { targets: vec![mock.url.clone()], every_ns: Nanos(1_000) })]);
+    let (mut values, mut introduced) = (Vec::new(), Vec::new());
+    for id in 0..series::entry::MOST_SERIES as u32 {
+        let (name, kind) = match id % 2 {
+            0 => ("vllm:num_requests_running", Kind::Gauge),
+            _ => ("vllm:prompt_tokens_total", Kind::Counter),
+        };
+        let labels = [("request".to_owned(), id.to_string())].into();
+        introduced.push(Entry::Series(Series { id, target: 0, name: name.into(), kind, labels }));
+        values.push((id, 1.0));
+    }
+    log.write(&introduced);
+    for page in 1..=PAGES {
+        let values = std::mem::take(&mut values);
+        log.write(&[Entry::Sample(Sample {
+            at_ns: Nanos(page * 1_000),
+            values,
+            ..<_>::default()
+        })]);
+    }
+    log.finish().unwrap();
+    let program = std::fs::metadata(runner().get_program()).unwrap().len() >> 10;
+    let limit = program + (1 << 20);
+    let mut command = runner_behind(&format!("ulimit -v {limit} && exec \"$@\""));
+    let report = run(command.arg("report").arg(&folder).args(["--format", "json"])).with_code(0);
+    let summary: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    let told = &summary["server-series"];
+    assert_eq!(told["series"], series::entry::MOST_SERIES, "{told}");
+    assert_eq!(told["figures"]["running"]["max"], 25_000.0, "{told}");
+    assert_eq!(told["figures"]["input-tokens"]["total"], 0.0, "{told}");
 }
 
 /// A group of processes whose number is limited, as a container's is. Removed when dropped.

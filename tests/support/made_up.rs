@@ -98,6 +98,7 @@ impl MadeUp {
                 interrupted: false,
                 unsent: 0,
                 records: Some(written),
+                series: None,
                 timings: Default::default(),
                 error: None,
             })

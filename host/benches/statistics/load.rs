@@ -72,6 +72,7 @@ fn run() -> Run {
         recorded_histories: false,
         ignored_options: Vec::new(),
         damage: None,
+        series_damage: None,
         cost: None,
     }
 }

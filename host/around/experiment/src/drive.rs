@@ -140,7 +140,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
 
     /// A trial's command as it is written down.
     fn shown(&self, trial: &Trial, described: &lab::Engine) -> String {
-        Known::new(&self.lab.secrets).redact(&trial.recorded(described))
+        Known::new(self.lab.secrets.iter().cloned()).redact(&trial.recorded(described))
     }
 
     /// Notes that an engine did not start.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lab::journal::{Began, VERSION, text_of, whole};
+use lab::journal::{Began, VERSION, whole};
 use lab::walk::Kept;
 use lab::{Event, Journal, Lab, Results, digest};
 use model::private;
@@ -87,27 +87,31 @@ impl OpenJournal {
     /// Appends an event, and adds it to the results.
     ///
     /// # Errors
-    /// If it cannot be written: then nothing further must be measured.
+    /// If it cannot be written: then nothing further must be measured. The journal is as before.
     pub(crate) fn add(&mut self, event: &Event) -> Result<(), Error> {
+        let before = self.file.metadata().map_err(Error::Unwritten)?.len();
         let line = event.line();
         let written = (self.file.write_all(line.as_bytes())).and_then(|()| self.file.sync_data());
-        written.map_err(Error::Unwritten)?;
+        if let Err(cause) = written {
+            // Half a line would take the next one with it, which may find room again.
+            let _ = self.file.set_len(before);
+            return Err(Error::Unwritten(cause));
+        }
         self.results.add(event);
         Ok(())
     }
 }
 
-/// The journal, and its text without a torn line.
-fn read(folder: &Path) -> Result<(Journal, String), Error> {
+/// The journal, and its text without a torn last line.
+fn read(folder: &Path) -> Result<(Journal, Vec<u8>), Error> {
     let path = folder.join(FILE);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(cause) => return Err(Error::file("read", &path)(cause)),
     };
-    let read = text_of(&bytes).and_then(|text| Ok((Journal::read(&text)?, text)));
-    let (journal, text) = read.map_err(|why| Error::Journal(path, why))?;
-    let kept = whole(&text).to_owned();
+    let journal = Journal::read(&bytes).map_err(|why| Error::Journal(path, why))?;
+    let kept = whole(&bytes).to_owned();
     Ok((journal, kept))
 }
 
@@ -122,4 +126,46 @@ pub fn opened(folder: &Path) -> Result<(Kept, Lab, Results), Error> {
     let kept: Kept = serde_json::from_slice(&text).map_err(|cause| wrong(cause.to_string()))?;
     let lab = Lab::parse(&kept.path, &kept.text).map_err(|error| Faults::of(&error))?;
     Ok((kept, lab, OpenJournal::peek(folder)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lab::TrialId;
+    use lab::journal::{End, Ending, Failed};
+    use std::process::Command;
+
+    /// The folder of the journal, in the process in which no file may outgrow 2 KiB.
+    const FOLDER: &str = "RUNNER_TEST_JOURNAL";
+
+    fn failed(log: &str) -> Event {
+        let end = End { class: Ending::NotReady, exit: None, log: vec![log.to_owned()] };
+        Event::Failed(Failed { trial: TrialId("t".to_owned()), round: 0, seconds: 1.0, end })
+    }
+
+    #[test]
+    fn an_event_that_finds_no_room_leaves_the_journal_as_it_was() {
+        let Some(folder) = std::env::var_os(FOLDER) else {
+            let folder = tempfile::tempdir().unwrap();
+            let limited = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
+            let mut again = Command::new("sh");
+            again.args(["-c", limited, "sh"]).arg(std::env::current_exe().unwrap());
+            again.arg("an_event_that_finds_no_room").env(FOLDER, folder.path());
+            let ended = again.output().unwrap();
+            assert!(ended.status.success(), "{ended:?}");
+            return;
+        };
+        let folder = Path::new(&folder);
+        let mut journal = OpenJournal {
+            file: private::append(&folder.join(FILE)).unwrap(),
+            results: Results::default(),
+            notes: Vec::new(),
+            _lock: File::open("/dev/null").unwrap(),
+        };
+        journal.add(&failed("short")).unwrap();
+        assert!(matches!(journal.add(&failed(&"long".repeat(1_000))), Err(Error::Unwritten(_))));
+        journal.add(&failed("after")).unwrap();
+        let (read, _) = read(folder).unwrap();
+        assert_eq!(read.events, [failed("short"), failed("after")]);
+    }
 }

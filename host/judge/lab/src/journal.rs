@@ -25,8 +25,8 @@ use result::finding::Verdict;
 /// The format's version.
 pub const VERSION: u32 = 1;
 
-/// The placeholder for a last line that is no text: no event.
-const TORN: &str = "?";
+/// The most remarks on a journal's text.
+const MOST_NOTES: usize = 20;
 
 /// The longest line that is read, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -277,7 +277,7 @@ pub struct Stopped {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
     pub events: Vec<Event>,
-    /// Remarks on its text: a torn last line.
+    /// Remarks on its text: lines that are no events.
     pub notes: Vec<String>,
 }
 
@@ -290,42 +290,22 @@ impl Event {
     }
 }
 
-/// A journal's text. What is no text can only be its last line, cut within a character: the line is
-/// torn.
-///
-/// # Errors
-/// Another line that is no text, by its number.
-pub fn text_of(bytes: &[u8]) -> Result<String, String> {
-    let ends = |byte: &u8| *byte == b'\n';
-    let last = bytes.iter().rposition(ends).map_or(0, |end| end + 1);
-    let (lines, last) = bytes.split_at(last);
-    let lines = std::str::from_utf8(lines).map_err(|error| {
-        let before = &lines[..error.valid_up_to()];
-        format!("line {} is not text", before.iter().filter(|byte| ends(byte)).count() + 1)
-    })?;
-    // Bytes that are no text are cut off with their line, so nothing has to stand for them.
-    let last = std::str::from_utf8(last).unwrap_or(TORN);
-    Ok(format!("{lines}{last}"))
-}
-
 impl Journal {
-    /// Reads a journal. A last line that is not whole was being written when the program or the
-    /// machine stopped: it is left out with a note, and what it was about is done again.
+    /// Reads a journal. A line that is not whole was being written when the program or the machine
+    /// stopped, or found no room: it is left out with a note, and what it was about is done again.
     ///
     /// # Errors
-    /// A line that is no event, by its number; or a journal of another version.
-    pub fn read(text: &str) -> Result<Journal, String> {
+    /// A journal of another version, or of no event.
+    pub fn read(bytes: &[u8]) -> Result<Journal, String> {
         let mut journal = Journal::default();
-        let lines: Vec<&str> = text.split('\n').collect();
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         for (place, line) in lines.iter().enumerate() {
             let is_last = place + 1 == lines.len();
-            if line.trim().is_empty() {
+            if line.trim_ascii().is_empty() {
                 continue;
             }
-            if line.len() > LONGEST {
-                return Err(format!("line {} is longer than 1 MiB", place + 1));
-            }
-            match serde_json::from_str::<Event>(line) {
+            let line = if line.len() > LONGEST { &[] } else { *line };
+            match serde_json::from_slice::<Event>(line) {
                 Ok(Event::Began(began)) if began.version != VERSION => {
                     return Err(format!(
                         "line {}: it has version {} of the format; this program reads version {VERSION}",
@@ -340,25 +320,31 @@ impl Journal {
                     "line {} was cut off while it was written, and is left out",
                     place + 1
                 )),
-                Err(error) => return Err(format!("line {}: {error}", place + 1)),
+                Err(_) if journal.notes.len() >= MOST_NOTES => {}
+                Err(error) => journal
+                    .notes
+                    .push(format!("line {} is no event, and is left out: {error}", place + 1)),
             }
         }
-        Ok(journal)
+        match journal.notes.first().filter(|_| journal.events.is_empty() && lines.len() > 1) {
+            Some(note) => Err(note.clone()),
+            None => Ok(journal),
+        }
     }
 
     /// Returns the text to write before the next line is appended to a journal's: nothing, or the
     /// end of a torn line. The torn line itself must be cut off first: [`whole`].
-    pub fn before_next(text: &str) -> &'static str {
-        if text.is_empty() || text.ends_with('\n') { "" } else { "\n" }
+    pub fn before_next(text: &[u8]) -> &'static str {
+        if text.is_empty() || text.ends_with(b"\n") { "" } else { "\n" }
     }
 }
 
 /// The part of a journal's text that is whole: without a torn last line. Cut the file to this
 /// length before appending.
-pub fn whole(text: &str) -> &str {
-    let begin = text.rfind('\n').map_or(0, |end| end + 1);
+pub fn whole(text: &[u8]) -> &[u8] {
+    let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
-    match last.is_empty() || serde_json::from_str::<Event>(last).is_ok() {
+    match last.is_empty() || serde_json::from_slice::<Event>(last).is_ok() {
         true => text,
         false => &text[..begin],
     }

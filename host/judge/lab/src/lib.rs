@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! let lab = Lab::parse(path, &text)?;
-//! let mut results = Results::of(&Journal::read(&journal)?.events);
+//! let mut results = Results::of(&Journal::read(journal.as_bytes())?.events);
 //! while let Next::Run(starts) = next(&lab, &scenarios, &results) {
 //!     // Start the first one's engine, make its runs, append the events, and add each to the results.
 //! }

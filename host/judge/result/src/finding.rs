@@ -54,6 +54,8 @@ model::words! {
         AgentClock = "agent-clock",
         /// The file of records is not what the run wrote.
         RecordsDamaged = "records-damaged",
+        /// The file of the server's series is not what the run wrote.
+        SeriesDamaged = "series-damaged",
         /// The run was stopped before it completed its plan.
         Interrupted = "interrupted",
         /// The dataset had fewer samples than the plan has requests.
@@ -65,6 +67,8 @@ model::words! {
         RecordedAnswers = "recorded-answers",
         /// The backend ignores options that the scenario states.
         OptionsIgnored = "options-ignored",
+        /// The backend read replies with the status of an error as answers.
+        ErrorsAccepted = "errors-accepted",
         /// TLS certificates were not checked.
         Insecure = "insecure",
         /// Requests were sent at a lower rate than planned.

@@ -3,7 +3,7 @@
 use model::units::Nanos;
 
 use crate::names::Name;
-use crate::pieces::{Curve, Fold, Piece, curve, mean, sum, total};
+use crate::pieces::{Curve, Fold, Piece, curve, mean, share, sum, total};
 use crate::recording::Recording;
 
 /// The course of a server's figures. Each line has a value for each span.
@@ -49,13 +49,9 @@ fn line(name: Name, curve: &Curve, spans: &[(Nanos, Nanos)]) -> Line {
     let (values, high) = match curve {
         Curve::Level(fold, lists) => (each(&|span| folded(lists, *fold, span)), None),
         Curve::Count(lists) => (each(&|span| folded(lists, Fold::Sum, span)), None),
-        Curve::Share(part, whole) => (
-            each(&|span| {
-                let whole = total(whole, span);
-                (whole > 0.0).then(|| (total(part, span) / whole).min(1.0))
-            }),
-            None,
-        ),
+        Curve::Share(part, whole) => {
+            (each(&|span| share(total(part, span), total(whole, span))), None)
+        }
         Curve::Observed(bounds, lists) => {
             let means = each(&|span| sum(lists, span).mean());
             let high = each(&|span| sum(lists, span).quantile(bounds, 0.99));

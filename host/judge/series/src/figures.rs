@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Name, SOURCES, Source};
-use crate::pieces::{Curve, Fold, Piece, curve, held, mean, on_pages, sum, total};
+use crate::pieces::{Curve, Fold, Piece, curve, finite, held, mean, on_pages, share, sum, total};
 use crate::recording::Recording;
 use crate::stages::Stages;
 
@@ -205,7 +205,7 @@ impl Recording {
             max_waiting,
             ceiling,
             at_ceiling: flat,
-            kv_usage: (over > 0.0).then(|| sum / over),
+            kv_usage: (over > 0.0).then(|| sum / over).and_then(finite),
         })
     }
 }
@@ -236,8 +236,8 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
                 )
             });
             Figure {
-                total: Some(total),
-                per_s: Some(total / to.since(from).as_secs_f64()),
+                total: finite(total),
+                per_s: finite(total / to.since(from).as_secs_f64()),
                 first_s: first.map(|first| first.since(from).as_secs_f64()),
                 last_s: last.map(|last| last.min(to).since(from).as_secs_f64()),
                 ..Figure::default()
@@ -245,17 +245,13 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
         }
         Curve::Share(part, whole) => {
             let (part, whole) = (total(part, over), total(whole, over));
-            Figure {
-                mean: (whole > 0.0).then(|| (part / whole).min(1.0)),
-                total: Some(whole),
-                ..Figure::default()
-            }
+            Figure { mean: share(part, whole), total: finite(whole), ..Figure::default() }
         }
         Curve::Observed(bounds, lists) => {
             let all = sum(lists, over);
             Figure {
                 mean: all.mean(),
-                total: Some(all.count),
+                total: finite(all.count),
                 p50: all.quantile(bounds, 0.5),
                 p99: all.quantile(bounds, 0.99),
                 ..Figure::default()

@@ -3,7 +3,7 @@
 //! A gauge holds from the middle between its page and the one before to the middle between its page
 //! and the next, but no longer than an interval either way. A counter has between two pages the
 //! rate that takes it from one to the other; one that shrank began anew with the server, and what
-//! it has since then is what it grew by.
+//! it has since then is what it grew by. One that a page left out grew from where it was last.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +35,16 @@ pub(crate) struct Observed {
     pub count: f64,
 }
 
+/// A number that can be written; sums of finite ones need not be.
+pub(crate) fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// A part as a share of the whole.
+pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then_some((part / finite(whole)?).min(1.0))
+}
+
 /// A figure over time, in a list of pieces for each target.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Curve {
@@ -56,17 +66,46 @@ pub(crate) enum Fold {
     Mean,
 }
 
+/// The most growths that the buckets of a histogram may have on all pages; beyond them it is absent.
+const MOST_GROWTHS: usize = 8_000_000;
+
+/// Gauges that are there at the same time.
+#[derive(Clone, Copy)]
+struct Folded {
+    count: u32,
+    sum: f64,
+    most: f64,
+}
+
+impl Folded {
+    const NONE: Self = Folded { count: 0, sum: 0.0, most: f64::NEG_INFINITY };
+
+    fn one(value: f64) -> Self {
+        Folded { count: 1, sum: value, most: value }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Folded {
+            count: self.count + other.count,
+            sum: self.sum + other.sum,
+            most: self.most.max(other.most),
+        }
+    }
+}
+
 impl Fold {
     pub(crate) fn of(self, values: impl Iterator<Item = f64>) -> Option<f64> {
-        let (mut count, mut sum, mut most) = (0u32, 0.0, f64::NEG_INFINITY);
-        for value in values {
-            (count, sum, most) = (count + 1, sum + value, value.max(most));
-        }
-        (count > 0).then(|| match self {
+        self.value(values.map(Folded::one).fold(Folded::NONE, Folded::with))
+    }
+
+    fn value(self, folded: Folded) -> Option<f64> {
+        let Folded { count, sum, most } = folded;
+        let value = (count > 0).then(|| match self {
             Fold::Sum => sum,
             Fold::Largest => most,
             Fold::Mean => sum / f64::from(count),
-        })
+        });
+        value.and_then(finite)
     }
 }
 
@@ -135,14 +174,33 @@ pub(crate) fn on_pages(
     names: &[&str],
     fold: Fold,
 ) -> Option<Vec<Option<f64>>> {
-    let pages = recording.pages_of(target).len();
-    let all: Vec<Vec<Option<f64>>> = (names.iter())
-        .flat_map(|name| recording.of(target, name))
-        .map(|recorded| recorded.values(pages))
-        .collect();
-    (!all.is_empty()).then(|| {
-        (0..pages).map(|page| fold.of(all.iter().filter_map(|values| values[page]))).collect()
-    })
+    let series: Vec<_> = names.iter().flat_map(|name| recording.of(target, name)).collect();
+    if series.is_empty() {
+        return None;
+    }
+    let changes = series.iter().enumerate().flat_map(|(place, recorded)| {
+        recorded.changes.iter().map(move |(page, value)| (*page, place as u32, *value))
+    });
+    let mut changes: Vec<(u32, u32, Option<f64>)> = changes.collect();
+    changes.sort_unstable_by_key(|(page, place, _)| (*page, *place));
+    let mut changes = changes.into_iter().peekable();
+    // The parent of `n` is `n / 2`, and the root is all series: a change costs the way up to it,
+    // and no sum is made by taking away.
+    let leaves = series.len().next_power_of_two();
+    let mut tree = vec![Folded::NONE; 2 * leaves];
+    let pages = 0..recording.pages_of(target).len();
+    let levels = pages.map(|page| {
+        while let Some((_, place, value)) = changes.next_if(|(at, ..)| *at as usize <= page) {
+            let mut node = leaves + place as usize;
+            tree[node] = value.map_or(Folded::NONE, Folded::one);
+            while node > 1 {
+                node /= 2;
+                tree[node] = tree[2 * node].with(tree[2 * node + 1]);
+            }
+        }
+        fold.value(tree[1])
+    });
+    Some(levels.collect())
 }
 
 fn levels(recording: &Recording, target: u32, names: &[&str], fold: Fold) -> Option<Vec<Piece>> {
@@ -157,28 +215,34 @@ fn levels(recording: &Recording, target: u32, names: &[&str], fold: Fold) -> Opt
     )
 }
 
-/// What a series grew by from each page to the next; absent where a page does not have it.
-fn growth(recorded: &Recorded, pages: usize) -> Vec<Option<f64>> {
-    let values = recorded.values(pages);
-    let pairs = values.windows(2);
-    pairs
-        .map(|pair| match *pair {
-            [Some(before), Some(after)] if after >= before => Some(after - before),
-            // It began anew, or with its first count.
-            [_, Some(after)] => Some(after),
-            _ => None,
-        })
-        .collect()
-}
-
-/// The growth of all series with one of these names together, from each page to the next.
+/// The growth of all these series together, from each page to the next; absent where the later page
+/// has none of them.
 fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option<Vec<Option<f64>>> {
-    let all: Vec<_> = series.map(|recorded| growth(recorded, pages)).collect();
-    (!all.is_empty()).then(|| {
-        (0..pages.saturating_sub(1))
-            .map(|pair| Fold::Sum.of(all.iter().filter_map(|growth| growth[pair])))
-            .collect()
-    })
+    let mut grown = vec![0.0; pages];
+    // How many series come on each page, less those that go.
+    let mut come = vec![0i64; pages];
+    let mut any = false;
+    for recorded in series {
+        any = true;
+        let (mut last, mut is_there) = (f64::INFINITY, false);
+        for (page, value) in &recorded.changes {
+            let page = *page as usize;
+            come[page] += i64::from(value.is_some()) - i64::from(is_there);
+            is_there = value.is_some();
+            if let Some(value) = *value {
+                // Less than before: it began anew, or this is its first count.
+                grown[page] += if value < last { value } else { value - last };
+                last = value;
+            }
+        }
+    }
+    let mut there = 0;
+    let grown = grown.into_iter().zip(come).map(|(grown, come)| {
+        there += come;
+        (there > 0).then_some(grown)
+    });
+    // On the first page nothing is known to have grown.
+    any.then(|| grown.skip(1).collect())
 }
 
 fn rates(recording: &Recording, target: u32, names: &[&str]) -> Option<Vec<Piece>> {
@@ -220,14 +284,18 @@ fn observed(recording: &Recording, targets: &[u32], name: &str, unit: f64) -> Op
         (!by_bound.is_empty()).then_some(by_bound)
     };
     let first = buckets(*targets.first()?)?;
+    let pages: usize = recording.pages.values().map(Vec::len).sum();
+    if pages * first.len() > MOST_GROWTHS {
+        return None;
+    }
     let bounds: Vec<f64> = first.values().map(|(bound, _)| bound * unit).collect();
     let lists = targets.iter().map(|target| {
         let buckets = buckets(*target)?;
+        let pages = recording.pages_of(*target);
         // Buckets of other bounds cannot be added up.
         if buckets.keys().ne(first.keys()) {
             return None;
         }
-        let pages = recording.pages_of(*target);
         let of = |suffix: &str| {
             let name = format!("{name}{suffix}");
             let series: Vec<&Recorded> = recording.of(*target, &name).collect();
@@ -266,7 +334,7 @@ pub(crate) fn mean(pieces: &[Piece], over: (Nanos, Nanos)) -> Option<f64> {
         let shared = piece.shared(over);
         (sum, seconds) = (sum + piece.value * shared, seconds + shared);
     }
-    (seconds > 0.0).then(|| sum / seconds)
+    (seconds > 0.0).then(|| sum / seconds).and_then(finite)
 }
 
 /// The sum of rates times time over an interval, of all targets.
@@ -310,18 +378,18 @@ impl Observed {
         let below = place.checked_sub(1)?;
         let (from, to) = (bounds[below], bounds[place]);
         if !to.is_finite() {
-            return Some(from);
+            return finite(from);
         }
         let within = self.upto[place] - self.upto[below];
         let part = match within > 0.0 {
             true => (rank - self.upto[below]) / within,
             false => 1.0,
         };
-        Some(from + (to - from) * part)
+        finite(from + (to - from) * part)
     }
 
     /// The mean of what was observed.
     pub(crate) fn mean(&self) -> Option<f64> {
-        (self.count > 1e-6).then(|| self.sum / self.count)
+        (self.count > 1e-6).then(|| self.sum / self.count).and_then(finite)
     }
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::{Entry, Failed, MOST_SERIES, Sample, Series};
 
-/// The most samples that are read of a file, whoever wrote it.
+/// The most samples of all targets that are read of a file, whoever wrote it.
 const MOST_SAMPLES: usize = 1_000_000;
 
-/// The most values that are read of a file: some 100 MB.
+/// The most values that are read of a file: some 200 MB.
 const MOST_VALUES: usize = 8_000_000;
 
 /// A server's series over a run.
@@ -31,6 +31,7 @@ pub struct Recording {
     pub left_out: u64,
     /// Pages that did not come, by target.
     pub failed: BTreeMap<u32, Failed>,
+    samples: usize,
     values: usize,
 }
 
@@ -76,11 +77,12 @@ impl Recording {
         }
         let pages = self.pages.entry(sample.target).or_default();
         let is_late = pages.last().is_none_or(|last| *last < sample.at_ns);
-        if !is_late || pages.len() >= MOST_SAMPLES {
+        if !is_late || self.samples >= MOST_SAMPLES {
             return;
         }
         let place = pages.len() as u32;
         pages.push(sample.at_ns);
+        self.samples += 1;
         self.longest_ns = self.longest_ns.max(sample.took_ns);
         self.left_out = self.left_out.max(sample.left_out);
         let values = sample.values.iter().map(|(id, value)| (id, Some(*value)));
@@ -99,7 +101,7 @@ impl Recording {
         }
     }
 
-    /// The last value of each series of a target that has this name.
+    /// The series of a target that have this name.
     pub(crate) fn of<'a>(
         &'a self,
         target: u32,
@@ -112,21 +114,5 @@ impl Recording {
     /// The instants of a target's pages.
     pub(crate) fn pages_of(&self, target: u32) -> &[Nanos] {
         self.pages.get(&target).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl Recorded {
-    /// Its value on each of this many pages.
-    pub(crate) fn values(&self, pages: usize) -> Vec<Option<f64>> {
-        let mut values = vec![None; pages];
-        let mut changes = self.changes.iter().peekable();
-        let mut now = None;
-        for (place, value) in values.iter_mut().enumerate() {
-            while let Some((_, new)) = changes.next_if(|(at, _)| *at as usize <= place) {
-                now = *new;
-            }
-            *value = now;
-        }
-        values
     }
 }

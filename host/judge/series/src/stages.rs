@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::Figure;
 use crate::names::Name;
-use crate::pieces::{rates_of, total};
+use crate::pieces::{finite, rates_of, total};
 use crate::recording::{Recorded, Recording};
 
 model::words! {
@@ -288,7 +288,7 @@ impl Recording {
             if count <= NONE {
                 return None;
             }
-            staged.mean_ms += sum * unit / count;
+            staged.mean_ms = finite(staged.mean_ms + sum * unit / count)?;
             staged.count = staged.count.min(count);
             staged.metrics.push(match label {
                 Some((key, value)) => format!("{name}{{{key}=\"{value}\"}}"),

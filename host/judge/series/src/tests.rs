@@ -135,6 +135,19 @@ fn a_counter_that_appears_with_its_first_count_grew_by_it() {
 }
 
 #[test]
+fn a_counter_that_a_page_leaves_out_grew_from_where_it_was() {
+    let page = |count: u64| format!("other 1\nvllm:prompt_tokens_total {count}\n");
+    let pages = [&*page(5_000_000), "other 1\n", &*page(5_000_009), "other 1\n", &*page(4)];
+    let recorded = recorded(&pages);
+    let total = |from, to| {
+        let figures = recorded.figures((at(from), at(to))).unwrap();
+        figures.figures[&Name::InputTokens].total
+    };
+    assert_eq!(total(1.0, 4.0), Some(9.0));
+    assert_eq!(total(4.0, 5.0), Some(4.0), "the server began anew");
+}
+
+#[test]
 fn quantiles_are_prometheus_histogram_quantile() {
     // Prometheus: rank 0.5 * 10 = 5 lies in (0.1, 0.5], 2 below it, 6 within: 0.1 + 0.4 * 3/6;
     // rank 9.9 lies beyond the last finite bound.
@@ -303,4 +316,27 @@ fn a_file_that_somebody_changed_contradicts_nothing() {
     entries.into_iter().for_each(|entry| recording.enter(entry));
     assert_eq!(recording.series.len(), 1);
     assert_eq!(recording.series[&0].changes, [(0, Some(1.0)), (1, Some(2.0)), (2, Some(3.0))]);
+}
+
+#[test]
+fn sums_that_are_no_number_are_absent() {
+    let page = |value: &str| {
+        let names = [
+            "vllm:num_requests_running",
+            "vllm:num_requests_waiting",
+            "vllm:prompt_tokens_total",
+            "vllm:prefix_cache_hits_total",
+            "vllm:prefix_cache_queries_total",
+        ];
+        let lines =
+            names.map(|name| format!("{name}{{e=\"0\"}} {value}\n{name}{{e=\"1\"}} {value}\n"));
+        lines.concat()
+    };
+    let figures = recorded(&[&page("0"), &page("1.7e308"), &page("1.7e308")]);
+    let figures = figures.figures((at(1.0), at(3.0))).unwrap();
+    let text = serde_json::to_string(&figures).unwrap();
+    assert!(!text.contains("null"), "{text}");
+    assert_eq!(figures.figures[&Name::Running].max, Some(0.0));
+    assert_eq!(figures.figures[&Name::InputTokens].total, None);
+    assert_eq!(figures.figures[&Name::CacheHitRate].mean, None);
 }

@@ -36,7 +36,7 @@ pub struct Place<'p> {
     pub number: u32,
     /// Scheme, host and port.
     pub origin: &'p Target,
-    /// True if it is a target: then requests to it carry the key and the user's headers.
+    /// True if it lies below the target's URL: requests there carry the key and the user's headers.
     pub is_target: bool,
 }
 
@@ -46,9 +46,9 @@ pub enum Unreachable {
     /// Not a URL that a request can go to.
     #[error("expected a URL that begins with http:// or https:// and holds no user name")]
     NotUrl,
-    /// The user names this host nowhere.
+    /// Neither below the URL of the exchange's target nor on a host that the user allows.
     #[error(
-        "the host `{0}` is neither the target's nor allowed; if the server may send requests there, allow it with `hosts = [\"{0}\"]` in `[target]`, or --allow-host {0}"
+        "the URL is neither below the target's nor on an allowed host; if the server may send requests to `{0}`, without the key and your headers, allow the host with `hosts = [\"{0}\"]` in `[target]`, or --allow-host {0}"
     )]
     NotAllowed(String),
 }
@@ -95,11 +95,13 @@ impl Places {
         self.targets.get(number as usize).map(|origin| Place { number, origin, is_target: true })
     }
 
-    /// The place that a whole URL leads to, and the path and query there.
+    /// The place that a whole URL leads to in an exchange with this target, and the path and query
+    /// there. Other targets are hosts like any other: which paths they hide from each other is not
+    /// known.
     ///
     /// # Errors
-    /// If it is no URL of HTTP, or the user names its host nowhere.
-    pub fn find(&self, url: &str) -> Result<(Place<'_>, String), Unreachable> {
+    /// If it is no URL of HTTP, or leads to a place that the user does not name.
+    pub fn find(&self, target: u32, url: &str) -> Result<(Place<'_>, String), Unreachable> {
         let (scheme, rest) = url.split_once("://").ok_or(Unreachable::NotUrl)?;
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -109,14 +111,17 @@ impl Places {
                 return Err(Unreachable::NotUrl);
             }
         };
-        let all = self.targets.iter().chain(&self.others);
-        let found = (0..).zip(all).find(|(_, place)| place.is_at(&asked));
-        let Some((number, origin)) = found else {
-            return Err(Unreachable::NotAllowed(asked.authority()));
-        };
-        let place = Place { number, origin, is_target: (number as usize) < self.targets.len() };
         let slash = if path.starts_with('/') { "" } else { "/" };
-        Ok((place, format!("{slash}{path}")))
+        let path = format!("{slash}{path}");
+        let own = self.target(target);
+        if let Some(own) = own.filter(|own| own.origin.is_at(&asked) && own.origin.holds(&path)) {
+            return Ok((own, path));
+        }
+        let mut others = (self.targets.len() as u32..).zip(&self.others);
+        match others.find(|(_, place)| place.is_at(&asked)) {
+            Some((number, origin)) => Ok((Place { number, origin, is_target: false }, path)),
+            None => Err(Unreachable::NotAllowed(asked.authority())),
+        }
     }
 }
 
@@ -132,22 +137,27 @@ mod tests {
     }
 
     #[test]
-    fn urls_lead_to_targets_and_to_allowed_hosts_alone() {
+    fn urls_lead_below_the_own_target_and_to_allowed_hosts_alone() {
         let places = places();
         assert_eq!((places.count(), places.others().len()), (6, 4));
-        for (url, number, is_target, path) in [
-            ("http://127.0.0.1:8000/x?y=1", 0, true, "/x?y=1"),
-            ("https://API.example.com", 1, true, "/"),
-            ("https://api.example.com:443?a", 1, true, "/?a"),
-            ("http://stream.example.com/s", 2, false, "/s"),
-            ("https://stream.example.com/s", 3, false, "/s"),
-            ("http://localhost:9000/", 4, false, "/"),
+        for (own, url, number, path) in [
+            (0, "http://127.0.0.1:8000/v1/x?y=1", 0, "/v1/x?y=1"),
+            (0, "http://127.0.0.1:8000/v1?y=1", 0, "/v1?y=1"),
+            (1, "https://API.example.com", 1, "/"),
+            (1, "https://api.example.com:443?a", 1, "/?a"),
+            (1, "http://stream.example.com/s", 2, "/s"),
+            (0, "https://stream.example.com/s", 3, "/s"),
+            (0, "http://localhost:9000/", 4, "/"),
         ] {
-            let (place, found) = places.find(url).unwrap();
-            assert_eq!((place.number, place.is_target), (number, is_target), "{url}");
+            let (place, found) = places.find(own, url).unwrap();
+            assert_eq!((place.number, place.is_target), (number, number < 2), "{url}");
             assert_eq!(found, path);
         }
         for (url, host) in [
+            ("http://127.0.0.1:8000/admin/keys", "127.0.0.1:8000"),
+            ("http://127.0.0.1:8000/v1x", "127.0.0.1:8000"),
+            ("http://127.0.0.1:8000/V1/x", "127.0.0.1:8000"),
+            ("https://api.example.com/x", "api.example.com"),
             ("http://127.0.0.1:8001/x", "127.0.0.1:8001"),
             ("https://127.0.0.1:8000/x", "127.0.0.1:8000"),
             ("http://127.0.0.1/x", "127.0.0.1"),
@@ -157,7 +167,7 @@ mod tests {
             ("https://stream.example.com.evil.com/", "stream.example.com.evil.com"),
             ("http://[::1]:8000/", "[::1]:8000"),
         ] {
-            let refused = places.find(url).unwrap_err();
+            let refused = places.find(0, url).unwrap_err();
             assert_eq!(refused, Unreachable::NotAllowed(host.to_owned()), "{url}");
             assert!(refused.to_string().contains(&format!("hosts = [\"{host}\"]")));
         }
@@ -179,11 +189,11 @@ mod tests {
             "http://127.0.0.1:8000 /x",
             "http://127.0.0.1:99999/x",
         ] {
-            assert_eq!(places().find(url), Err(Unreachable::NotUrl), "{url}");
+            assert_eq!(places().find(0, url), Err(Unreachable::NotUrl), "{url}");
         }
         let places = places();
-        let (place, path) = places.find("http://127.0.0.1:8000\\@evil.com/").unwrap();
-        assert_eq!((place.number, &*path), (0, "/\\@evil.com/"));
+        let (place, path) = places.find(1, "https://api.example.com\\@evil.com/").unwrap();
+        assert_eq!((place.number, &*path), (1, "/\\@evil.com/"));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::target::{REDACTED, Secrets};
 /// A secret that is shorter would be found in a text by chance.
 pub const SHORTEST_KNOWN: usize = 4;
 
+/// A part of a secret that is shorter may be any word.
+const SHORTEST_PART: usize = 8;
+
 /// Flags of ours whose values may be secret.
 const SECRET_FLAGS: [&str; 2] = ["--header", "--extra-body"];
 
@@ -70,16 +73,18 @@ impl<S> std::fmt::Debug for Known<S> {
     }
 }
 
-impl<S: AsRef<str>> Known<S> {
-    /// Those of these texts that are not too short to be found by chance.
+impl<S: AsRef<str> + From<String>> Known<S> {
+    /// Those of these texts that are not too short to be found by chance, and their parts.
     pub fn new(texts: impl IntoIterator<Item = S>) -> Self {
         Known::no_shorter(texts, SHORTEST_KNOWN)
     }
 
     /// Those of these texts that have at least so many bytes.
     pub(crate) fn no_shorter(texts: impl IntoIterator<Item = S>, shortest: usize) -> Self {
-        let long = |text: &S| text.as_ref().len() >= shortest;
-        let mut texts: Vec<S> = texts.into_iter().filter(long).collect();
+        let mut texts: Vec<S> = texts.into_iter().collect();
+        let parts: Vec<S> = texts.iter().flat_map(|it| parts(it.as_ref())).map(S::from).collect();
+        texts.extend(parts);
+        texts.retain(|text| text.as_ref().len() >= shortest);
         // One may hold another, which alone would leave the rest of it.
         texts.sort_by_key(|text| std::cmp::Reverse(text.as_ref().len()));
         Known(texts)
@@ -119,6 +124,43 @@ impl<S: AsRef<str>> Known<S> {
         let known: Vec<String> = words.iter().map(|word| self.redact(word)).collect();
         self::words(&known, &|_, _| REDACTED.to_owned())
     }
+}
+
+/// The parts of a secret that a server may repeat alone: what stands after a scheme (`Bearer TOKEN`),
+/// the value of each cookie, and all of these without escapes.
+fn parts(text: &str) -> Vec<String> {
+    let is_name =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let after = text.split_once(' ').filter(|(scheme, _)| is_name(scheme));
+    let values = text.split(';').filter_map(|cookie| cookie.split_once('='));
+    let values = values.map(|(_, value)| value.trim().trim_matches('"'));
+    let parts = after.map(|(_, after)| after.trim()).into_iter().chain(values).chain([text]);
+    let all = parts.flat_map(|part| {
+        let plain = part.contains('%').then(|| unescaped(part));
+        [plain, (part.len() < text.len()).then(|| part.to_owned())]
+    });
+    all.flatten().filter(|part| part.len() >= SHORTEST_PART).collect()
+}
+
+/// A text with the bytes that `%` and two digits stand for.
+pub fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| crate::unhex(std::str::from_utf8(digits).ok()?));
+        match escaped.as_deref() {
+            Some([byte]) => {
+                bytes.push(*byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The words of a command line without what is named or looks like a secret. Where a word is the
@@ -386,19 +428,28 @@ fn looks_like_a_key(word: &str) -> bool {
 /// Replaces the secret values in JSON: those of fields that are named as secrets are, and texts
 /// that look like keys. `mark` makes what takes the place of one.
 pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -> String) {
+    fields_named(value, &[], mark);
+}
+
+/// The same, where fields of these names are secret too.
+pub fn fields_named(
+    value: &mut serde_json::Value,
+    names: &[String],
+    mark: &dyn Fn(&serde_json::Value) -> String,
+) {
     use serde_json::Value;
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
                 // A structure is looked into, and nothing and yes or no are no secrets.
                 let plain = matches!(field, Value::String(_) | Value::Number(_));
-                match plain && is_secret(name) {
+                match plain && (is_secret(name) || names.contains(name)) {
                     true => *field = Value::String(mark(field)),
-                    false => self::fields(field, mark),
+                    false => fields_named(field, names, mark),
                 }
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|one| self::fields(one, mark)),
+        Value::Array(list) => list.iter_mut().for_each(|one| fields_named(one, names, mark)),
         Value::String(text) => {
             let key = text.strip_prefix("Bearer ").unwrap_or(text);
             if looks_like_a_key(key) || key.len() < text.len() {
@@ -409,15 +460,37 @@ pub fn fields(value: &mut serde_json::Value, mark: &dyn Fn(&serde_json::Value) -
     }
 }
 
-/// The secret texts in JSON: those that [`fields`] replaces.
-pub fn secrets_in(value: &serde_json::Value) -> Vec<String> {
+/// The secret texts in JSON: those that [`fields_named`] replaces.
+pub fn secrets_in(value: &serde_json::Value, names: &[String]) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
-    fields(&mut value.clone(), &|secret| {
+    fields_named(&mut value.clone(), names, &|secret| {
         let text = secret.as_str().map_or_else(|| secret.to_string(), str::to_owned);
         found.borrow_mut().push(text);
         String::new()
     });
     found.into_inner()
+}
+
+/// The names of the keys that a JSON Schema marks as `writeOnly`.
+pub fn write_only(schema: &serde_json::Value) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = vec![schema];
+    while let Some(value) = rest.pop() {
+        let properties = value.get("properties").and_then(|it| it.as_object());
+        let marked = properties
+            .into_iter()
+            .flatten()
+            .filter(|(_, property)| property.get("writeOnly").is_some_and(|marked| marked == true));
+        names.extend(marked.map(|(name, _)| name.clone()));
+        match value {
+            serde_json::Value::Object(fields) => rest.extend(fields.values()),
+            serde_json::Value::Array(list) => rest.extend(list),
+            _ => {}
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// A URL without the user and password before its host, and without secret parameters.

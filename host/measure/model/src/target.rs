@@ -125,6 +125,12 @@ impl Target {
             && self.host.eq_ignore_ascii_case(&other.host)
     }
 
+    /// True if a path of the server, with or without a query, lies below this URL.
+    pub fn holds(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&*self.prefix);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    }
+
     /// The value of the `host` header.
     pub fn authority(&self) -> String {
         if self.port == default_port(self.tls) {
@@ -230,13 +236,14 @@ impl Secrets {
     }
 
     /// The secret values.
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.access
             .secrets()
             .into_iter()
             .flatten()
             .chain(self.headers.iter().map(|(_, value)| &**value))
             .chain(self.fields.iter().map(String::as_str))
+            .map(Cow::Borrowed)
     }
 }
 
@@ -336,6 +343,13 @@ mod tests {
             "bad key [redacted] at t0p [redacted]"
         );
         assert_eq!(&*secrets.redact_bytes(b"key sk-12345"), b"key [redacted]");
+        let header = |value: &str| ("x-gateway".to_owned(), value.to_owned());
+        let headers = ["Bearer tok%2Fen-of-a", "session=cookie-b; theme=dark; id=\"cookie-c\""];
+        let secrets = Secrets { headers: headers.map(header).to_vec(), ..Secrets::default() };
+        assert_eq!(
+            secrets.redact("no tok%2Fen-of-a, no tok/en-of-a, no cookie-b, no cookie-c, no dark"),
+            "no [redacted], no [redacted], no [redacted], no [redacted], no dark"
+        );
         assert_eq!(&*secrets.redact_bytes(b"\xff t0p"), b"\xff t0p");
         assert_eq!(format!("{secrets:?}"), "Secrets(…)");
     }

@@ -36,6 +36,7 @@ pub use below::runs;
 pub use facts::facts;
 
 use facts::add_later;
+use kept::without_configs;
 
 const PLAN: &str = "plan.json";
 const ENVIRONMENT: &str = "environment.json";
@@ -94,6 +95,10 @@ pub struct Status {
     /// The records that were written; absent if not all could be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Written>,
+    /// The lines of the server's series that were written, if all of them could be; absent without
+    /// series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Written>,
     /// The reason why it ended early, if something went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -224,7 +229,8 @@ impl RunFolder {
     /// If a file cannot be written.
     pub fn begin(&self, plan: &Plan, environment: &Environment) -> Result<(), FolderError> {
         self.write_json(PLAN, &without_secrets(plan))?;
-        self.write_json(ENVIRONMENT, environment)
+        let command_line = without_configs(plan, &environment.command_line);
+        self.write_json(ENVIRONMENT, &Environment { command_line, ..environment.clone() })
     }
 
     /// Writes, before the first request, which group of repeats the run belongs to.
@@ -406,6 +412,9 @@ impl RunFolder {
         let interrupted = status.as_ref().is_none_or(cut);
         let mut facts = facts(&plan, assessment, interrupted);
         facts.run.damage = self.damage(status.as_ref())?;
+        let written = status.as_ref().and_then(|status| status.series.as_ref());
+        let (series, series_damage) = series::checked(&self.0, written)?;
+        facts.run.series_damage = series_damage;
         add_later(&mut facts, self.later()?);
         Ok(RunFacts {
             unsent,
@@ -413,7 +422,7 @@ impl RunFolder {
             client: self.read_if_there(CLIENT)?,
             server: self.read_if_there(SERVER)?,
             devices: telemetry::read(&self.0)?,
-            series: series::read(&self.0)?,
+            series,
             dataset: self.read_if_there(DATASET)?,
             cache: self.read_if_there(CACHE)?,
             ..facts

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
-use crate::record::RecordError;
 use crate::record::lines::Lines;
+use crate::record::{RecordError, Written};
 use model::private;
 use model::units::Nanos;
 
@@ -28,6 +29,8 @@ pub(crate) struct Growing {
     out: zstd::stream::write::Encoder<'static, File>,
     flushed: Nanos,
     failed: Option<io::Error>,
+    count: u64,
+    digest: Sha256,
 }
 
 impl Growing {
@@ -42,7 +45,10 @@ impl Growing {
             .open(&path)
             .and_then(|file| zstd::stream::write::Encoder::new(file, LEVEL));
         match out {
-            Ok(out) => Ok(Growing { path, out, flushed: Nanos::ZERO, failed: None }),
+            Ok(out) => {
+                let (count, digest) = (0, Sha256::new());
+                Ok(Growing { path, out, flushed: Nanos::ZERO, failed: None, count, digest })
+            }
             Err(cause) => Err(RecordError::Write { path, cause }),
         }
     }
@@ -58,8 +64,11 @@ impl Growing {
     }
 
     fn add(&mut self, entry: &impl Serialize, at: Option<Nanos>) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, entry)?;
-        self.out.write_all(b"\n")?;
+        let mut line = serde_json::to_vec(entry)?;
+        line.push(b'\n');
+        self.out.write_all(&line)?;
+        self.count += 1;
+        self.digest.update(&line);
         match at {
             Some(at) if at.since(self.flushed) < FLUSH => return Ok(()),
             Some(at) => self.flushed = at,
@@ -68,19 +77,23 @@ impl Growing {
         self.out.flush()
     }
 
-    /// Ends the file.
+    /// Ends the file, and says what was written.
     ///
     /// # Errors
     /// The first error of writing. What was written before it stays readable.
-    pub(crate) fn finish(self) -> Result<(), RecordError> {
+    pub(crate) fn finish(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
-        let ended = self.failed.map_or(closed, Err);
-        ended.map_err(|cause| RecordError::Write { path: self.path, cause })
+        match self.failed.map_or(closed, Err) {
+            Ok(()) => {
+                Ok(Written { count: self.count, sha256: model::hex(&self.digest.finalize()) })
+            }
+            Err(cause) => Err(RecordError::Write { path: self.path, cause }),
+        }
     }
 }
 
-/// Reads a file's entries as far as it is whole, and returns how many there are; absent if there is
-/// no file.
+/// Reads a file's entries as far as it is whole, and returns their number and what lines were read;
+/// absent if there is no file.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.
@@ -88,7 +101,7 @@ pub(crate) fn read<E: DeserializeOwned>(
     folder: &Path,
     name: &str,
     mut enter: impl FnMut(E),
-) -> Result<Option<u64>, RecordError> {
+) -> Result<Option<(u64, Written)>, RecordError> {
     let path = folder.join(name);
     let mut lines = match Lines::at(&path) {
         Ok(lines) => lines,
@@ -96,8 +109,11 @@ pub(crate) fn read<E: DeserializeOwned>(
         Err(cause) => return Err(RecordError::Read { path, cause }),
     };
     let (mut entries, mut unreadable) = (0u64, 0);
+    let (mut count, mut digest) = (0, Sha256::new());
     // A run that was killed ends within a line.
     while let Ok(Some(line)) = lines.next_line() {
+        count += 1;
+        digest.update(line);
         match serde_json::from_slice::<E>(line) {
             Ok(entry) => {
                 enter(entry);
@@ -109,5 +125,5 @@ pub(crate) fn read<E: DeserializeOwned>(
             break;
         }
     }
-    Ok(Some(entries))
+    Ok(Some((entries, Written { count, sha256: model::hex(&digest.finalize()) })))
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use series::{Entry, Recording};
 
 use crate::growing::{self, Growing};
-use crate::record::RecordError;
+use crate::record::{RecordError, Written};
 
 /// The file's name in a run's folder.
 pub const FILE: &str = "server.jsonl.zst";
@@ -43,11 +43,11 @@ impl Log {
         }
     }
 
-    /// Ends the file.
+    /// Ends the file, and says what was written.
     ///
     /// # Errors
     /// The first error of writing. What was written before it stays readable.
-    pub fn finish(self) -> Result<(), RecordError> {
+    pub fn finish(self) -> Result<Written, RecordError> {
         self.0.finish()
     }
 }
@@ -57,14 +57,37 @@ impl Log {
 /// # Errors
 /// If the file is there but cannot be opened.
 pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
+    Ok(checked(folder, None)?.0)
+}
+
+/// Reads it likewise, and says what is wrong with the file of a run that wrote these lines.
+///
+/// # Errors
+/// If the file is there but cannot be opened.
+pub fn checked(
+    folder: &Path,
+    written: Option<&Written>,
+) -> Result<(Option<Recording>, Option<String>), RecordError> {
     let mut recording = Recording::default();
-    let entries = growing::read(folder, FILE, |entry| recording.enter(entry))?;
-    Ok(entries.filter(|entries| *entries > 0).map(|_| recording))
+    let read = growing::read(folder, FILE, |entry| recording.enter(entry))?;
+    let damage = written.and_then(|written| match &read {
+        None => Some(format!("`{FILE}` is missing, and the run wrote {} lines", written.count)),
+        Some((_, found)) if found == written => None,
+        Some((_, found)) if found.count == written.count => {
+            Some(format!("lines of `{FILE}` were changed"))
+        }
+        Some((_, found)) => Some(format!(
+            "{} lines of `{FILE}` can be read, and the run wrote {}",
+            found.count, written.count
+        )),
+    });
+    Ok((read.filter(|(entries, _)| *entries > 0).map(|_| recording), damage))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::private;
     use model::units::Nanos;
     use series::{Encoder, Head};
 
@@ -98,6 +121,31 @@ mod tests {
         log.finish().unwrap();
         assert_eq!(read(folder.path()).unwrap(), Some(recorded(&pages)));
         assert!(Log::create(folder.path()).is_err(), "it is not written over");
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_was_written_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::create(folder.path()).unwrap();
+        pages(9).iter().for_each(|page| log.write(page));
+        let written = log.finish().unwrap();
+        let damage = || checked(folder.path(), Some(&written)).unwrap().1;
+        assert_eq!((written.count, damage()), (12, None));
+        let path = folder.path().join(FILE);
+        let whole = std::fs::read(&path).unwrap();
+        let text = String::from_utf8(zstd::decode_all(&*whole).unwrap()).unwrap();
+        let store =
+            |text: &str| private::write(&path, &zstd::encode_all(text.as_bytes(), 1).unwrap());
+        store(&text).unwrap();
+        assert_eq!(damage(), None, "compressed anew");
+        store(&text.replace("[0,9.0]", "[0,1e9]")).unwrap();
+        assert!(damage().unwrap().ends_with("were changed"));
+        private::write(&path, &whole[..whole.len() - 4]).unwrap();
+        assert!(damage().unwrap().contains("the run wrote 12"));
+        private::write(&path, b"").unwrap();
+        assert!(damage().unwrap().starts_with("0 lines"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(damage().unwrap().contains("is missing"));
     }
 
     #[test]

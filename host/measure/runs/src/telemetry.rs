@@ -43,7 +43,7 @@ impl Log {
     /// # Errors
     /// The first error of writing. What was written before it stays readable.
     pub fn finish(self) -> Result<(), RecordError> {
-        self.0.finish()
+        self.0.finish().map(drop)
     }
 }
 
@@ -54,7 +54,7 @@ impl Log {
 pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
     let mut recording = Recording::default();
     let entries = growing::read(folder, FILE, |entry| recording.enter(entry))?;
-    Ok(entries.filter(|entries| *entries > 0).map(|_| recording))
+    Ok(entries.filter(|(entries, _)| *entries > 0).map(|_| recording))
 }
 
 #[cfg(test)]

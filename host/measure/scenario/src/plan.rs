@@ -199,6 +199,16 @@ pub struct PlannedPlugin {
     pub digest: String,
     /// Its configuration.
     pub config: serde_json::Value,
+    /// Keys of the configuration whose values are secret, because the schema says `writeOnly`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_keys: Vec<String>,
+}
+
+impl PlannedPlugin {
+    /// The secrets in its configuration.
+    pub fn secrets(&self) -> Vec<String> {
+        model::redact::secrets_in(&self.config, &self.secret_keys)
+    }
 }
 
 /// A dataset and its input files.

@@ -327,7 +327,7 @@ impl Decoder {
     fn fault(&self, answer: &mut Answer, frames: &Frames, error: &PluginError) {
         let unfinished = frames.last().is_some_and(|frame| frame.unfinished);
         let class = if error.is_misbehaviour() {
-            self.shared.failures.count(error);
+            self.shared.failures.count(answer.place, error);
             Class::Plugin
         } else if unfinished {
             Class::Truncated
@@ -344,7 +344,6 @@ impl Decoder {
     fn decode(&mut self, answer: &mut Answer, frames: &mut Frames) -> Result<(), PluginError> {
         let fold = answer.fold.get_or_insert_default();
         let events = self.dialect.decode(fold, frames)?;
-        answer.decoded = true;
         let mut outputs = 0;
         for (frame, meaning) in events {
             if answer.whole {
@@ -390,14 +389,11 @@ impl Decoder {
 
     /// The backend's explanation of an error reply; a server may repeat the key, which plugins must
     /// not see.
-    fn explain(&mut self, status: u16, body: &[u8]) -> Fault {
+    fn explain(&mut self, place: u64, status: u16, body: &[u8]) -> Fault {
         match self.dialect.explain(status, &self.shared.routes.secrets.redact_bytes(body)) {
-            Ok(said) => {
-                self.shared.failures.reset();
-                Fault::refused(Class::HttpStatus, said)
-            }
+            Ok(said) => Fault::refused(Class::HttpStatus, said),
             Err(error) => {
-                self.shared.failures.count(&error);
+                self.shared.failures.count(place, &error);
                 Fault::new(Class::HttpStatus, error.to_string())
             }
         }
@@ -415,11 +411,6 @@ impl Decoder {
         {
             answer.add(at, Meaning::End);
         }
-        let class = answer.fault.as_ref().map(|fault| fault.class);
-        let is_spoilt = class == Some(Class::Plugin);
-        if answer.decoded && !is_spoilt {
-            self.shared.failures.reset();
-        }
         let fault = match (answer.fault.take(), end) {
             // An event that was cut off says less than the error that cut it.
             (Some(fault), End::Broke(class, message)) if fault.class == Class::Truncated => {
@@ -434,7 +425,7 @@ impl Decoder {
             },
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
-                let said = self.explain(status, &body);
+                let said = self.explain(answer.place, status, &body);
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
                 let message = format!("HTTP {status}: {}{again}", said.message);

@@ -202,8 +202,9 @@ impl<'s> Resolution<'s> {
         }
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
         let to = targets.as_deref().unwrap_or_default();
-        let (secrets, api_key, header_names) =
+        let (mut secrets, api_key, header_names) =
             self.secrets(backend.as_ref().map(|(backend, _)| backend), to);
+        secrets.fields.extend(backend.iter().flat_map(|(_, planned)| planned.secrets()));
         let mut request = request_options(scenario);
         let http = self.http(backend.as_ref().map(|(backend, _)| backend));
         if let Some((backend, _)) = &backend {
@@ -233,6 +234,7 @@ impl<'s> Resolution<'s> {
         }
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
+        self.remarks.extend(collector.as_ref().and_then(remarks::collected));
         let hosts = self.hosts();
         let draft = Draft {
             name: self.source.title(),
@@ -423,6 +425,7 @@ impl<'s> Resolution<'s> {
             version: info.version,
             digest: component.digest.clone(),
             config: config_json(config),
+            secret_keys: redact::write_only(&info.config_schema),
         };
         Some((made, planned))
     }

@@ -12,18 +12,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use load::question::{answer_within, open as connection};
-use load::transport::Dial;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use load::question::{ANSWER_BYTES, answer_within, open as connection};
+use load::transport::{Dial, Head};
 use load::vitals::{Watched, yield_to_others};
 use model::clock::{Clock, date};
-use model::connection::Timestamps;
+use model::connection::{Timestamps, Version};
 use model::target::{Secrets, Target};
 use model::units::Nanos;
 use plugins::backend::{self, Control};
-use runs::record::RecordError;
+use runs::record::{RecordError, Written};
 use runs::series::Log;
 use scenario::plan::Plan;
-use series::{Encoder, Entry, Failed, Head, Levels, levels};
+use series::{Encoder, Entry, Failed, Levels, levels};
 
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
@@ -42,7 +43,7 @@ const MOST_DOUBLINGS: u32 = 5;
 #[derive(Default)]
 pub struct ServerPages {
     shared: OnceLock<Arc<Shared>>,
-    written: Mutex<Option<Result<(), RecordError>>>,
+    written: Mutex<Option<Result<Written, RecordError>>>,
 }
 
 /// What the threads share: numbers of series are those of all targets.
@@ -89,7 +90,7 @@ impl ServerPages {
             [] => &parts.targets,
             _ => &parts.monitored,
         };
-        let encoder = Encoder::new(Head {
+        let encoder = Encoder::new(series::Head {
             targets: targets.iter().map(Target::to_string).collect(),
             every_ns: every,
         });
@@ -157,8 +158,8 @@ impl ServerPages {
         Some(Levels::together(&all?))
     }
 
-    /// Returns the success of writing the file, once.
-    pub(crate) fn written(&self) -> Option<Result<(), RecordError>> {
+    /// Returns what was written into the file, or why not all was; once.
+    pub(crate) fn written(&self) -> Option<Result<Written, RecordError>> {
         lock(&self.written).take()
     }
 }
@@ -283,7 +284,10 @@ impl Reader {
         };
         let (head, body) = tokio::task::LocalSet::new().block_on(runtime, asked)?;
         match head.status {
-            200 => Ok(whole_lines(&self.secrets.redact_bytes(&body))),
+            200 => {
+                whole(&head, version, &body)?;
+                Ok(String::from_utf8_lossy(&self.secrets.redact_bytes(&body)).into_owned())
+            }
             status => Err(format!(
                 "{below} was answered with HTTP {status}; start the server with metrics enabled"
             )),
@@ -291,10 +295,15 @@ impl Reader {
     }
 }
 
-/// A page without the beginning of a line that its end cut off: half a number is another number.
-fn whole_lines(body: &[u8]) -> String {
-    let end = body.iter().rposition(|byte| *byte == b'\n');
-    String::from_utf8_lossy(&body[..end.map_or(0, |end| end + 1)]).into_owned()
+/// Refuses a page that was cut: series behind the cut are not gone, and half a number is another.
+fn whole(head: &Head, version: Version, body: &[u8]) -> Result<(), String> {
+    if body.len() >= ANSWER_BYTES {
+        return Err(format!("the page has more than {} MiB", ANSWER_BYTES >> 20));
+    }
+    let states_end = [CONTENT_LENGTH, TRANSFER_ENCODING].iter();
+    let mut states_end = states_end.map(|name| head.headers.contains_key(name));
+    let has_end = version == Version::Http2 || states_end.any(|has| has) || body.ends_with(b"\n");
+    has_end.then_some(()).ok_or_else(|| "the page ends within a line".to_owned())
 }
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -304,10 +313,16 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{HeaderMap, HeaderValue};
 
     #[test]
-    fn half_a_line_is_no_line() {
-        assert_eq!(whole_lines(b"a 1\nb 2\nc 31"), "a 1\nb 2\n");
-        assert_eq!(whole_lines(b"a 1"), "");
+    fn a_page_that_was_cut_is_none() {
+        let mut head = Head { status: 200, headers: HeaderMap::new() };
+        let is_whole = |head: &Head, body: &[u8]| whole(head, Version::Http1, body).is_ok();
+        assert!(is_whole(&head, b"a 1\nb 2\n"));
+        assert!(!is_whole(&head, b"a 1\nb 2\nc 31"));
+        assert!(!is_whole(&head, &vec![b'\n'; ANSWER_BYTES]));
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("3"));
+        assert!(is_whole(&head, b"a 1"), "its length bounds it");
     }
 }

@@ -14,6 +14,7 @@ use result::summary::{Client, Dataset, Fleet, RunFacts, Server, Summary, Survey}
 use runs::assessment::Assessment;
 use runs::environment::Environment;
 use runs::folder::{self, FolderError, RunFolder, Status};
+use runs::record::{RecordError, Written};
 use runs::repeat::Repeat;
 use scenario::plan::Plan;
 use tokio::time::Instant;
@@ -252,6 +253,7 @@ impl Loaded {
     /// Writes how the load ended, how this client fared, and what the server counted.
     pub fn keep(self, ending: &Ending) -> Kept {
         let Loaded { run, folder, started, live, group, ended } = self;
+        let pages = live.pages.written();
         let error = ended.as_ref().err();
         let status = Status {
             started,
@@ -260,6 +262,7 @@ impl Loaded {
             unsent: live.unsent.load(Ordering::Acquire),
             timings: run.timings.reached(),
             records: live.written.get().cloned(),
+            series: pages.as_ref().and_then(|pages| pages.as_ref().ok()).cloned(),
             error: error.map(|error| run.parts.secrets.redact(&error.to_string())),
         };
         let mut kept = folder.end(&status);
@@ -287,7 +290,7 @@ impl Loaded {
         if let Some(dataset) = &dataset {
             kept = kept.and(folder.write_dataset(dataset));
         }
-        let (series, written) = series(&live, &folder);
+        let (series, written) = series(pages, &folder);
         let kept = kept.and(written);
         Kept {
             run,
@@ -321,13 +324,13 @@ impl Loaded {
 /// Reads the server's series back, which were not kept in memory, if its pages were sampled; and
 /// says whether all of them were written.
 fn series(
-    live: &Live,
+    written: Option<Result<Written, RecordError>>,
     folder: &RunFolder,
 ) -> (Option<::series::Recording>, Result<(), FolderError>) {
-    let Some(written) = live.pages.written() else {
+    let Some(written) = written else {
         return (None, Ok(()));
     };
-    let written = written.map_err(FolderError::from);
+    let written = written.map(drop).map_err(FolderError::from);
     match runs::series::read(folder.path()) {
         Ok(recording) => (recording, written),
         Err(error) => (None, written.and(Err(error.into()))),

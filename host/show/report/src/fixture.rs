@@ -35,6 +35,7 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
             interrupted: false,
             unsent: 0,
             records: None,
+            series: None,
             timings: Reached::default(),
             error: None,
         }),

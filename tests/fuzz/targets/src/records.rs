@@ -52,6 +52,7 @@ fn facts(streamed: bool) -> RunFacts {
         recorded_histories: false,
         ignored_options: Vec::new(),
         damage: None,
+        series_damage: None,
         cost: None,
     })
 }

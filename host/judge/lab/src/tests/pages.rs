@@ -83,7 +83,7 @@ fn each_start_says_when_its_engine_answered() {
     });
     let lines: String = without.map(|event| event.line()).collect();
     assert!(!lines.contains("ready-after-s"));
-    let events = Journal::read(&lines).unwrap().events;
+    let events = Journal::read(lines.as_bytes()).unwrap().events;
     let world = loads();
     let results = Results::of(&events);
     let report = findings::of(&world.lab, &world.scenarios, &results, None);

@@ -17,7 +17,7 @@ const FLAT: f64 = 0.8;
 /// Share of the KV cache in use from which the cache is the limit, and no setting.
 const FULL: f64 = 0.9;
 
-/// Share of the measurement between pages below which it is reported.
+/// Share of the measurement between pages, and of pages that came, below which it is reported.
 const COVERED: f64 = 0.9;
 
 /// The target with the longest queue, if that is worth a word.
@@ -87,11 +87,22 @@ pub(super) fn admission_throttled(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn damaged(summary: &Summary) -> Option<Finding> {
+    Some(Finding {
+        id: Id::SeriesDamaged,
+        severity: Severity::Suspect,
+        seen: summary.run.series_damage.clone()?,
+        why: "the server's figures come from the lines that can be read, and findings on them may be missing".into(),
+        advice: "restore the run's folder from a copy, or repeat the run; its `summary.json` has the figures from before the damage".into(),
+    })
+}
+
 pub(super) fn gaps(summary: &Summary) -> Option<Finding> {
     let series = summary.server_series.as_ref()?;
     let failed = series.failed.zip(series.last_error.as_ref())?;
-    (series.covered < COVERED).then(|| {
-        let (count, error) = failed;
+    let (count, error) = failed;
+    let came = series.pages as f64 / (series.pages + count) as f64;
+    (series.covered < COVERED || came < COVERED).then(|| {
         let times = if count == 1 { "once" } else { "several times" };
         Finding {
             id: Id::ServerGaps,

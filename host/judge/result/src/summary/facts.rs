@@ -110,6 +110,9 @@ pub struct Run {
     /// The damage of its records, if they are not what it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// The damage of its record of the server's series, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_damage: Option<String>,
     /// The price of the machines, if the scenario names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,

@@ -41,6 +41,7 @@ pub(crate) fn facts() -> RunFacts {
         recorded_histories: false,
         ignored_options: Vec::new(),
         damage: None,
+        series_damage: None,
         cost: None,
     })
 }

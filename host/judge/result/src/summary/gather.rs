@@ -194,6 +194,7 @@ impl<'a> Gather<'a> {
         if exchange.connection.is_some_and(|own| own.waited) {
             self.requests.waited_for_connection += 1;
         }
+        self.count_accepted(exchange);
         let mut held_back =
             exchange.granted.is_some_and(|granted| granted.since(exchange.due) > WAITED);
         match &exchange.outcome {
@@ -211,6 +212,25 @@ impl<'a> Gather<'a> {
             }
         }
         self.held_back += u64::from(held_back);
+    }
+
+    /// Counts what the backend read as an answer although the server called it an error.
+    fn count_accepted(&mut self, exchange: &Exchange) {
+        // A status that is not accepted ends the exchange.
+        let refused = match &exchange.outcome {
+            Outcome::Incomplete { class, .. } => *class == Class::HttpStatus,
+            Outcome::Ok => false,
+        };
+        let last = exchange.steps.len().saturating_sub(1);
+        for (place, step) in exchange.steps.iter().enumerate() {
+            match step.status {
+                Some(404) if place < last => self.requests.accepted_not_yet += 1,
+                Some(status) if status >= 400 && (place < last || !refused) => {
+                    *self.requests.accepted_errors.entry(status).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Counts the requests that have no record: those that were due when the run was stopped, and

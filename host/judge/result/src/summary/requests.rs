@@ -39,6 +39,13 @@ pub struct Requests {
     /// it never let go; absent without a cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u64>,
+    /// Replies with the status of an error that the backend accepted and read as answers, by status.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_errors: BTreeMap<u16, u64>,
+    /// Beside these, those with the status 404 that a further request followed, as where a result is
+    /// not there yet.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub accepted_not_yet: u64,
     /// Those that waited for a connection to be opened.
     pub waited_for_connection: u64,
     /// Requests of the warm-up; no other figure includes them.

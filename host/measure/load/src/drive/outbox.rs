@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::demand::Outgoing;
+use crate::backlog::Held;
 use crate::transport::websocket::Message;
 use model::frame::OUTGOING_BYTES;
 use model::units::Nanos;
@@ -18,8 +19,8 @@ const MESSAGE_BYTES: usize = size_of::<Waiting>();
 /// The messages that wait.
 pub(super) struct Outbox {
     waiting: VecDeque<Waiting>,
-    /// Their size in all.
-    bytes: usize,
+    /// Counts their size in all among what the run holds.
+    held: Held,
     /// When the message was due that was taken last; at first, when the connection was open.
     last_due: Nanos,
 }
@@ -34,8 +35,8 @@ struct Waiting {
 
 impl Outbox {
     /// Nothing waits, on a connection that was open at this instant.
-    pub fn new(opened: Nanos) -> Self {
-        Outbox { waiting: VecDeque::new(), bytes: 0, last_due: opened }
+    pub fn new(opened: Nanos, held: Held) -> Self {
+        Outbox { waiting: VecDeque::new(), held, last_due: opened }
     }
 
     /// Adds a message that was demanded at this instant.
@@ -44,8 +45,8 @@ impl Outbox {
     /// If too much waits, in words for people.
     pub fn add(&mut self, outgoing: Outgoing, now: Nanos) -> Result<(), String> {
         let Outgoing { message, delay, hold } = outgoing;
-        self.bytes += MESSAGE_BYTES + message.len();
-        if self.bytes > OUTGOING_BYTES {
+        self.held.set(self.held.bytes() + MESSAGE_BYTES + message.len());
+        if self.held.bytes() > OUTGOING_BYTES {
             return Err(format!(
                 "more than {} MiB wait to be sent over the WebSocket; does the server read?",
                 OUTGOING_BYTES >> 20
@@ -75,7 +76,7 @@ impl Outbox {
         let due = self.due().filter(|due| *due <= now)?;
         let next = self.waiting.pop_front()?;
         self.last_due = due;
-        self.bytes -= MESSAGE_BYTES + next.message.len();
+        self.held.set(self.held.bytes() - MESSAGE_BYTES - next.message.len());
         Some(next.message)
     }
 }
@@ -83,13 +84,19 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backlog::Backlog;
+    use model::clock::Clock;
+
+    fn empty(opened: Nanos) -> Outbox {
+        Outbox::new(opened, Backlog::new(Clock::start(), 1 << 30).hold())
+    }
 
     fn outgoing(text: &str, delay: u64, hold: bool) -> Outgoing {
         Outgoing { message: Message::Text(text.to_owned()), delay: Nanos(delay), hold }
     }
 
     fn outbox(messages: &[(&str, u64, bool)]) -> Outbox {
-        let mut outbox = Outbox::new(Nanos(100));
+        let mut outbox = empty(Nanos(100));
         for (text, delay, hold) in messages {
             let added = outbox.add(outgoing(text, *delay, *hold), Nanos(100));
             assert_eq!(added, Ok(()));
@@ -154,7 +161,8 @@ mod tests {
 
     #[test]
     fn no_more_waits_than_the_bound() {
-        let mut outbox = Outbox::new(Nanos::ZERO);
+        let backlog = Backlog::new(Clock::start(), 1 << 30);
+        let mut outbox = Outbox::new(Nanos::ZERO, backlog.hold());
         let piece = || Outgoing {
             message: Message::Binary(vec![0; 1 << 20]),
             delay: Nanos::ZERO,
@@ -162,13 +170,15 @@ mod tests {
         };
         let added = std::iter::from_fn(|| outbox.add(piece(), Nanos::ZERO).ok());
         assert_eq!(added.take(1_000).count(), (OUTGOING_BYTES >> 20) - 1);
-        let mut outbox = Outbox::new(Nanos::ZERO);
+        assert!(backlog.bytes() > OUTGOING_BYTES - (1 << 20), "the run counts what waits");
+        drop(outbox);
+        assert_eq!(backlog.bytes(), 0);
+        let mut outbox = empty(Nanos::ZERO);
         for _ in 0..10_000 {
             outbox.add(piece(), Nanos::ZERO).unwrap();
             outbox.take(Nanos::ZERO).unwrap();
         }
-        let empty = || outgoing("", 0, false);
-        let added = std::iter::from_fn(|| outbox.add(empty(), Nanos::ZERO).ok());
+        let added = std::iter::from_fn(|| outbox.add(outgoing("", 0, false), Nanos::ZERO).ok());
         assert!(added.take(10_000_000).count() < OUTGOING_BYTES / MESSAGE_BYTES + 1);
     }
 }

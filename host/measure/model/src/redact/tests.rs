@@ -116,7 +116,7 @@ fn fields_that_are_named_as_secrets_are_replaced() {
         "max_tokens": 5, "stop_token_ids": [1], "top_k": 3, "cache_salt": "s", "apiKey": "k",
         "user": { "hf_token": 7, "name": "n", "secret": null }, "list": ["Bearer x", "plain"],
     });
-    assert_eq!(secrets_in(&body), ["s", "k", "7", "Bearer x"]);
+    assert_eq!(secrets_in(&body, &[]), ["s", "k", "7", "Bearer x"]);
     fields(&mut body, &|_| "-".to_owned());
     let expected = serde_json::json!({
         "max_tokens": 5, "stop_token_ids": [1], "top_k": 3, "cache_salt": "-", "apiKey": "-",
@@ -128,7 +128,7 @@ fn fields_that_are_named_as_secrets_are_replaced() {
 #[test]
 fn a_secret_that_holds_another_is_removed_whole() {
     // The shorter one comes first, as a header may before a key.
-    let known = Known::new(["open", "opensesame", "it"]);
+    let known = Known::new(["open", "opensesame", "it"].map(String::from));
     assert_eq!(known.redact("opensesame, open it"), "[redacted], [redacted] it");
     let secrets = Secrets {
         access: Access::Bearer("open".to_owned()),
@@ -158,4 +158,20 @@ fn what_nests_without_end_is_taken_away() {
     let deep = "a=".repeat(200_000) + "b";
     let shown = command(&deep);
     assert!(shown.ends_with(REDACTED) && shown.len() < 100, "{shown}");
+}
+
+#[test]
+fn keys_that_a_schema_marks_are_secret_whatever_their_names() {
+    let schema = serde_json::json!({
+        "properties": {
+            "signing": { "type": "string", "writeOnly": true },
+            "voice": { "type": "string", "writeOnly": false },
+            "login": { "$ref": "#/$defs/login" },
+        },
+        "$defs": { "login": { "properties": { "pin": { "writeOnly": true } } } },
+    });
+    let names = write_only(&schema);
+    assert_eq!(names, ["pin", "signing"]);
+    let config = serde_json::json!({ "signing": "open", "voice": "x", "login": { "pin": 1234 } });
+    assert_eq!(secrets_in(&config, &names), ["open", "1234"]);
 }

@@ -45,6 +45,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             recorded_histories: plan.request.history == History::Recorded,
             ignored_options: plan.request.ignored.clone(),
             damage: None,
+            series_damage: None,
             cost: plan.cost.clone(),
         },
         scorer_errors: assessment.error_count(),

@@ -3,25 +3,32 @@
 use sha2::{Digest, Sha256};
 
 use crate::assessment::Later;
-use model::redact;
-use scenario::plan::Plan;
+use model::redact::{self, Known};
+use scenario::plan::{Plan, PlannedPlugin};
 
 /// The plan as it is kept. Bodies and configurations may hold keys: of such a value, a digest is
 /// kept, so that runs that differ in it can be told apart. Its 32 bits do not reveal a key.
 pub fn without_secrets(plan: &Plan) -> serde_json::Value {
-    let mut plan = serde_json::to_value(plan).unwrap_or_default();
-    for place in ["/request/extra-body", "/backend/config", "/dataset/config"] {
-        if let Some(value) = plan.pointer_mut(place) {
-            redact::fields(value, &mark);
+    let mut kept = serde_json::to_value(plan).unwrap_or_default();
+    let mut hide = |place: &str, names: &[String]| {
+        if let Some(value) = kept.pointer_mut(place) {
+            redact::fields_named(value, names, &mark);
         }
+    };
+    hide("/request/extra-body", &[]);
+    hide("/backend/config", &plan.backend.secret_keys);
+    hide("/dataset/config", &plan.dataset.plugin.secret_keys);
+    for (number, scorer) in plan.scorers.iter().enumerate() {
+        hide(&format!("/scorers/{number}/config"), &scorer.secret_keys);
     }
-    let scorers = plan.get_mut("scorers").and_then(|list| list.as_array_mut());
-    for scorer in scorers.into_iter().flatten() {
-        if let Some(config) = scorer.get_mut("config") {
-            redact::fields(config, &mark);
-        }
-    }
-    plan
+    kept
+}
+
+/// A command line without the secrets in the configurations of a plan's plugins.
+pub(super) fn without_configs(plan: &Plan, words: &[String]) -> Vec<String> {
+    let plugins = [&plan.backend, &plan.dataset.plugin].into_iter().chain(&plan.scorers);
+    let known = Known::new(plugins.flat_map(PlannedPlugin::secrets));
+    words.iter().map(|word| known.redact(word)).collect()
 }
 
 /// Scores that were given later, likewise.

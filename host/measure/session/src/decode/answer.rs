@@ -50,6 +50,8 @@ const RANKED: usize = 4096;
 /// A reply that is being assembled.
 #[derive(Default)]
 pub(super) struct Answer {
+    /// Its place among all replies, in the order in which their requests were sent.
+    pub(super) place: u64,
     /// The plugin's memory of the reply; absent before it was shown the reply's head.
     pub(super) fold: Option<Fold>,
     /// The state that the plugin carries to the next request of the conversation.
@@ -69,8 +71,6 @@ pub(super) struct Answer {
     pub(super) whole: bool,
     /// True if it has no end marker, and is complete when the reply's body is.
     pub(super) ends_with_body: bool,
-    /// True if anything was decoded.
-    pub(super) decoded: bool,
     /// Arrival of its first output, until those who wait for it know.
     pub(super) first_output: Option<Nanos>,
     has_output: bool,

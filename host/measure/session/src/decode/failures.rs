@@ -1,7 +1,10 @@
 //! Failures: how many in a row a plugin may cause before the run ends, and what is recorded of one.
+//!
+//! Rows are those of requests in the order in which they were sent. Replies end in another order: a
+//! call that runs into its time limit is late, so those of a plugin that fails now and then gather.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::parts::RunError;
 use load::pace::Signal;
@@ -9,14 +12,15 @@ use model::exchange::{Class, Outcome};
 use plugins::PluginError;
 
 /// Requests or replies that a plugin may spoil in a row before the run ends.
-const TOLERATED: u32 = 10;
+const TOLERATED: u64 = 10;
 /// Longest message kept of a failure, in bytes.
 const MESSAGE_BYTES: usize = 1_000;
 
-/// Counts consecutive failures of a plugin, and ends the run when there are too many.
+/// Keeps the failures of a plugin, and ends the run when too many follow one another.
 #[derive(Clone)]
 pub struct FailureLimit {
-    in_a_row: Arc<AtomicU32>,
+    /// The places of what failed among all requests, or replies.
+    failed: Arc<Mutex<BTreeSet<u64>>>,
     abort_reason: Arc<Mutex<Option<RunError>>>,
     signal: Signal,
 }
@@ -24,24 +28,21 @@ pub struct FailureLimit {
 impl FailureLimit {
     /// For one run.
     pub fn new(signal: Signal) -> Self {
-        FailureLimit { in_a_row: Arc::default(), abort_reason: Arc::default(), signal }
+        FailureLimit { failed: Arc::default(), abort_reason: Arc::default(), signal }
     }
 
     /// The same, but for failures of another kind of call, which are counted separately.
     pub(crate) fn with_own_count(&self) -> Self {
-        FailureLimit { in_a_row: Arc::default(), ..self.clone() }
+        FailureLimit { failed: Arc::default(), ..self.clone() }
     }
 
-    /// A request was written, or a reply read to its end.
-    pub fn reset(&self) {
-        if self.in_a_row.load(Ordering::Relaxed) != 0 {
-            self.in_a_row.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// It failed because of the plugin.
-    pub fn count(&self, error: &PluginError) {
-        if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= TOLERATED {
+    /// The request or reply at this place failed because of the plugin.
+    pub fn count(&self, place: u64, error: &PluginError) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.insert(place);
+        let after = (place + 1..).take_while(|place| failed.contains(place));
+        let before = (0..place).rev().take_while(|place| failed.contains(place));
+        if before.chain(after).take(TOLERATED as usize - 1).count() as u64 + 1 >= TOLERATED {
             let reason = format!("{error} ({TOLERATED} times in a row)");
             self.abort(RunError::Aborted(reason));
         }
@@ -71,4 +72,30 @@ pub fn failed(class: Class, message: &str) -> Outcome {
 pub fn fit(message: &str) -> String {
     let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES));
     message[..cut].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_one_of_requests_and_not_of_replies() {
+        let limit = FailureLimit::new(Signal::for_thread());
+        let error = PluginError::Contract {
+            plugin: "p".to_owned(),
+            call: "decode",
+            what: "it fails".to_owned(),
+        };
+        // Every fifth of 200, all of them after the others.
+        (0..40).for_each(|late| limit.count(late * 5, &error));
+        assert!(limit.abort_reason().is_none());
+        for place in [201, 209, 203, 204, 202, 208, 207, 206, 205] {
+            limit.count(place, &error);
+            limit.count(place, &error);
+            assert!(limit.abort_reason().is_none());
+        }
+        limit.count(210, &error);
+        let reason = limit.abort_reason().unwrap().to_string();
+        assert!(reason.ends_with("it fails (10 times in a row)"), "{reason}");
+    }
 }

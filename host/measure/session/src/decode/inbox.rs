@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct Inboxes {
     backlog: Arc<Backlog>,
     streaming: bool,
     sessions: Arc<Sessions>,
+    /// How many were opened.
+    opened: AtomicU64,
 }
 
 /// The bytes of one reply that were read and are not decoded.
@@ -124,14 +127,18 @@ impl Inboxes {
     ) -> (Self, Receiver<Arc<Inbox>>) {
         let (ready, queue) = crossbeam_channel::unbounded();
         let backlog = Arc::clone(backlog);
-        let inboxes = Inboxes { ready, backlog, streaming, sessions: Arc::clone(sessions) };
+        let sessions = Arc::clone(sessions);
+        let inboxes = Inboxes { ready, backlog, streaming, sessions, opened: AtomicU64::new(0) };
         (inboxes, queue)
     }
 }
 
 impl Replies for Inboxes {
     fn open(&self, key: u64) -> Rc<dyn Reply> {
-        let unfinished = Unfinished { answer: Answer::default(), held: self.backlog.hold() };
+        let place = self.opened.fetch_add(1, Ordering::Relaxed);
+        let mut answer = Answer::default();
+        answer.place = place;
+        let unfinished = Unfinished { answer, held: self.backlog.hold() };
         Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),

@@ -22,7 +22,7 @@ pub struct Routes {
     pub places: Places,
     /// The version of HTTP.
     pub version: Version,
-    /// For the targets.
+    /// For paths below the URL of an exchange's target.
     pub secrets: Secrets,
     /// For other hosts: none.
     pub nothing: Secrets,
@@ -87,7 +87,7 @@ impl Routes {
             let place = place.ok_or("its target is not known")?;
             (place, asked.to_owned())
         } else {
-            let found = self.places.find(asked);
+            let found = self.places.find(target, asked);
             found.map_err(|unreachable| unreachable.to_string())?
         };
         match path_fault(&path) {
@@ -107,14 +107,15 @@ mod tests {
     use plugins::backend::Framing;
 
     fn routes() -> Routes {
-        let target = Target::parse("http://127.0.0.1:8000/tenant").unwrap();
+        let targets = ["http://127.0.0.1:8000/tenant", "http://127.0.0.1:9000"];
+        let targets = targets.map(|url| Target::parse(url).unwrap()).to_vec();
         let hosts = ["stream.example.com".parse().unwrap()];
         let secrets = Secrets {
             access: Access::Bearer("the-key".to_owned()),
             headers: vec![("x-tenant".to_owned(), "own".to_owned())],
             ..Secrets::default()
         };
-        Routes::new(Places::new(vec![target], &hosts), Version::Http1, secrets)
+        Routes::new(Places::new(targets, &hosts), Version::Http1, secrets)
     }
 
     fn step(path: &str) -> backend::Step {
@@ -152,7 +153,7 @@ mod tests {
         }
         let (step, head) = sent("https://stream.example.com/v1/x?y=z");
         assert_eq!(step.host.as_deref(), Some("stream.example.com"));
-        assert_eq!(step.place, 2);
+        assert_eq!(step.place, 3);
         assert!(head.starts_with("GET /v1/x?y=z HTTP/1.1\r\nhost: stream.example.com\r\n"));
         assert!(head.contains("accept: text/event-stream\r\n"), "{head}");
         assert!(!head.contains("the-key") && !head.contains("own"), "{head}");
@@ -163,14 +164,19 @@ mod tests {
         for (path, told) in [
             ("http://169.254.169.254/latest", "hosts = [\"169.254.169.254\"]"),
             ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),
-            ("https://127.0.0.1:8000/x", "neither the target's nor allowed"),
+            (
+                "https://127.0.0.1:8000/tenant/x",
+                "neither below the target's nor on an allowed host",
+            ),
+            ("http://127.0.0.1:8000/admin/keys", "--allow-host 127.0.0.1:8000"),
+            ("http://127.0.0.1:9000/admin/keys", "--allow-host 127.0.0.1:9000"),
             ("ftp://127.0.0.1:8000/x", "begins with http:// or https://"),
             ("x", "begins with http:// or https://"),
             ("", "begins with http:// or https://"),
             ("//169.254.169.254/x", "empty segment"),
             ("/../x", "leads upwards"),
-            ("http://127.0.0.1:8000/a/../b", "leads upwards"),
-            ("http://127.0.0.1:8000/a\r\nx: y", "must escape"),
+            ("http://127.0.0.1:8000/tenant/../b", "leads upwards"),
+            ("http://127.0.0.1:8000/tenant/a\r\nx: y", "must escape"),
         ] {
             let Err(fault) = routes().step(0, step(path)) else { panic!("{path} is not refused") };
             assert_eq!(fault.class, Class::Protocol);

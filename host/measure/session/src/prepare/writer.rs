@@ -45,6 +45,8 @@ pub struct Writer {
     version: Version,
     secrets: Secrets,
     failures: FailureLimit,
+    /// How many requests it was given.
+    count: u64,
     prompts: Option<Arc<SentPrompts>>,
     identities: Identities,
     /// True if requests force the length of answers; unknown before the first is written.
@@ -70,6 +72,7 @@ impl Writer {
             secrets: parts.secrets.clone(),
             // Requests that can be written say nothing about replies that cannot be read.
             failures: failures.with_own_count(),
+            count: 0,
             prompts: parts.prompts.clone(),
             identities: Identities::new(
                 parts.run_id,
@@ -173,13 +176,13 @@ impl Writer {
     /// Writes the request for a sample that has what the plan adds.
     pub(crate) fn write_complete(&mut self, pending: &PendingRequest) -> Item {
         let mut prepared = self.prepared(pending);
+        self.count += 1;
         match self.request(
             &pending.composed.sample,
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
             Ok(Written { request, framing, course }) => {
-                self.failures.reset();
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
                     prompts.keep(pending.phase, pending.index, &pending.composed.sample, path);
@@ -195,7 +198,7 @@ impl Writer {
                 }
             }
             Err(error) => {
-                self.failures.count(&error);
+                self.failures.count(self.count, &error);
                 let outcome = failed(Class::Plugin, &error.to_string());
                 Item::Faulty { prepared, outcome, entry: None }
             }

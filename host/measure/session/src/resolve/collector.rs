@@ -6,10 +6,11 @@ use reader::Problem;
 
 use super::Resolution;
 use crate::parts::Collector;
+use model::redact::unescaped;
 use model::target::{Target, TargetError};
 
 /// Holds header fields for the collector, as for every program that speaks OTLP.
-const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+pub(super) const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
 impl Resolution<'_> {
     /// Returns the collector that the scenario names, if it names one.
@@ -57,7 +58,7 @@ fn headers(text: &str) -> Result<Vec<(String, String)>, String> {
             let (name, value) = pair
                 .split_once('=')
                 .ok_or_else(|| "expected `NAME=VALUE`, several with a comma between".to_owned())?;
-            let (name, value) = (name.trim(), decoded(value.trim()));
+            let (name, value) = (name.trim(), unescaped(value.trim()));
             let parsed = HeaderName::try_from(name)
                 .map_err(|_| "a name in it is not the name of a header field".to_owned())?;
             if HeaderValue::try_from(&value).is_err() {
@@ -68,27 +69,6 @@ fn headers(text: &str) -> Result<Vec<(String, String)>, String> {
             Ok((parsed.as_str().to_owned(), value))
         })
         .collect()
-}
-
-/// A text with the bytes that `%` and two digits stand for.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
-        let escaped = escaped.and_then(|digits| model::unhex(std::str::from_utf8(digits).ok()?));
-        match escaped.as_deref() {
-            Some([byte]) => {
-                bytes.push(*byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

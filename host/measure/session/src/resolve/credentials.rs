@@ -78,7 +78,8 @@ impl Resolution<'_> {
             .collect();
         let names = headers.iter().map(|(name, _)| name.clone()).collect();
         let body = super::config_json(&self.source.scenario.request.extra_body);
-        let secrets = Secrets { access, variables, headers, fields: redact::secrets_in(&body) };
+        let secrets =
+            Secrets { access, variables, headers, fields: redact::secrets_in(&body, &[]) };
         (secrets, planned, names)
     }
 

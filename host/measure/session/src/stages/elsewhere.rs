@@ -76,6 +76,7 @@ impl<E> Begun<E> {
     /// Writes what others measured, in place of a load of its own.
     pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> Kept {
         let Begun { run, folder, started, control, .. } = self;
+        let pages = control.live.pages.written();
         let status = Status {
             started,
             ended: ending.at.clone(),
@@ -83,6 +84,7 @@ impl<E> Begun<E> {
             unsent: made.unsent,
             timings: run.timings.reached(),
             records: Some(made.records),
+            series: pages.as_ref().and_then(|pages| pages.as_ref().ok()).cloned(),
             error: (made.ended.as_ref().err())
                 .map(|error| run.parts.secrets.redact(&error.to_string())),
         };
@@ -102,7 +104,7 @@ impl<E> Begun<E> {
             kept = so_far.and(written.map_err(FolderError::from));
             recording
         });
-        let (series, written) = series(&control.live, &folder);
+        let (series, written) = series(pages, &folder);
         let kept = kept.and(written);
         Kept {
             cut_short: status.interrupted || status.error.is_some(),

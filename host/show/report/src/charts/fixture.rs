@@ -98,6 +98,7 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
             interrupted: false,
             unsent: 0,
             records: None,
+            series: None,
             timings: Default::default(),
             error: None,
         }),

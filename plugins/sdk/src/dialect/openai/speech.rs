@@ -7,7 +7,7 @@
 //! | the sound as it is made, without an end marker (`audio`) | OpenAI, vLLM-Omni |
 //!
 //! The length of the sound follows from its bytes for PCM and WAV. Of formats that would have to be
-//! decoded it stays unknown.
+//! decoded it stays unknown. A WAV whose header states more bytes than come was cut, and is no answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -196,11 +196,14 @@ fn said(path: &str, prompt: &Prompt) -> Result<String, Error> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Reply {
     streaming: bool,
-    begun: bool,
+    /// True if its end needs no mark any more.
+    ends: bool,
     /// Of WAV: bytes of the header so far, until the sound begins.
     header: Vec<u8>,
     /// Of WAV: bytes per second, once the header has said it.
     per_second: Option<u32>,
+    /// Of WAV: bytes of the sound that the header states and that did not come yet.
+    missing: u32,
 }
 
 #[derive(Deserialize)]
@@ -230,10 +233,15 @@ pub fn decode(
     events: &mut Vec<Meaning>,
 ) -> Result<(), Error> {
     if options.framing(reply.streaming) != Framing::EventStream {
-        if reply.streaming && !std::mem::replace(&mut reply.begun, true) {
-            events.push(Meaning::EndsWithBody);
-        }
+        reply.ends |= !reply.streaming;
         reply.hear(options, frame.data, events);
+        if !reply.streaming && reply.missing > 0 {
+            let what = format!(
+                "the sound was cut: its header states {} bytes more than came",
+                reply.missing
+            );
+            return Err(Error::Protocol(what));
+        }
         return Ok(());
     }
     let data = frame.data.trim_ascii();
@@ -243,6 +251,7 @@ pub fn decode(
             let sound = event.audio.ok_or_else(|| wrong(data, "it has no audio"))?;
             let sound = Media::of_base64("", &sound);
             let sound = sound.ok_or_else(|| wrong(data, "its audio is not base64"))?;
+            reply.ends = true;
             reply.hear(options, &sound.bytes, events);
         }
         Some("speech.audio.done") => {
@@ -280,15 +289,32 @@ impl Reply {
 
     /// Takes bytes of the sound in.
     fn hear(&mut self, options: &Options, bytes: &[u8], events: &mut Vec<Meaning>) {
-        let per_second = match options.format {
-            Format::Pcm => Some(options.sample_rate.saturating_mul(2)),
-            Format::Wav => match self.per_second {
-                None => return self.hear_header(bytes, events),
-                known => known,
-            },
-            _ => None,
-        };
+        if options.format == Format::Wav {
+            return match self.per_second {
+                None => self.hear_header(bytes, events),
+                known => self.hear_stated(bytes.len(), known, events),
+            };
+        }
+        self.end(events);
+        let of_pcm = options.format == Format::Pcm;
+        let per_second = of_pcm.then(|| options.sample_rate.saturating_mul(2));
         self.push(bytes.len(), per_second, events);
+    }
+
+    /// Takes bytes of a WAV in, which ends with as many as its header states.
+    fn hear_stated(&mut self, bytes: usize, per_second: Option<u32>, events: &mut Vec<Meaning>) {
+        self.missing = self.missing.saturating_sub(bytes as u32);
+        self.push(bytes, per_second, events);
+        if self.missing == 0 {
+            self.end(events);
+        }
+    }
+
+    /// From here on the end of its body is its end.
+    fn end(&mut self, events: &mut Vec<Meaning>) {
+        if !std::mem::replace(&mut self.ends, true) {
+            events.push(Meaning::EndsWithBody);
+        }
     }
 
     fn push(&self, bytes: usize, per_second: Option<u32>, events: &mut Vec<Meaning>) {
@@ -306,16 +332,21 @@ impl Reply {
     fn hear_header(&mut self, bytes: &[u8], events: &mut Vec<Meaning>) {
         self.header.extend_from_slice(bytes);
         match sound_of(&self.header) {
-            Some((per_second, start)) => {
+            Some(Header { per_second, start, length }) => {
                 let sound = self.header.len() - start;
                 self.per_second = Some(per_second);
                 self.header = Vec::new();
-                self.push(sound, self.per_second, events);
+                self.missing = length;
+                if length == 0 {
+                    self.end(events);
+                }
+                self.hear_stated(sound, self.per_second, events);
             }
             None if self.header.len() > HEADER_BYTES => {
                 let sound = self.header.len();
                 self.per_second = Some(0);
                 self.header = Vec::new();
+                self.end(events);
                 self.push(sound, None, events);
             }
             None => {}
@@ -323,12 +354,22 @@ impl Reply {
     }
 }
 
-/// Bytes per second, and where the sound begins in a WAV file of which this is the beginning.
+/// The header of a WAV file.
+struct Header {
+    per_second: u32,
+    /// The place where the sound begins.
+    start: usize,
+    /// The bytes of the sound; 0 if they were not known when it began.
+    length: u32,
+}
+
+/// The header of a WAV file of which this is the beginning.
 ///
 /// Source: the RIFF form `WAVE`: chunks of a name, a length and content, `fmt ` with the bytes per
-/// second at its ninth byte, and `data` with the sound, whose stated length means nothing while it
-/// is being made.
-fn sound_of(header: &[u8]) -> Option<(u32, usize)> {
+/// second at its ninth byte, and `data` with the sound. While that is being made, the stated length
+/// is 0 or the largest that programs can write, of 31 or 32 bits less the header.
+fn sound_of(header: &[u8]) -> Option<Header> {
+    const UNKNOWN: u32 = 0x7fff_0000;
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
     if header.get(..4)? != b"RIFF" || header.get(8..12)? != b"WAVE" {
         return None;
@@ -339,7 +380,11 @@ fn sound_of(header: &[u8]) -> Option<(u32, usize)> {
         let length = number(at + 4)? as usize;
         match name {
             b"fmt " => per_second = Some(number(at + 16)?),
-            b"data" => return Some((per_second?, at + 8)),
+            b"data" => {
+                let length = u32::try_from(length).ok().filter(|length| *length < UNKNOWN);
+                let (start, length) = (at + 8, length.unwrap_or(0));
+                return Some(Header { per_second: per_second?, start, length });
+            }
             _ => {}
         }
         at = at.checked_add(8 + length + length % 2)?;
@@ -352,21 +397,33 @@ mod tests {
 
     /// One channel of 16 bits at 8,000 Hz, with a chunk before the sound, as ffmpeg writes one.
     fn wav(sound: &[u8]) -> Vec<u8> {
+        stating(u32::MAX, sound)
+    }
+
+    /// The same with this length in its header.
+    fn stating(length: u32, sound: &[u8]) -> Vec<u8> {
         let mut file = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
         file.extend(8_000u32.to_le_bytes());
         file.extend(16_000u32.to_le_bytes());
-        file.extend(b"\x02\0\x10\0LIST\x03\0\0\0abc\0data\xff\xff\xff\xff");
+        file.extend(b"\x02\0\x10\0LIST\x03\0\0\0abc\0data");
+        file.extend(length.to_le_bytes());
         file.extend(sound);
         file
     }
 
-    fn heard(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
+    fn events(streaming: bool, format: Format, pieces: &[&[u8]]) -> Result<Vec<Meaning>, Error> {
         let options = Options { format, stream_format: StreamFormat::Audio, ..Options::default() };
-        let (mut reply, mut events) = (Reply::begin(true), Vec::new());
+        let (mut reply, mut events) = (Reply::begin(streaming), Vec::new());
         for data in pieces {
-            decode(&mut reply, &options, &Frame { name: None, data }, &mut events).unwrap();
+            decode(&mut reply, &options, &Frame { name: None, data }, &mut events)?;
         }
-        assert_eq!(events.remove(0), Meaning::EndsWithBody);
+        Ok(events)
+    }
+
+    fn heard(format: Format, pieces: &[&[u8]]) -> Vec<Option<f64>> {
+        let mut events = events(true, format, pieces).unwrap();
+        let end = events.iter().position(|event| *event == Meaning::EndsWithBody);
+        events.remove(end.expect("an end"));
         let sounds = events.iter().map(|event| match event {
             Meaning::Audio(sound) => sound.duration,
             other => panic!("{other:?}"),
@@ -391,6 +448,27 @@ mod tests {
                 .map(|length| length.expect("a length"))
                 .sum();
             assert!((sum - 10.0).abs() < 1e-9, "cut at {cut}: {sum}");
+        }
+    }
+
+    #[test]
+    fn sound_that_was_cut_is_no_answer() {
+        let file = stating(1600, &[0; 1600]);
+        let ends = |pieces: &[&[u8]]| {
+            events(true, Format::Wav, pieces).unwrap().contains(&Meaning::EndsWithBody)
+        };
+        for cut in 1..file.len() {
+            assert!(!ends(&[&file[..cut]]), "cut at {cut}");
+            assert!(ends(&[&file[..cut], &file[cut..], b"LIST"]), "cut at {cut}");
+        }
+        assert_eq!(events(false, Format::Wav, &[&file]).unwrap().len(), 1);
+        let cut = events(false, Format::Wav, &[&file[..file.len() - 100]]).unwrap_err();
+        assert!(
+            matches!(&cut, Error::Protocol(what) if what.contains("100 bytes more")),
+            "{cut:?}"
+        );
+        for unknown in [0, 0x7fff_ffff, u32::MAX - 36] {
+            assert!(ends(&[&stating(unknown, &[0; 1600])]), "{unknown}");
         }
     }
 

@@ -10,15 +10,16 @@ fn served(page: impl Fn(u64) -> Option<String>) -> Vec<Finding> {
         Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(1_000_000_000) });
     let mut recording = Recording::default();
     recording.enter(encoder.head());
+    let mut count = 0;
     for second in 0..=17 {
         let at = Nanos(second * 1_000_000_000);
         let entries = match page(second) {
             Some(page) => encoder.page(0, (at, at), &page),
-            None => vec![::series::Entry::Failed(::series::Failed {
-                target: 0,
-                count: second + 1,
-                error: "connection refused".into(),
-            })],
+            None => {
+                count += 1;
+                let error = "connection refused".into();
+                vec![::series::Entry::Failed(::series::Failed { target: 0, count, error })]
+            }
         };
         entries.into_iter().for_each(|it| recording.enter(it));
     }
@@ -86,6 +87,8 @@ fn pages_that_do_not_come_are_told() {
     // A single one that failed is no gap.
     let found = served(|second| (second != 3).then(|| page(3, 0, 0.2, 0)));
     assert_eq!(found, []);
+    let found = served(|second| (second % 2 == 0).then(|| page(3, 0, 0.2, 0)));
+    assert_eq!(ids(&found), [(Id::ServerGaps, Severity::Note)], "pages come until the end");
 }
 
 #[test]

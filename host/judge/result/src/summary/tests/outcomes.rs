@@ -120,3 +120,36 @@ fn with_failures_included_a_percentile_may_be_infinite_and_a_mean_is_absent() {
     assert_eq!(ttft.with_failures.as_ref().unwrap().median, Amount(650.0));
     assert_eq!(ttft.mean, (5500.0 - 400.0) / 9.0);
 }
+
+#[test]
+fn errors_that_a_backend_accepts_are_counted_and_found() {
+    use crate::finding::{Id, Severity};
+    use model::exchange::{Outcome, Step};
+    let asked = |index: u64, statuses: &[u16], outcome: Outcome| {
+        let mut exchange = reply(index, 1000, &[(1050, Text, None, 2), (1090, End, None, 0)]);
+        exchange.outcome = outcome;
+        let step = |status: &u16| Step { status: Some(*status), ..Step::default() };
+        exchange.steps = statuses.iter().map(step).collect();
+        exchange
+    };
+    let found = |exchanges: &[Exchange]| {
+        let summary = Summary::of(&facts(), exchanges);
+        let found = summary.findings.iter().find(|finding| finding.id == Id::ErrorsAccepted);
+        found.map(|finding| (finding.severity, finding.seen.clone()))
+    };
+    let refused = Outcome::Incomplete {
+        class: Class::HttpStatus,
+        reason: None,
+        message: "HTTP 429: later".into(),
+    };
+    let polled = asked(0, &[201, 404, 404, 200], Outcome::Ok);
+    assert_eq!(found(&[polled.clone(), asked(1, &[201, 404], refused.clone())]), None);
+    let again = asked(1, &[429, 429, 200], Outcome::Ok);
+    let (severity, seen) =
+        found(&[polled, again, asked(2, &[401], Outcome::Ok), asked(3, &[429, 429], refused)])
+            .unwrap();
+    assert_eq!(severity, Severity::Suspect);
+    assert!(seen.ends_with(
+        "1 with the status 401, 3 with the status 429, and beside these 2 with 404 before a further request"
+    ), "{seen}");
+}

@@ -89,9 +89,9 @@ impl Reading {
         let opened = self.timer.clock.now();
         let mut state = State {
             marks: Rc::clone(&self.marks),
+            outbox: Outbox::new(opened, self.backlog.hold()),
             reading: self,
             socket,
-            outbox: Outbox::new(opened),
             demands,
             alarm: None,
             is_writing: false,
