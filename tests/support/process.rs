@@ -42,7 +42,8 @@ pub fn runner_behind(shell: &str) -> Command {
 fn heeding_signals(program: &str) -> Command {
     use tokio::signal::unix::{SignalKind, signal};
     static CAUGHT: std::sync::Once = std::sync::Once::new();
-    CAUGHT.call_once(|| {
+    // In a thread of its own: a runtime may not end within another one, as that of a test.
+    let catch = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status
             .lines()
@@ -62,7 +63,8 @@ fn heeding_signals(program: &str) -> Command {
                 drop(signal(kind).unwrap());
             }
         }
-    });
+    };
+    CAUGHT.call_once(|| std::thread::spawn(catch).join().unwrap());
     Command::new(program)
 }
 
