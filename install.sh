@@ -46,7 +46,10 @@ fetch() {
     download "$name"
     archive=$folder/$name
     if [ -z "${INSTALL_SHA256:-}" ] && [ -n "${INSTALL_ATTESTED:-}" ]; then
+        version=${name#runner-}
         gh attestation verify "$archive" --repo "$INSTALL_ATTESTED" \
+            --signer-workflow "$INSTALL_ATTESTED/.github/workflows/release.yml" \
+            --source-ref "refs/tags/v${INSTALL_VERSION:-${version%%-*}}" \
             || fail "\`gh\` verifies no attestation of $release/$name; set the SHA-256 that you trust"
     else
         expected=${INSTALL_SHA256:-${line%% *}}

@@ -26,10 +26,18 @@ scenario=${BENCHMARK_SCENARIO:?}
 mkdir -p "$results"
 rm -rf -- "${results:?}"/{runs,summary.md,junit.xml,report.html,engine.log}
 
+# The log takes commands again.
+quiet=
+resume() {
+    [[ -z $quiet ]] || printf '\n::%s::\n' "$quiet"
+    quiet=
+}
+
 # Ends with a code, after saying why where people look.
 fail() {
     local code=$1
     shift
+    resume
     echo "error: $*" >&2
     [[ ${BENCHMARK_FORMAT:-text} != github ]] || echo "::error title=Benchmark::not measured (exit code $code)"
     printf '## ❌ Benchmark: not measured\n\nExit code %s. The log of this job says why.\n' "$code" \
@@ -48,28 +56,28 @@ each() {
     done <<<"$2"
 }
 
-# The run is told to end, and killed if it does not: a reply that never ends would hold it up.
-run=
+# Ends a process: sends signals to it, or to its group, 20 seconds apart, until it has ended.
 end() {
-    [[ -n $run ]] || return 0
-    kill -TERM "$run" 2>/dev/null || :
-    (sleep 20 && kill -TERM "$run" && sleep 20 && kill -KILL "$run") >/dev/null 2>&1 &
-    local late=$!
-    wait "$run" 2>/dev/null || :
-    kill "$late" 2>/dev/null || :
-    run=
+    local process=$1 to=$2 signal
+    for signal in "${@:3}"; do
+        kill "-$signal" -- "$to" 2>/dev/null || break
+        for _ in {1..100}; do
+            kill -0 "$process" 2>/dev/null || break 2
+            sleep 0.2
+        done
+    done
+    wait "$process" 2>/dev/null || :
 }
 
-# The engine has a process group of its own, so that all of it is stopped.
+# The run is killed if it does not end: a reply that never ends would hold it up. The engine has a
+# process group of its own, so that all of it is stopped.
+run=
 engine=
 stop() {
-    end
+    [[ -z $run ]] || end "$run" "$run" TERM TERM KILL
+    run=
     [[ -n $engine ]] || return 0
-    kill -TERM -- "-$engine" 2>/dev/null || :
-    (sleep 20 && kill -KILL -- "-$engine") >/dev/null 2>&1 &
-    local late=$!
-    wait "$engine" 2>/dev/null || :
-    kill "$late" 2>/dev/null || :
+    end "$engine" "-$engine" TERM KILL
     kill -KILL -- "-$engine" 2>/dev/null || :
     engine=
 }
@@ -91,7 +99,6 @@ each --threshold "${BENCHMARK_THRESHOLDS:-}"
 each '' "${BENCHMARK_ARGUMENTS:-}"
 
 # What engines and scenarios say must not be taken for commands to the system that reads this log.
-quiet=
 if [[ ${BENCHMARK_FORMAT:-text} == github ]]; then
     quiet=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
     echo "::stop-commands::$quiet"
@@ -112,7 +119,7 @@ if [[ -n $died ]]; then
     wait "$engine" || ended=$?
     # What the engine started may still hold its connections open.
     kill -KILL -- "-$engine" 2>/dev/null || :
-    end
+    stop
     echo "the end of the engine's log:"
     tail -n 20 "$results/engine.log"
 else
@@ -120,7 +127,6 @@ else
     run=
 fi
 stop
-[[ -z $quiet ]] || printf '\n::%s::\n' "$quiet"
 [[ -z $died ]] || fail 5 "the engine ended with exit code $ended before the runs did; its command must stay in the foreground until it is stopped"
 case $code in
     0 | 6 | 7) ;;
@@ -136,6 +142,8 @@ each --allow "${BENCHMARK_ALLOW:-}"
 [[ ${BENCHMARK_STRICT:-false} != true ]] || flags+=(--strict)
 runner report "$results/runs" --format html --output "$results/report.html" || :
 code=0
-runner ci "$results/runs" "${flags[@]}" || code=$?
+judged=$(runner ci "$results/runs" "${flags[@]}") || code=$?
+resume
+printf '%s\n' "$judged"
 [[ -f $results/summary.md ]] || fail "$code" "runner ci ended with exit code $code"
 exit "$code"

@@ -7,11 +7,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::process::{Process, run, run_patiently, runner};
+use crate::support::process::{Process, processes_with, run, run_patiently, runner};
 use ::verify::expected::Expected;
 use ::verify::{Case, Log};
 use mock::{Engine, Script};
@@ -312,6 +313,29 @@ fn what_cannot_be_verified_is_told() {
     assert!(ended.stdout.contains("the client states no successful requests"), "{}", ended.stdout);
     let list = run(runner().args(["verify", "--list"])).with_code(0).stdout;
     assert!(list.contains("stream-role") && list.contains("Clients\n"), "{list}");
+}
+
+/// Whatever ends the program, also what it cannot catch.
+#[test]
+fn a_client_ends_with_the_program() {
+    for name in ["HUP", "TERM", "KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("client.toml");
+        let client = format!("sleep 77{}", std::process::id());
+        let script = format!("\"sh\", \"-c\", \"{client} & wait\"");
+        fs::write(&at, PROFILE.replace("\"sh\", \"CLIENT\"", &script)).unwrap();
+        let clients = || processes_with(&client).len();
+        let mut verify =
+            Process::start(runner().args(["verify", "--case", "stream-role"]).arg(&at));
+        verify.until("the client works", |_| clients() == 2);
+        verify.signal(name);
+        verify.until_gone();
+        let mut looks = 0..10_000;
+        while clients() > 0 && looks.next().is_some() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(clients(), 0, "after {name}");
+    }
 }
 
 /// The view of another project's CI: a case below its base path, its log, and its expectations.

@@ -22,8 +22,7 @@ case ${BENCHMARK_UPDATE:?} in
     auto)
         stores=false
         case $GITHUB_EVENT_NAME in
-            pull_request | pull_request_target) ;;
-            *) [[ -z $branch || ${GITHUB_REF:-} != "refs/heads/$branch" ]] || stores=true ;;
+            push | schedule) [[ -z $branch || ${GITHUB_REF:-} != "refs/heads/$branch" ]] || stores=true ;;
         esac
         ;;
     *) fail "update-baseline: expected auto, true or false" ;;

@@ -114,8 +114,10 @@ fn a_slower_commit_fails_its_merge_request() {
     // Someone else's note with our mark.
     project.api.comment(json!({"id": 9}), mark);
     let main = Checkout::new("60ms", "20ms");
+    main.change("engine.sh", "exec ", "env\nexec ");
     let job = project.job(&main, false);
     assert_eq!(job.code, Some(0), "{}", job.log);
+    assert!(main.result("engine.log").contains("BENCHMARK_NAME=chat\n"));
     assert!(main.result("summary.md").contains("There is no baseline yet"));
     assert!(project.api.asked().is_empty());
 

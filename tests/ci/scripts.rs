@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::api::Api;
-use super::ours;
+use super::{ours, shell};
 use crate::support::lacking;
 use crate::support::process::{Ended, run};
 
@@ -36,6 +36,84 @@ fn the_template_holds_the_shared_scripts() {
     assert!(text == blessed, "ci/gitlab/benchmark.yml has other scripts; BLESS=1 writes them anew");
 }
 
+/// Writes a program of the shell into the folder `bin`.
+fn program(folder: &Path, name: &str, script: &str) {
+    let path = folder.join("bin").join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, format!("#!/bin/bash\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// The output of `measure.sh` with a program in place of `runner`.
+fn measured(engine: &str, runner: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path(), "runner", runner);
+    let mut bash = shell(&["-c", "exec bash \"$1\" 2>&1", "-"], &[folder.path().join("bin")]);
+    bash.arg(ours("measure.sh")).env("BENCHMARK_FORMAT", "github").env("BENCHMARK_SCENARIO", "x");
+    bash.env("BENCHMARK_ENGINE", engine).env("BENCHMARK_RESULTS", folder.path().join("results"));
+    run(&mut bash).stdout
+}
+
+#[test]
+fn a_log_takes_commands_from_annotations_alone() {
+    let log = measured(
+        "",
+        "echo \"##[add-mask]$1\" >&2; [ $1 != ci ] || echo ::error::ours; mkdir -p \"$BENCHMARK_RESULTS/runs\"",
+    );
+    let (_, word) = log.split_once("::stop-commands::").unwrap();
+    let (word, rest) = word.split_once('\n').unwrap();
+    let (quiet, commands) = rest.split_once(&format!("\n::{word}::\n")).unwrap();
+    assert_eq!(quiet.matches("##[add-mask]").count(), 3, "{log}");
+    assert!(commands.contains("::error::ours\n") && !commands.contains("##["), "{log}");
+}
+
+#[test]
+fn an_engine_that_has_ended_is_stopped_without_words_of_the_shell() {
+    for _ in 0..5 {
+        let log = measured("exit 3", "exec sleep 60");
+        assert!(
+            log.contains("ended with exit code 3") && !log.contains("measure.sh: line"),
+            "{log}"
+        );
+    }
+}
+
+/// Other events have the default branch as their reference too, whatever they measure.
+#[test]
+fn the_events_of_a_branch_alone_make_its_baseline() {
+    if !lacking::has("curl", &lacking::CURL) || !lacking::has("jq", &lacking::JQ) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("event"), r#"{"repository": {"default_branch": "main"}}"#).unwrap();
+    for (event, branch, stores) in [
+        ("push", "main", true),
+        ("schedule", "main", true),
+        ("push", "other", false),
+        ("issue_comment", "main", false),
+        ("workflow_run", "main", false),
+        ("workflow_dispatch", "main", false),
+    ] {
+        let mut bash = shell(&[], &[]);
+        bash.arg(ours("github/prepare.sh")).envs([
+            ("GITHUB_EVENT_NAME", event),
+            ("GITHUB_REF", &format!("refs/heads/{branch}")),
+            ("GITHUB_RUN_ID", "1"),
+            ("GITHUB_RUN_ATTEMPT", "1"),
+            ("RUNNER_TEMP", "temp"),
+            ("BENCHMARK_NAME", "x"),
+            ("BENCHMARK_RESULTS", "results"),
+            ("BENCHMARK_UPDATE", "auto"),
+        ]);
+        bash.env("GITHUB_EVENT_PATH", path("event")).env("GITHUB_OUTPUT", path("output"));
+        assert_eq!(run(&mut bash).code, Some(0));
+        let output = std::fs::read_to_string(path("output")).unwrap();
+        assert!(output.contains(&format!("stores={stores}\n")), "{event} {branch}: {output}");
+        std::fs::remove_file(path("output")).unwrap();
+    }
+}
+
 /// The archive of a release, as it is named, with a program that tells its arguments.
 fn release(folder: &Path, name: &str) -> Vec<u8> {
     let inner = folder.join(name);
@@ -62,22 +140,34 @@ fn a_release_is_verified_before_anything_of_it_runs() {
     let digest: String =
         Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
     let api = Api::start();
-    for (at, listed) in [("download/v1.2.3", &digest), ("latest/download", &"0".repeat(64))] {
+    let zeros = "0".repeat(64);
+    for (at, listed) in
+        [("download/v1.2.3", &digest), ("download/v1.2.4", &digest), ("latest/download", &zeros)]
+    {
         let at = format!("/OWNER/runner/releases/{at}");
         api.file(&format!("{at}/{name}.tar.gz"), content.clone());
         api.file(&format!("{at}/SHA256SUMS"), format!("{listed}  {name}.tar.gz\n").into());
     }
     let prefix = folder.path().join("prefix");
+    // Attested is what the workflow built from the tag.
+    program(
+        folder.path(),
+        "gh",
+        "[ \"$*\" = \"attestation verify $3 --repo OWNER/runner --signer-workflow \
+         OWNER/runner/.github/workflows/release.yml --source-ref refs/tags/v1.2.3\" ]",
+    );
     let install = |version: &str, sha256: &str, attested: &str| -> Ended {
         let mut sh = Command::new("sh");
         sh.arg(ours("../install.sh")).env("PREFIX", &prefix).env_remove("INSTALL_PROGRAM");
         sh.env("INSTALL_REPOSITORY", format!("{}/OWNER/runner", api.url));
+        let path = std::env::var("PATH").unwrap();
+        sh.env("PATH", format!("{}:{path}", folder.path().join("bin").display()));
         sh.env("INSTALL_VERSION", version).env("INSTALL_SHA256", sha256);
         run(sh.env("INSTALL_ATTESTED", attested))
     };
     for (version, sha256, attested, words) in [
         ("1.2.3", "12", "OWNER/runner", "expected SHA-256 12, found "),
-        ("1.2.3", "", "OWNER/runner", "verifies no attestation"),
+        ("1.2.4", "", "OWNER/runner", "verifies no attestation"),
         ("", "", "", "expected SHA-256 0000"),
         ("../1.2.3", &digest, "", "expected one such as 1.2.3"),
         ("9.9.9", &digest, "", "no release at"),
@@ -87,8 +177,14 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         assert!(ended.stderr.contains(words), "{ended:?}");
         assert!(!prefix.exists());
     }
-    for (version, sha256) in [("", digest.as_str()), ("1.2.3", "")] {
-        assert_eq!(install(version, sha256, "").code, Some(0));
+    for (version, sha256, attested) in [
+        ("", digest.as_str(), ""),
+        ("1.2.3", "", ""),
+        ("1.2.3", "", "OWNER/runner"),
+        ("", "", "OWNER/runner"),
+    ] {
+        let ended = install(version, sha256, attested);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
         let zsh = std::fs::read_to_string(prefix.join("share/zsh/site-functions/_runner"));
         assert_eq!(zsh.unwrap(), "released completions zsh\n");
         let told = Command::new(prefix.join("bin/runner")).output().unwrap();

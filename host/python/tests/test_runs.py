@@ -69,6 +69,39 @@ def test_a_run_by_a_scenario(
     assert run.summary.requests.successful == 7
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_python_that_is_killed_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
+    script = f"""
+import runner_llm, signal, sys
+engine = runner_llm.mock(ttft="10ms", itl="2ms")
+run = runner_llm.start(**{LONG!r}, base_url=engine.base_url, output_dir={str(tmp_path)!r})
+next(progress for progress in run if progress.answered)
+print(run.pid, engine._process.pid, flush=True)
+signal.pause()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(runner_llm.__file__).parent.parent)}
+    words = [sys.executable, "-c", script]
+    python = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+    assert python.stdout is not None
+    children = [int(word) for word in python.stdout.readline().split()]
+    assert len(children) == 2
+    python.send_signal(getattr(signal, name))
+    python.wait()
+    # The run's folder is whole: it was interrupted, and not killed.
+    while any(_lives(child) for child in children):
+        time.sleep(0.05)
+    (folder,) = tmp_path.iterdir()
+    assert runner_llm.Run.open(folder).is_interrupted
+
+
+def _lives(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
 def test_a_built_in_scenario(measure: Measure) -> None:
     run = measure("scenarios/quickstart.toml", num_prompts=5, request_rate=50)
     assert run.summary.requests.successful == 5

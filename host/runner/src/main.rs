@@ -20,6 +20,9 @@ fn main() -> ExitCode {
     model::clock::since_process_began();
     runner::cli::panics::install();
     let cli = runner::cli::Cli::read();
+    if let Err(error) = launch::parent::end_with_parent() {
+        return Failure::command_line(format!("{}: {error}", launch::parent::PIPE)).report();
+    }
     match std::panic::catch_unwind(|| cli.exec()) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(),

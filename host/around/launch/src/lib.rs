@@ -42,6 +42,7 @@ mod kernel;
 mod leader;
 mod log;
 mod marker;
+pub mod parent;
 mod port;
 mod process;
 mod program;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::command::command;
 use crate::exit::Exit;
 use crate::leader::Leader;
+use crate::parent::Watch;
 use crate::process;
 use crate::spec::Value;
 
@@ -53,12 +54,14 @@ pub enum NotRun {
     },
 }
 
-/// A process that is killed with its group, if nobody waits for it any more.
-struct Guard(Leader);
+/// A process that is killed with its group, if nobody waits for it any more, or if this process is
+/// killed. The watch ends first: then the group may be another's.
+struct Guard(Leader, Option<Watch>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.0.signal_group(Signal::KILL);
+        self.1 = None;
         self.0.reap();
     }
 }
@@ -82,7 +85,8 @@ pub async fn run(
     let (errors, of_errors) = io::pipe().map_err(failed)?;
     command.stdout(of_output).stderr(of_errors);
     let leader = Leader::start(&mut command).map_err(failed)?;
-    let mut guard = Guard(leader);
+    let watch = Watch::over(leader.pid()).ok();
+    let guard = Guard(leader, watch);
     // Its ends of the pipes stay open in it.
     drop(command);
     let output = collect(output).map_err(failed)?;
@@ -100,7 +104,7 @@ pub async fn run(
     // What it left running in its group would hold the pipes open.
     guard.0.signal_group(Signal::KILL);
     let (stdout, stderr) = (arrived(output).await, arrived(errors).await);
-    guard.0.reap();
+    drop(guard);
     let processor = before.zip(process::children_time());
     Ok(Ran {
         exit,

@@ -10,7 +10,7 @@ from typing import Any
 from runner_llm._arguments import of_flags
 from runner_llm._errors import failure
 from runner_llm._find import find_runner
-from runner_llm._program import environment
+from runner_llm._program import Child
 
 _TOLD = "listening on "
 
@@ -29,15 +29,11 @@ class MockEngine:
         words = of_flags({"port": 0, **flags}, own={})
         command = [find_runner(), "mock", *words]
         errors = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment(),
-            # Ctrl-C is for the run; the engine is still needed for its last replies.
-            start_new_session=True,
+        # Ctrl-C is for the run; the engine is still needed for its last replies.
+        self._child = Child(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
         )
+        self._process = self._child.process
         self._finalizer = weakref.finalize(self, _end, self._process)
         assert self._process.stdout is not None
         line = self._process.stdout.readline().decode("utf-8", "replace").strip()

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import tempfile
 import time
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence
@@ -17,7 +16,7 @@ from typing import IO, Any, Callable, Iterator, Mapping, Optional, Sequence
 from runner_llm._arguments import Scenario, of_run
 from runner_llm._errors import RunInterrupted, SeveralRuns, failure, pass_on
 from runner_llm._find import find_runner
-from runner_llm._program import environment
+from runner_llm._program import Child
 from runner_llm._run import Run
 
 #: How long to wait between looks at a file that grows, in seconds.
@@ -101,7 +100,7 @@ class RunProcess:
 
     Iterating gives its progress until it has ended. A `with` block waits for the program at its end,
     and interrupts it first if an exception leaves the block. A process that nothing refers to any
-    more is interrupted too.
+    more is interrupted too, and so is one whose Python was killed.
     """
 
     def __init__(
@@ -140,18 +139,16 @@ class RunProcess:
             stdin = tempfile.TemporaryFile()
             stdin.write(call.stdin.encode("utf-8"))
             stdin.seek(0)
-        self._process = subprocess.Popen(
+        self._child = Child(
             self.command,
+            secrets=call.secrets,
             stdin=stdin,
             stdout=self._stdout,
             stderr=self._stderr,
-            env=environment(call.secrets),
-            # A terminal's Ctrl-C reaches this Python, which passes it on: once, and not twice.
-            start_new_session=True,
         )
+        self._process = self._child.process
         if call.stdin is not None:
             stdin.close()
-        self._finalizer = weakref.finalize(self, _interrupt, self._process)
 
     @property
     def pid(self) -> int:
@@ -207,7 +204,8 @@ class RunProcess:
         abandons these, and the third time it leaves at once.
         """
         self._interrupts += 1
-        _interrupt(self._process)
+        if not self.is_over:
+            self._process.send_signal(signal.SIGINT)
 
     def wait(self) -> list[Run]:
         """Waits for the program, and returns the runs that it made.
@@ -247,11 +245,6 @@ class RunProcess:
                 is_failure = came = True
         if came and kind is None:
             raise RunInterrupted(self.runs)
-
-
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
 
 
 def _text(file: IO[bytes]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import weakref
 from typing import IO, Any, Optional, Sequence
 
 from runner_llm._errors import failure, pass_on
@@ -15,6 +16,29 @@ def environment(secrets: Optional[dict[str, str]] = None) -> dict[str, str]:
     variables = {**os.environ, **(secrets or {})}
     variables.pop("RUNNER_DASHBOARD", None)
     return variables
+
+
+class Child:
+    """The program as a process that is interrupted when nothing refers to it any more, or when this
+    Python ends, however it does: the program reads a pipe until this end of it is closed.
+
+    A terminal's Ctrl-C reaches this Python alone.
+    """
+
+    def __init__(self, command: Sequence[str], *, secrets: Optional[dict[str, str]] = None, **rest: Any):
+        reads, writes = os.pipe()
+        #: Has the program interrupted.
+        self.let_go = weakref.finalize(self, os.close, writes)
+        try:
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
+                command,
+                env={**environment(secrets), "RUNNER_PARENT_PIPE": str(reads)},
+                pass_fds=(reads,),
+                start_new_session=True,
+                **rest,
+            )
+        finally:
+            os.close(reads)
 
 
 def output(

@@ -35,11 +35,17 @@ fn is_ignored(number: u32) -> bool {
 }
 
 /// Waits for a signal, or for ever where nothing listens for it.
-async fn heard_of(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
+pub(super) async fn heard_of(signal: &mut Option<tokio::signal::unix::Signal>) -> Option<()> {
     match signal {
         Some(signal) => signal.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Listens for hangups; none where they are ignored, as behind `nohup`: the program is to outlive
+/// its terminal.
+pub(super) fn hangups() -> Option<tokio::signal::unix::Signal> {
+    if is_ignored(HANGUP) { None } else { signal(SignalKind::hangup()).ok() }
 }
 
 /// Passes interrupts on to the current run.
@@ -83,22 +89,15 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         let heard = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Where it is ignored, as behind `nohup`, the run is to outlive its terminal.
-        let outlives = is_ignored(HANGUP);
-        let [mut interrupts, mut terminations, _file_size] = {
+        let (mut hangups, [mut interrupts, mut terminations, _file_size]) = {
             let _entered = runtime.enter();
-            [
+            let always = [
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
                 // With a listener, the signal is no kill but a failed write, which is reported.
                 signal(SignalKind::from_raw(FILE_SIZE_LIMIT))?,
-            ]
-        };
-        let mut hangups = if outlives {
-            None
-        } else {
-            let _entered = runtime.enter();
-            Some(signal(SignalKind::hangup())?)
+            ];
+            (hangups(), always)
         };
         let attend = async move {
             loop {

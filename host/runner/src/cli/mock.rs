@@ -14,6 +14,7 @@ use std::sync::Arc;
 use clap::ValueHint;
 use clap::builder::FalseyValueParser;
 
+use super::interrupt::{hangups, heard_of};
 use super::words::one_of;
 use mock::{
     Engine, Fault, Generate, Headers, PARAMETERS, Parameters, ReasoningField, RoleChunk, Says,
@@ -451,17 +452,14 @@ fn write_truth(path: &Path, engine: &Engine) -> std::io::Result<()> {
 
 /// Until the program is asked to end.
 pub(super) async fn interrupted() {
-    let terminated = async {
-        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
-        match signal {
-            Ok(mut signal) => signal.recv().await,
-            // If signals cannot be listened to, the default action still ends the program.
-            Err(_) => std::future::pending().await,
-        };
-    };
+    use tokio::signal::unix::{SignalKind, signal};
+    // If signals cannot be listened to, the default action still ends the program.
+    let mut terminations = signal(SignalKind::terminate()).ok();
+    let mut hangups = hangups();
     tokio::select! {
         Ok(()) = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
+        _ = heard_of(&mut terminations) => {}
+        _ = heard_of(&mut hangups) => {}
     }
 }
 

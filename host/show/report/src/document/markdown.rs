@@ -249,10 +249,24 @@ fn code(text: &str) -> String {
     format!("{marks}{space}{text}{space}{marks}")
 }
 
-/// Text within a line: on one line, without marks.
+/// Text within a line: on one line, without marks. Words that sites turn into links, or into
+/// messages to people, are code.
 fn inline(text: &str) -> String {
+    let ends = |c: char| c.is_whitespace() || c.is_control();
+    let words = text.trim().split_inclusive(ends).map(|with_end| {
+        let word = with_end.trim_end_matches(ends);
+        let lower = word.to_ascii_lowercase();
+        match ["@", "://", "www."].iter().any(|mark| lower.contains(mark)) {
+            true => code(word) + &escaped(&with_end[word.len()..]),
+            false => escaped(with_end),
+        }
+    });
+    words.collect()
+}
+
+fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.trim().chars() {
+    for c in text.chars() {
         match c {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
@@ -293,6 +307,8 @@ mod tests {
             ("[x](y) *z* _w_ `v`", "\\[x\\](y) \\*z\\* \\_w\\_ \\`v\\`"),
             ("two\r\nlines\u{1b}[31m", "two  lines \\[31m"),
             ("# $x$ ~~y~~", "\\# \\$x\\$ \\~\\~y\\~\\~"),
+            ("by @org/team, *", "by `@org/team,` \\*"),
+            ("https://a/?b=*c*\nWWW.x`y", "`https://a/?b=*c*` ``WWW.x`y``"),
         ] {
             assert_eq!(inline(text), safe);
         }
