@@ -414,3 +414,39 @@ fn a_tools_own_flags_are_its_alone_and_give_its_prompts() {
         assert_eq!(given, like, "{flags}: {shown}");
     }
 }
+
+/// The arrays of `vllm bench serve --save-detailed`, by its definitions: the latency is the first
+/// token's time and all gaps.
+#[test]
+fn details_of_requests_are_in_the_result_file() {
+    const ARRAYS: [&str; 7] =
+        ["input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors"];
+    let mock = Mock::start(&["--model", "mock", "--ttft", "1ms", "--itl", "1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let result = |flag: &str| -> Value {
+        let mut command = runner();
+        command.args(words(
+            "--backend vllm --num-prompts 3 --random-input-len 16 --random-output-len 4",
+        ));
+        command
+            .args(words("--save-result --result-filename v.json --result-dir ."))
+            .args(words(flag));
+        run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(0);
+        let text = std::fs::read_to_string(folder.path().join("v.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let plain = result("");
+    assert!(ARRAYS.iter().all(|name| plain.get(name).is_none()), "{plain}");
+    let detailed = result("--save-detailed");
+    for name in ARRAYS {
+        assert_eq!(detailed[name].as_array().map(Vec::len), Some(3), "{name}: {detailed}");
+    }
+    for request in 0..3 {
+        let gaps = detailed["itls"][request].as_array().unwrap();
+        assert_eq!((gaps.len(), &detailed["output_lens"][request]), (3, &Value::from(4)));
+        let gaps: f64 = gaps.iter().filter_map(Value::as_f64).sum();
+        let first = detailed["ttfts"][request].as_f64().unwrap();
+        let latency = detailed["latencies"][request].as_f64().unwrap();
+        assert!((first + gaps - latency).abs() < 1e-6, "{detailed}");
+    }
+}
