@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
-use runner::cli::flags::familiar;
+use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
 
@@ -386,33 +386,80 @@ fn their_command_lines_run() {
 }
 
 #[test]
-fn a_tools_own_flags_are_its_alone_and_give_its_prompts() {
-    let tools = [("vllm", VLLM), ("sglang", SGLANG)];
-    for drawer in &familiar::DRAWERS {
-        for (tool, help) in tools {
-            let flags = flags(help);
-            for alone in drawer.alone {
+fn a_clients_own_words_are_its_alone() {
+    let helps = [(VLLM, "vllm"), (SGLANG, "sglang")];
+    for client in line::CLIENTS {
+        for (help, word) in helps {
+            let (flags, own) = (flags(help), word == client.word);
+            for alone in client.alone {
                 let has = flags.iter().any(|flag| flag.long == *alone);
-                assert_eq!(has, tool == drawer.like, "--{alone} of {tool}");
+                assert_eq!(has, own, "--{alone} of {word}");
             }
+            for name in client.backends {
+                assert_eq!(choices(help, "backend").contains(name), own, "{name} of {word}");
+            }
+            let known = choices(help, "dataset-name");
+            assert!(!own || client.datasets.iter().all(|name| known.contains(name)), "{word}");
         }
     }
-    let base =
-        "scenario show --backend vllm --dataset-name random --random-input-len 64 --num-prompts 4";
-    for (flags, like) in [
-        ("", None),
-        ("--save-result", Some("vllm")),
-        ("--tag a", Some("sglang")),
-        ("--tag a --save-result", None),
-        ("--save-result --set dataset.config.like=sglang", Some("sglang")),
+}
+
+/// The rules of the guide by which a line is one of a client, and what then holds.
+#[test]
+fn whose_line_it_is_decides_what_it_leaves_open() {
+    const RATIO: &str = "--dataset-name random --random-range-ratio 0.2";
+    let vllm =
+        ["temperature = \"server\"", "seed = 0", "config.like = \"vllm\"", "ignore-eos = true"];
+    let sglang = ["seed = 42", "config.like = \"sglang\""];
+    for (flags, expected) in [
+        // A flag beside it does not change what the backend's name decides.
+        ("--backend vllm", &vllm[..]),
+        ("--backend vllm --save-result", &vllm),
+        ("--backend openai-chat", &vllm),
+        ("--backend vllm --tag a --save-result", &vllm),
+        ("--save-result", &vllm),
+        ("--backend sglang", &sglang),
+        ("--backend sglang --save-result", &sglang),
+        ("--backend vllm --tag a", &sglang),
+        ("--tag a", &sglang),
+        ("--line-of sglang --save-result", &sglang),
+        ("--backend sglang --line-of runner", &[]),
+        ("--backend lmdeploy", &[]),
     ] {
-        let mut command = runner();
-        command.args(words(&format!("{base} {flags}")));
-        let shown = run(&mut command).with_code(0).stdout;
-        let line = shown.lines().find_map(|line| line.split_once("like = "));
-        let given = line.and_then(|(_, like)| like.split('"').nth(1));
-        assert_eq!(given, like, "{flags}: {shown}");
+        let (scenario, stderr) = shown(&format!("{flags} {RATIO}"));
+        for line in expected {
+            assert!(scenario.contains(line), "{flags}: {line}\n{scenario}\n{stderr}");
+        }
+        assert_eq!(stderr.contains("read as a line of"), !expected.is_empty(), "{flags}: {stderr}");
+        assert!(!expected.is_empty() || !scenario.contains("like"), "{flags}: {scenario}");
     }
+    // Nothing says whose it is.
+    for flags in ["", "--tag a --save-result", "--backend tgi"] {
+        let mut command = runner();
+        command.args(["scenario", "show"]).args(words(&format!("{flags} {RATIO}")));
+        let ended = run(&mut command).with_code(3);
+        for form in ["--line-of vllm", "--line-of sglang"] {
+            assert!(ended.stderr.contains(form), "{flags}: {}", ended.stderr);
+        }
+    }
+    // What the line says holds, and so does what it says by a dataset that the client lacks.
+    for (flags, expected) in [
+        ("--backend vllm --temperature 0 --seed 7 --dataset-name random", "temperature = 0"),
+        ("--backend vllm --dataset-name sharegpt --dataset-path s.json", "ignore-eos = false"),
+        (
+            "--backend vllm --dataset-name sharegpt --ignore-eos --dataset-path s.json",
+            "ignore-eos = true",
+        ),
+        ("--backend openai-chat --dataset-name random", "ignore-eos-field = \"ignore_eos\""),
+        ("--backend vllm --dataset-name custom --dataset-path c.jsonl", "output-len = 256"),
+        ("--backend sglang --dataset-name random", "range-ratio = 0.0"),
+        ("--backend sglang --dataset-name random", "output-len = 1024"),
+    ] {
+        let (scenario, stderr) = shown(flags);
+        assert!(scenario.contains(expected), "{flags}: {expected}\n{scenario}\n{stderr}");
+    }
+    let (scenario, _) = shown("--backend vllm --dataset-name conversation --dataset-path c.json");
+    assert!(scenario.contains("temperature = 0"), "{scenario}");
 }
 
 /// The arrays of `vllm bench serve --save-detailed`, by its definitions: the latency is the first
