@@ -4,6 +4,7 @@
 //! `inputs` holds the help of these tools, as `vllm bench serve --help=all`,
 //! `bench_serving.py --help`, `profile_restful_api.py --help` and `guidellm run --help` print it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::raw::{Raw, whole};
 use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
@@ -496,4 +498,128 @@ fn details_of_requests_are_in_the_result_file() {
         let latency = detailed["latencies"][request].as_f64().unwrap();
         assert!((first + gaps - latency).abs() < 1e-6, "{detailed}");
     }
+}
+
+/// Files of the kinds that the lines name.
+fn write_files(folder: &Path) {
+    let files = [
+        (
+            "sharegpt.json",
+            serde_json::to_string(&(0..8).map(conversation).collect::<Vec<_>>()).unwrap(),
+        ),
+        ("data.jsonl", "{\"prompt\": \"What is the capital of India?\"}\n".repeat(8)),
+        (
+            "question.jsonl",
+            "{\"question_id\": 1, \"category\": \"summarization\", \"turns\": [\"Sum it up.\"]}\n"
+                .repeat(8),
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+fn conversation(number: u32) -> Value {
+    let text = format!("conversation {number}: {}", "words ".repeat(20));
+    serde_json::json!({ "id": number.to_string(), "conversations": [
+        { "from": "human", "value": text }, { "from": "gpt", "value": text },
+    ]})
+}
+
+/// The fields of a value by their paths, such as `messages.0.content`; `*` has none below it.
+fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| fields(value, &below(key), found)),
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            (list.iter().enumerate())
+                .for_each(|(at, value)| fields(value, &below(&at.to_string()), found));
+        }
+        _ => _ = found.insert(path.to_owned(), value.clone()),
+    }
+}
+
+/// Compares a request with the one that the client sends, and returns the fields that differ.
+fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let mut head = head.lines();
+    let path = head.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+    assert_eq!(path, line["path"], "{line}");
+    let (mut theirs, mut ours) = (BTreeMap::new(), BTreeMap::new());
+    fields(&line["body"], "", &mut theirs);
+    fields(&line["headers"], "", &mut theirs);
+    fields(&serde_json::from_str(body).unwrap(), "", &mut ours);
+    const TRANSPORT: [&str; 5] =
+        ["host", "accept", "accept-encoding", "content-length", "user-agent"];
+    let headers = head.filter_map(|line| line.split_once(": "));
+    let headers = headers.map(|(name, value)| (name.to_lowercase(), Value::from(value)));
+    ours.extend(headers.filter(|(name, _)| !TRANSPORT.contains(&&**name)));
+    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    let differ = |name: &&&String| match (theirs.get(**name), ours.get(**name)) {
+        (Some(theirs), Some(ours)) => {
+            // 1 and 1.0 are one number.
+            let same = theirs.as_f64().is_some() && theirs.as_f64() == ours.as_f64();
+            !(theirs == ours || theirs == "*" || same)
+        }
+        (Some(theirs), None) => default.get(**name) != Some(theirs),
+        (None, ours) => ours.is_some(),
+    };
+    names.iter().filter(differ).map(|name| (*name).clone()).collect()
+}
+
+/// Lines of the clients' own documentation send what these clients send, field by field; what is
+/// other is in the note of the run.
+#[test]
+fn pasted_lines_send_what_their_clients_send() {
+    let file: Value = serde_json::from_str(include_str!("inputs/pasted-lines.json")).unwrap();
+    let lines = file["lines"].as_array().unwrap();
+    assert!(lines.len() >= 20);
+    let mut wrong = Vec::new();
+    for line in lines {
+        let folder = tempfile::tempdir().unwrap();
+        write_files(folder.path());
+        let mut said = words(line["line"].as_str().unwrap());
+        let model = said.find(|word| *word == "--model").and_then(|_| said.next());
+        let models = serde_json::json!({ "data": [{ "id": model.unwrap_or("mock") }] });
+        let server = Raw::routing([
+            ("GET", vec![whole("200 OK", &models.to_string())]),
+            ("POST", vec![whole("500 Internal Server Error", "{}")]),
+        ]);
+        let listening = server.listen();
+        let mut command = runner();
+        command.args(words(line["line"].as_str().unwrap()));
+        let address = format!("--base-url {} --num-prompts 5", listening.url);
+        command.args(words(&address)).current_dir(folder.path());
+        let ended = run(&mut command);
+        let requests = server.requests();
+        let posted: Vec<&String> =
+            requests.iter().filter(|text| text.starts_with("POST")).collect();
+        if posted.len() < 5 {
+            wrong.push(format!(
+                "{}\n  sent {} requests: {}",
+                line["line"],
+                posted.len(),
+                ended.stderr
+            ));
+            continue;
+        }
+        let apart = line["apart"].as_object().unwrap();
+        for request in posted {
+            let differing = differing(request, line, &file["default"]);
+            let unsaid =
+                differing.iter().filter(|name| !apart.keys().any(|key| name.starts_with(&**key)));
+            let unsaid: Vec<&String> = unsaid.collect();
+            if !unsaid.is_empty() {
+                wrong.push(format!("{}\n  {unsaid:?} differ: {request}", line["line"]));
+            }
+        }
+        let client = if line["of"] == "vllm" { "`vllm bench serve`" } else { "SGLang's" };
+        let note = ended.stderr.lines().find(|line| line.contains("read as a line of"));
+        for words in apart.values().filter_map(Value::as_str).chain([client]) {
+            if !note.is_some_and(|note| note.contains(words)) {
+                wrong.push(format!("{}\n  {words:?} is not in {note:?}", line["line"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
