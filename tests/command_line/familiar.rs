@@ -4,6 +4,7 @@
 //! `inputs` holds the help of these tools, as `vllm bench serve --help=all`,
 //! `bench_serving.py --help`, `profile_restful_api.py --help` and `guidellm run --help` print it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
@@ -11,7 +12,8 @@ use serde_json::Value;
 
 use super::transcript;
 use crate::support::process::{Mock, only_run, run, runner, words};
-use runner::cli::flags::familiar;
+use crate::support::raw::{Raw, whole};
+use runner::cli::flags::familiar::line;
 use runner::cli::flags::familiar::page::{self, Theirs, Tool};
 use runner::cli::flags::{backends, datasets};
 
@@ -386,31 +388,238 @@ fn their_command_lines_run() {
 }
 
 #[test]
-fn a_tools_own_flags_are_its_alone_and_give_its_prompts() {
-    let tools = [("vllm", VLLM), ("sglang", SGLANG)];
-    for drawer in &familiar::DRAWERS {
-        for (tool, help) in tools {
-            let flags = flags(help);
-            for alone in drawer.alone {
+fn a_clients_own_words_are_its_alone() {
+    let helps = [(VLLM, "vllm"), (SGLANG, "sglang")];
+    for client in line::CLIENTS {
+        for (help, word) in helps {
+            let (flags, own) = (flags(help), word == client.word);
+            for alone in client.alone {
                 let has = flags.iter().any(|flag| flag.long == *alone);
-                assert_eq!(has, tool == drawer.like, "--{alone} of {tool}");
+                assert_eq!(has, own, "--{alone} of {word}");
+            }
+            for name in client.backends {
+                assert_eq!(choices(help, "backend").contains(name), own, "{name} of {word}");
+            }
+            let known = choices(help, "dataset-name");
+            assert!(!own || client.datasets.iter().all(|name| known.contains(name)), "{word}");
+        }
+    }
+}
+
+/// The rules of the guide by which a line is one of a client, and what then holds.
+#[test]
+fn whose_line_it_is_decides_what_it_leaves_open() {
+    const RATIO: &str = "--dataset-name random --random-range-ratio 0.2";
+    let vllm =
+        ["temperature = \"server\"", "seed = 0", "config.like = \"vllm\"", "ignore-eos = true"];
+    let sglang = ["seed = 42", "config.like = \"sglang\""];
+    for (flags, expected) in [
+        // A flag beside it does not change what the backend's name decides.
+        ("--backend vllm", &vllm[..]),
+        ("--backend vllm --save-result", &vllm),
+        ("--backend openai-chat", &vllm),
+        ("--backend vllm --tag a --save-result", &vllm),
+        ("--save-result", &vllm),
+        ("--backend sglang", &sglang),
+        ("--backend sglang --save-result", &sglang),
+        ("--backend vllm --tag a", &sglang),
+        ("--tag a", &sglang),
+        ("--line-of sglang --save-result", &sglang),
+        ("--backend sglang --line-of runner", &[]),
+        ("--backend lmdeploy", &[]),
+    ] {
+        let (scenario, stderr) = shown(&format!("{flags} {RATIO}"));
+        for line in expected {
+            assert!(scenario.contains(line), "{flags}: {line}\n{scenario}\n{stderr}");
+        }
+        assert_eq!(stderr.contains("read as a line of"), !expected.is_empty(), "{flags}: {stderr}");
+        assert!(!expected.is_empty() || !scenario.contains("like"), "{flags}: {scenario}");
+    }
+    // Nothing says whose it is.
+    for flags in ["", "--tag a --save-result", "--backend tgi"] {
+        let mut command = runner();
+        command.args(["scenario", "show"]).args(words(&format!("{flags} {RATIO}")));
+        let ended = run(&mut command).with_code(3);
+        for form in ["--line-of vllm", "--line-of sglang"] {
+            assert!(ended.stderr.contains(form), "{flags}: {}", ended.stderr);
+        }
+    }
+    // What the line says holds, and so does what it says by a dataset that the client lacks.
+    for (flags, expected) in [
+        ("--backend vllm --temperature 0 --seed 7 --dataset-name random", "temperature = 0"),
+        ("--backend vllm --dataset-name sharegpt --dataset-path s.json", "ignore-eos = false"),
+        (
+            "--backend vllm --dataset-name sharegpt --ignore-eos --dataset-path s.json",
+            "ignore-eos = true",
+        ),
+        ("--backend openai-chat --dataset-name random", "ignore-eos-field = \"ignore_eos\""),
+        ("--backend vllm --dataset-name custom --dataset-path c.jsonl", "output-len = 256"),
+        ("--backend sglang --dataset-name random", "range-ratio = 0.0"),
+        ("--backend sglang --dataset-name random", "output-len = 1024"),
+    ] {
+        let (scenario, stderr) = shown(flags);
+        assert!(scenario.contains(expected), "{flags}: {expected}\n{scenario}\n{stderr}");
+    }
+    let (scenario, _) = shown("--backend vllm --dataset-name conversation --dataset-path c.json");
+    assert!(scenario.contains("temperature = 0"), "{scenario}");
+}
+
+/// The arrays of `vllm bench serve --save-detailed`, by its definitions: the latency is the first
+/// token's time and all gaps.
+#[test]
+fn details_of_requests_are_in_the_result_file() {
+    const ARRAYS: [&str; 7] =
+        ["input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors"];
+    let mock = Mock::start(&["--model", "mock", "--ttft", "1ms", "--itl", "1ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let result = |flag: &str| -> Value {
+        let mut command = runner();
+        command.args(words(
+            "--backend vllm --num-prompts 3 --random-input-len 16 --random-output-len 4",
+        ));
+        command
+            .args(words("--save-result --result-filename v.json --result-dir ."))
+            .args(words(flag));
+        run(command.args(["--base-url", &mock.url]).current_dir(folder.path())).with_code(0);
+        let text = std::fs::read_to_string(folder.path().join("v.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let plain = result("");
+    assert!(ARRAYS.iter().all(|name| plain.get(name).is_none()), "{plain}");
+    let detailed = result("--save-detailed");
+    for name in ARRAYS {
+        assert_eq!(detailed[name].as_array().map(Vec::len), Some(3), "{name}: {detailed}");
+    }
+    for request in 0..3 {
+        let gaps = detailed["itls"][request].as_array().unwrap();
+        assert_eq!((gaps.len(), &detailed["output_lens"][request]), (3, &Value::from(4)));
+        let gaps: f64 = gaps.iter().filter_map(Value::as_f64).sum();
+        let first = detailed["ttfts"][request].as_f64().unwrap();
+        let latency = detailed["latencies"][request].as_f64().unwrap();
+        assert!((first + gaps - latency).abs() < 1e-6, "{detailed}");
+    }
+}
+
+/// Files of the kinds that the lines name.
+fn write_files(folder: &Path) {
+    let files = [
+        (
+            "sharegpt.json",
+            serde_json::to_string(&(0..8).map(conversation).collect::<Vec<_>>()).unwrap(),
+        ),
+        ("data.jsonl", "{\"prompt\": \"What is the capital of India?\"}\n".repeat(8)),
+        (
+            "question.jsonl",
+            "{\"question_id\": 1, \"category\": \"summarization\", \"turns\": [\"Sum it up.\"]}\n"
+                .repeat(8),
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+fn conversation(number: u32) -> Value {
+    let text = format!("conversation {number}: {}", "words ".repeat(20));
+    serde_json::json!({ "id": number.to_string(), "conversations": [
+        { "from": "human", "value": text }, { "from": "gpt", "value": text },
+    ]})
+}
+
+/// The fields of a value by their paths, such as `messages.0.content`; `*` has none below it.
+fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| fields(value, &below(key), found)),
+        Value::Array(list) if list.iter().any(Value::is_object) => {
+            (list.iter().enumerate())
+                .for_each(|(at, value)| fields(value, &below(&at.to_string()), found));
+        }
+        _ => _ = found.insert(path.to_owned(), value.clone()),
+    }
+}
+
+/// Compares a request with the one that the client sends, and returns the fields that differ.
+fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let mut head = head.lines();
+    let path = head.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+    assert_eq!(path, line["path"], "{line}");
+    let (mut theirs, mut ours) = (BTreeMap::new(), BTreeMap::new());
+    fields(&line["body"], "", &mut theirs);
+    fields(&line["headers"], "", &mut theirs);
+    fields(&serde_json::from_str(body).unwrap(), "", &mut ours);
+    const TRANSPORT: [&str; 5] =
+        ["host", "accept", "accept-encoding", "content-length", "user-agent"];
+    let headers = head.filter_map(|line| line.split_once(": "));
+    let headers = headers.map(|(name, value)| (name.to_lowercase(), Value::from(value)));
+    ours.extend(headers.filter(|(name, _)| !TRANSPORT.contains(&&**name)));
+    let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
+    let differ = |name: &&&String| match (theirs.get(**name), ours.get(**name)) {
+        (Some(theirs), Some(ours)) => {
+            // 1 and 1.0 are one number.
+            let same = theirs.as_f64().is_some() && theirs.as_f64() == ours.as_f64();
+            !(theirs == ours || theirs == "*" || same)
+        }
+        (Some(theirs), None) => default.get(**name) != Some(theirs),
+        (None, ours) => ours.is_some(),
+    };
+    names.iter().filter(differ).map(|name| (*name).clone()).collect()
+}
+
+/// Lines of the clients' own documentation send what these clients send, field by field; what is
+/// other is in the note of the run.
+#[test]
+fn pasted_lines_send_what_their_clients_send() {
+    let file: Value = serde_json::from_str(include_str!("inputs/pasted-lines.json")).unwrap();
+    let lines = file["lines"].as_array().unwrap();
+    assert!(lines.len() >= 20);
+    let mut wrong = Vec::new();
+    for line in lines {
+        let folder = tempfile::tempdir().unwrap();
+        write_files(folder.path());
+        let mut said = words(line["line"].as_str().unwrap());
+        let model = said.find(|word| *word == "--model").and_then(|_| said.next());
+        let models = serde_json::json!({ "data": [{ "id": model.unwrap_or("mock") }] });
+        let server = Raw::routing([
+            ("GET", vec![whole("200 OK", &models.to_string())]),
+            ("POST", vec![whole("500 Internal Server Error", "{}")]),
+        ]);
+        let listening = server.listen();
+        let mut command = runner();
+        command.args(words(line["line"].as_str().unwrap()));
+        let address = format!("--base-url {} --num-prompts 5", listening.url);
+        command.args(words(&address)).current_dir(folder.path());
+        let ended = run(&mut command);
+        let requests = server.requests();
+        let posted: Vec<&String> =
+            requests.iter().filter(|text| text.starts_with("POST")).collect();
+        if posted.len() < 5 {
+            wrong.push(format!(
+                "{}\n  sent {} requests: {}",
+                line["line"],
+                posted.len(),
+                ended.stderr
+            ));
+            continue;
+        }
+        let apart = line["apart"].as_object().unwrap();
+        for request in posted {
+            let differing = differing(request, line, &file["default"]);
+            let unsaid =
+                differing.iter().filter(|name| !apart.keys().any(|key| name.starts_with(&**key)));
+            let unsaid: Vec<&String> = unsaid.collect();
+            if !unsaid.is_empty() {
+                wrong.push(format!("{}\n  {unsaid:?} differ: {request}", line["line"]));
+            }
+        }
+        let client = if line["of"] == "vllm" { "`vllm bench serve`" } else { "SGLang's" };
+        let note = ended.stderr.lines().find(|line| line.contains("read as a line of"));
+        for words in apart.values().filter_map(Value::as_str).chain([client]) {
+            if !note.is_some_and(|note| note.contains(words)) {
+                wrong.push(format!("{}\n  {words:?} is not in {note:?}", line["line"]));
             }
         }
     }
-    let base =
-        "scenario show --backend vllm --dataset-name random --random-input-len 64 --num-prompts 4";
-    for (flags, like) in [
-        ("", None),
-        ("--save-result", Some("vllm")),
-        ("--tag a", Some("sglang")),
-        ("--tag a --save-result", None),
-        ("--save-result --set dataset.config.like=sglang", Some("sglang")),
-    ] {
-        let mut command = runner();
-        command.args(words(&format!("{base} {flags}")));
-        let shown = run(&mut command).with_code(0).stdout;
-        let line = shown.lines().find_map(|line| line.split_once("like = "));
-        let given = line.and_then(|(_, like)| like.split('"').nth(1));
-        assert_eq!(given, like, "{flags}: {shown}");
-    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -12,7 +12,7 @@ use crate::support::process::{Ended, Mock, Process, only_run, run, runner, words
 
 /// A workload whose every request stands alone.
 const RANDOM: &str = "--backend openai-chat --dataset-name random --num-prompts 40 --random-input-len 60 \
-    --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3";
+    --random-range-ratio 0.5 --random-output-len 4 --model mock --seed 3 --line-of runner";
 
 fn planned(flags: &str) -> Value {
     let mut command = runner();
@@ -160,7 +160,7 @@ fn an_export_that_is_replayed_sends_the_same() {
     command.arg("plan").args(words(&flags)).arg("--export").arg(&rows);
     run(&mut command).with_code(0);
     let again = format!(
-        "--backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
+        "--line-of runner --backend openai-chat --dataset-name custom --num-prompts 40 --model mock --arrival dataset --warmup-requests 0 --dataset-path {}",
         rows.display()
     );
     let (first, second) = (planned(&flags), planned(&again));

@@ -152,9 +152,10 @@ fn each_key_changes_the_plan_where_it_says() {
             let rest = leaf.strip_prefix(place);
             let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             // How many requests warm the engine up follows from the way, and whether its series are
-            // read from whether its metrics are.
+            // read from whether its metrics are. Not every backend tells an engine to go on.
             let follows = match key.path.as_str() {
                 "load.warming" => leaf.as_str() == "load.warmup",
+                "backend.plugin" => leaf.as_str() == "request.ignore-eos",
                 "report.server-metrics" => leaf.starts_with("control.server-series"),
                 _ => false,
             };

@@ -83,6 +83,12 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
         assert_eq!(ran.failures(), [], "{about}");
         assert_eq!(ran.summary.requests.successful, 5, "{about}");
         assert_eq!(ran.summary.tokens.left_out, None, "{about}");
+        // The plan states what requests ask for.
+        assert_eq!(
+            ran.plan.request.ignore_eos,
+            about == "a text ends answers" || about == "not counted",
+            "{about}"
+        );
     }
     let forced = base()
         .plugin("backends/openai.wasm")
@@ -90,6 +96,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
         .against(EARLY);
     let forced = forced.run().await;
     assert_eq!(forced.failures(), [(1, Class::Short), (3, Class::Short)]);
+    assert!(forced.plan.request.ignore_eos);
 }
 
 /// Twenty requests, of which each is left with a probability of 0.4 after 210 ms: then five tokens

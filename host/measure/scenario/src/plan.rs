@@ -241,6 +241,9 @@ pub struct PlannedTokenizer {
     /// True if it was found under the served model's name, and not asked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
+    /// Tokens of the model's chat template around one message; absent without a template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_tokens: Option<u32>,
 }
 
 impl PlannedTokenizer {
@@ -251,6 +254,7 @@ impl PlannedTokenizer {
             approximate: self.approximate,
             revision: self.revision.clone(),
             found: self.found,
+            template_tokens: self.template_tokens,
         }
     }
 }
@@ -503,6 +507,7 @@ impl Plan {
             tokenizer.name.clear();
             tokenizer.revision = None;
             tokenizer.found = false;
+            tokenizer.template_tokens = None;
         }
         plan.connection.trust.ca_cert = None;
         if let Arrival::Trace { file, .. } = &mut plan.load.arrival {

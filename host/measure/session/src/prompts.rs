@@ -162,6 +162,15 @@ fn chat_tokens(
     Some(Tokenized { tokens, is_bare: true })
 }
 
+/// Tokens that the model's chat template puts around one message. `None` without a template.
+pub fn template_tokens(tokenizer: &Tokenizer) -> Option<u32> {
+    const TEXT: &str = "Hello";
+    let message = serde_json::json!({ "role": "user", "content": TEXT });
+    let around = chat_tokens(tokenizer, &[message], None).filter(|made| !made.is_bare)?;
+    let bare = encode(tokenizer, TEXT.to_owned(), false)?;
+    u32::try_from(around.tokens.len().saturating_sub(bare.len())).ok()
+}
+
 fn encode(tokenizer: &Tokenizer, text: String, special: bool) -> Option<Vec<u32>> {
     tokenizer.encode(&[text], special).ok()?.pop()
 }

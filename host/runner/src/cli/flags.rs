@@ -22,6 +22,7 @@ mod keys;
 mod settle;
 
 use familiar::Familiar;
+use familiar::line::LineOf;
 pub use keys::{JudgeKeys, TargetKeys};
 
 use keys::Keys;
@@ -88,6 +89,12 @@ pub struct Flags {
     #[command(flatten)]
     familiar: Familiar,
 
+    /// The client whose command line this is; its defaults hold for what the line leaves open
+    ///
+    /// By default, the name of --backend decides, and then flags that one client alone has: `runner
+    /// guide coming-from` has the rules. Over a scenario, a line is this program's own.
+    #[arg(long, value_name = "WHOSE", env = "RUNNER_LINE_OF", help_heading = "Scenario")]
+    line_of: Option<LineOf>,
     /// Host of the engine; use with --port instead of --base-url
     #[arg(long, env = "RUNNER_HOST", conflicts_with = "base-url", help_heading = "Target")]
     host: Option<String>,
@@ -104,11 +111,18 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", env = "RUNNER_DATASET_PATH", help_heading = "Requests")]
     dataset_path: Option<PathBuf>,
     /// Input tokens per request (random dataset)
-    #[arg(long, value_name = "TOKENS", env = "RUNNER_RANDOM_INPUT_LEN", help_heading = "Requests")]
+    #[arg(
+        long,
+        alias = "random-input",
+        value_name = "TOKENS",
+        env = "RUNNER_RANDOM_INPUT_LEN",
+        help_heading = "Requests"
+    )]
     random_input_len: Option<u64>,
     /// Output tokens per request (random dataset)
     #[arg(
         long,
+        alias = "random-output",
         value_name = "TOKENS",
         env = "RUNNER_RANDOM_OUTPUT_LEN",
         help_heading = "Requests"

@@ -69,12 +69,13 @@ const FIRST: [&str; 9] = [
 ];
 
 /// Flags of single commands, or of many, that `-h` leaves out.
-const RARE: [&str; 33] = [
+const RARE: [&str; 34] = [
     "cache_dir",
     "no_plugin_cache",
     "plugin_path",
     "result_filename",
     "append_result",
+    "save_detailed",
     "output_file",
     "floor",
     "strict",

@@ -41,6 +41,10 @@ pub struct Output {
     /// folder
     #[arg(long, value_name = "FILE", env = "RUNNER_RESULT_FILENAME", help_heading = "Result")]
     result_filename: Option<PathBuf>,
+    /// Write the figures, the text and the error of each request to that file too, as `vllm bench
+    /// serve --save-detailed` does
+    #[arg(long, env = "RUNNER_SAVE_DETAILED", value_parser = FalseyValueParser::new(), help_heading = "Result")]
+    save_detailed: bool,
     /// Append to that file, a line for each run, instead of replacing it
     #[arg(long, env = "RUNNER_APPEND_RESULT", value_parser = FalseyValueParser::new(), help_heading = "Result")]
     append_result: bool,
@@ -90,7 +94,8 @@ impl Output {
             return Ok(());
         };
         let path = self.within.output_dir.join(name);
-        let line = vllm_result(folder)?;
+        let keep = if self.save_detailed { Keep::All } else { Keep::Times };
+        let line = vllm_result(folder, keep)?;
         let opened = File::options()
             .write(true)
             .create(true)
@@ -125,8 +130,8 @@ impl Output {
 }
 
 /// A run's result as `vllm bench serve --save-result` writes it, in one line.
-fn vllm_result(run: &RunFolder) -> Result<String, Failure> {
-    let line = seen_by(run, Tool::Vllm, Keep::Times, compatible::vllm::json)?;
+fn vllm_result(run: &RunFolder, keep: Keep) -> Result<String, Failure> {
+    let line = seen_by(run, Tool::Vllm, keep, compatible::vllm::json)?;
     Ok(clean::json(&line).into_owned() + "\n")
 }
 

@@ -198,7 +198,7 @@ fn replies(plan: &Plan) -> String {
     };
     let asked =
         request.output_tokens.map(|tokens| format!("{} tokens asked for", count(tokens.into())));
-    let eos = request.ignore_eos.then(|| "the end of the text ignored".to_owned());
+    let eos = request.asks_to_go_on().then(|| "the end of the text ignored".to_owned());
     let warm = u64::from(plan.load.warmup);
     let warm = (warm > 0).then(|| format!("after a warm-up of {}", plural(warm, "request")));
     let all = [Some(stream.to_owned()), asked, eos, warm];

@@ -103,7 +103,10 @@ pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
             named.join(", ")
         ),
         why: "the server was not told, so the run measured its defaults in their place".into(),
-        advice: "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into(),
+        advice: match ignored.iter().any(|key| key == "request.ignore-eos") && backend == "openai" {
+            true => "for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat); leave others out, or state them under `request.extra-body`".into(),
+            false => "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into(),
+        },
     })
 }
 
@@ -154,6 +157,14 @@ mod tests {
         let (severity, seen, _) = found(&facts, &run(), Id::OptionsIgnored).unwrap();
         assert_eq!(severity, Severity::Suspect);
         assert!(seen.contains("ignores `request.top-k`, `request.stop`"), "{seen}");
+        facts.run.backend = "openai".to_owned();
+        facts.run.ignored_options = vec!["request.ignore-eos".to_owned()];
+        let findings = Summary::of(&facts, &run()).findings;
+        let finding = findings.into_iter().find(|finding| finding.id == Id::OptionsIgnored);
+        let advice = finding.unwrap().advice;
+        for way in ["--backend vllm-chat", "--set backend.config.ignore-eos-field=ignore_eos"] {
+            assert!(advice.contains(way), "{advice}");
+        }
     }
 
     #[test]

@@ -194,6 +194,9 @@ pub struct Tokenizer {
     /// True if it was found under the served model's name, and the user did not name it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub found: bool,
+    /// Tokens of the model's chat template around one message; absent without a template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_tokens: Option<u32>,
 }
 
 impl Tokenizer {

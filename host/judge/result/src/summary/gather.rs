@@ -79,7 +79,7 @@ impl<'a> Gather<'a> {
             requests: Requests::default(),
             held_back: 0,
             messages: BTreeMap::new(),
-            tokens: TokenSums::default(),
+            tokens: TokenSums::new(facts.run.tokenizer.as_ref()),
             sound: Sound::default(),
             input_sound: Sound::default(),
             load: Load::new(surveyed.origin),

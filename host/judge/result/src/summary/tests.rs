@@ -132,6 +132,24 @@ fn counts_of_two_sources_are_compared_within_tolerance() {
 }
 
 #[test]
+fn tokens_of_the_chat_template_are_no_disagreement() {
+    let seen = |template_tokens, dataset| {
+        let mut facts = facts();
+        let tokenizer = Tokenizer { template_tokens, ..Tokenizer::default() };
+        facts.run.tokenizer = Some(tokenizer);
+        let mut exchange = answer(0, 1000, 1100, 1200);
+        exchange.sample.input_tokens = Some(dataset);
+        let found = Summary::of(&facts, [exchange]).tokens.input_against_dataset.unwrap();
+        (found.lower, found.higher)
+    };
+    // Input by usage is 10.
+    assert_eq!(seen(None, 2), (0, 1));
+    assert_eq!(seen(Some(8), 2), (0, 0));
+    assert_eq!(seen(Some(8), 10), (0, 0));
+    assert_eq!(seen(Some(40), 2), (0, 1));
+}
+
+#[test]
 fn a_length_asked_for_is_compared_with_what_came_whoever_counted_it() {
     let mut facts = facts();
     facts.retokenized = [(0, 96), (1, 94), (2, 1)].into();

@@ -137,6 +137,8 @@ pub(super) struct TokenSums {
     /// Their pieces.
     pieces: u64,
     left_out: LeftOut,
+    /// Tokens of the model's chat template around one message; 0 if it is not known.
+    of_template: u32,
 }
 
 /// A sum over the exchanges that have the count.
@@ -159,6 +161,12 @@ impl Partial {
 }
 
 impl TokenSums {
+    /// No answer yet.
+    pub(super) fn new(tokenizer: Option<&super::Tokenizer>) -> Self {
+        let of_template = tokenizer.and_then(|tokenizer| tokenizer.template_tokens).unwrap_or(0);
+        TokenSums { of_template, ..TokenSums::default() }
+    }
+
     /// Adds an answer. The client's tokenizer finds so many tokens in all of it, and so many in its
     /// reasoning.
     pub(super) fn add(
@@ -178,12 +186,16 @@ impl TokenSums {
         self.cached.add(said.cached_input_tokens);
         self.kinds.add_input(&said);
         let server_input = input.filter(|count| count.source == Source::Usage);
-        compare(
-            &mut self.tokens.input_against_dataset,
-            server_input,
-            exchange.sample.input_tokens,
-            |dataset| (dataset / 50).max(4),
-        );
+        // On a chat route, the server counts its template's tokens too.
+        let dataset = exchange.sample.input_tokens.map(|bare| {
+            let wrapped = bare.saturating_add(self.of_template);
+            let nearer = server_input
+                .is_some_and(|count| count.tokens.abs_diff(wrapped) < count.tokens.abs_diff(bare));
+            if nearer { wrapped } else { bare }
+        });
+        compare(&mut self.tokens.input_against_dataset, server_input, dataset, |dataset| {
+            (dataset / 50).max(4)
+        });
         // Vectors and orders have no tokens that could be unknown.
         if !is_text(exchange) {
             return;

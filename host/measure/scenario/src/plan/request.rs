@@ -93,6 +93,11 @@ pub struct Cancel {
 }
 
 impl RequestOptions {
+    /// True if requests tell the server to ignore the end of the text.
+    pub fn asks_to_go_on(&self) -> bool {
+        self.ignore_eos && !self.ignored.iter().any(|key| key == "request.ignore-eos")
+    }
+
     /// True if requests force the length of their answers: they ignore the end of the text, and no
     /// text of theirs ends an answer before.
     pub fn forces_length(&self) -> bool {

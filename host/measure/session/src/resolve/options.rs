@@ -151,7 +151,21 @@ impl Resolution<'_> {
         let Some(plain) = asked else {
             return kept;
         };
-        kept.ignore_eos = plain.settings.ignore_eos;
+        let take: Take = |to, from| to.settings.ignore_eos = from.settings.ignore_eos;
+        let unread = said.ignore_eos.is_none()
+            && plain.settings.ignore_eos
+            && plain.generates()
+            && ignores(&mut dialect, &plain, take);
+        if unread {
+            self.remarks.push(format!(
+                "note: no request tells the server to ignore the end of the text, so answers may be shorter than asked for{}",
+                match dialect.name() {
+                    "openai" => ": for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat)",
+                    _ => "",
+                }
+            ));
+        }
+        kept.ignore_eos = plain.settings.ignore_eos && !unread;
         if temperature.is_some() {
             let mut greedy = plain.clone();
             greedy.settings.sampling.temperature = temperature;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::measured::measure;
 use super::{Faults, Resolved, Source, ahead, kept, resolve_timed};
+use crate::prompts;
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
 use scenario::plan::PlannedTokenizer;
@@ -61,6 +62,7 @@ impl Counting {
             name,
             approximate: tokenizer.facts().approximate,
             digest: Some(digests.of_all),
+            template_tokens: prompts::template_tokens(&tokenizer),
             ..PlannedTokenizer::default()
         };
         Ok(Counting { tokenizer, planned, remarks, from: Some(path.to_owned()) })

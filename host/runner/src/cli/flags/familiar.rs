@@ -7,6 +7,7 @@
 //! out of help.
 
 mod changes;
+pub mod line;
 pub mod page;
 mod refused;
 mod rows;
@@ -18,6 +19,7 @@ use super::super::failure::{Exit, Failure};
 use reader::toml_text;
 use scenario::Scenario;
 
+use line::{CLIENTS, Client};
 pub use words::spread;
 
 /// A flag of theirs.
@@ -71,52 +73,6 @@ pub enum Means {
 /// Keys with their values, as TOML.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// A tool whose command lines draw random prompts in a way of its own.
-#[derive(Debug)]
-pub struct Drawer {
-    /// The name that its users know.
-    pub name: &'static str,
-    /// `like` in the configuration of the dataset `random`.
-    pub like: &'static str,
-    /// Flags that it alone has, and this program only for its sake: a line with one of them is its
-    /// own.
-    pub alone: &'static [&'static str],
-}
-
-/// The tools that draw random prompts.
-pub const DRAWERS: [Drawer; 2] = [
-    Drawer {
-        name: "vllm bench serve",
-        like: "vllm",
-        alone: &[
-            "ignore-eos",
-            "input-len",
-            "label",
-            "no-stream",
-            "output-len",
-            "percentile-metrics",
-            "random-batch-size",
-            "random-prefix-len",
-            "save-detailed",
-            "save-result",
-            "skip-chat-template",
-            "tokenizer-mode",
-        ],
-    },
-    Drawer {
-        name: "SGLang's bench_serving",
-        like: "sglang",
-        alone: &[
-            "lora-request-distribution",
-            "output-details",
-            "rust-client",
-            "rust-worker-threads",
-            "tag",
-            "tokenize-prompt",
-        ],
-    },
-];
-
 /// The row of a flag, by its name without dashes.
 pub fn row(long: &str) -> Option<&'static Row> {
     all().find(|row| row.long == long)
@@ -141,12 +97,12 @@ impl Familiar {
         self.0.iter().any(|(row, _)| row.long == long)
     }
 
-    /// The tool whose command line this is, with the flag that says so; nothing where flags of
-    /// several are given.
-    pub fn drawer(&self) -> Option<(&'static str, &'static Drawer)> {
-        let mut found = DRAWERS.iter().filter_map(|drawer| {
-            let mut alone = drawer.alone.iter().copied();
-            alone.find(|long| self.has(long)).map(|long| (long, drawer))
+    /// A flag that one client alone has, with that client; nothing where flags of several are
+    /// given.
+    fn alone(&self) -> Option<(&'static str, &'static Client)> {
+        let mut found = CLIENTS.iter().filter_map(|client| {
+            let mut alone = client.alone.iter().copied();
+            alone.find(|long| self.has(long)).map(|long| (long, *client))
         });
         let first = found.next()?;
         found.next().is_none().then_some(first)

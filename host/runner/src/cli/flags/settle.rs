@@ -38,12 +38,14 @@ impl Flags {
             notes: self.familiar.note().into_iter().collect(),
             problems: Vec::new(),
         };
+        let line = self.client().filter(|_| alone);
         if alone {
-            settled.default_backend();
+            let usual = line.as_ref().map_or("vllm", |(client, _)| client.word);
+            settled.default_backend(usual);
         }
         let chosen = settled.endpoint(self.endpoint.as_deref());
         settled.asks(self.asks(chosen.as_ref()));
-        settled.default_dataset();
+        settled.default_dataset(line.is_some_and(|(client, _)| client.word == "sglang"));
         if let Some(chosen) = chosen {
             settled.route(chosen);
         }
@@ -51,29 +53,11 @@ impl Flags {
         settled.chat_route();
         settled.port(self.host.is_some() && self.port.is_none());
         self.timed(&mut settled);
-        self.draw(&mut settled);
-        self.check_datasets(&mut settled);
+        if alone {
+            self.read_as(&mut settled);
+        }
+        self.check_datasets(&mut settled, alone);
         settled
-    }
-
-    /// Draws random prompts as another tool does where the command line is that tool's and flags
-    /// alone name the dataset.
-    fn draw(&self, settled: &mut Settled) {
-        let dataset = &settled.scenario.dataset;
-        let is_open = dataset.plugin.is_none()
-            && dataset.files.is_empty()
-            && dataset.config.get("like").is_none();
-        let is_random = settled.shipped_dataset().as_deref() == Some("random");
-        let Some((flag, drawer)) = self.familiar.drawer().filter(|_| is_open && is_random) else {
-            return;
-        };
-        let place = Place::Flag(format!("--{flag}"));
-        let like = Located::new(drawer.like.into(), place);
-        settled.scenario.dataset.config.set("like", like);
-        settled.notes.push(format!(
-            "--{flag} is a flag of {}, so prompts are those that it draws (dataset.config.like = \"{}\")",
-            drawer.name, drawer.like
-        ));
     }
 
     /// Returns the way in which the backend, by its name or the path, uses prompts, with the flag
@@ -98,7 +82,7 @@ impl Flags {
 
     /// Finds flags of one dataset that are given to another, and a ratio that tools read in two
     /// ways.
-    fn check_datasets(&self, settled: &mut Settled) {
+    fn check_datasets(&self, settled: &mut Settled, alone: bool) {
         let Some(dataset) = settled.shipped_dataset() else {
             return;
         };
@@ -133,9 +117,19 @@ impl Flags {
             && ratio < 1.0
             && !read_so
         {
-            settled.notes.push(format!(
-                "--random-range-ratio {ratio} is read as SGLang's client reads it: lengths from {ratio} times the length to the length; for vLLM's reading add --set dataset.config.like=vllm"
-            ));
+            match alone && self.line_of.is_none() {
+                true => settled.problems.push(
+                    Problem::new(format!(
+                        "`--random-range-ratio {ratio}` has two meanings, and nothing else says whose line this is"
+                    ))
+                    .help(format!(
+                        "for lengths from {ratio} times the length to the length add --line-of sglang, for up to {ratio} times the length shorter or longer --line-of vllm"
+                    )),
+                ),
+                false => settled.notes.push(format!(
+                    "--random-range-ratio {ratio} is read as SGLang's client reads it: lengths from {ratio} times the length to the length; for vLLM's reading add --set dataset.config.like=vllm"
+                )),
+            }
         }
     }
 }
@@ -155,12 +149,12 @@ impl Settled {
         name.strip_suffix(".wasm").map(str::to_owned)
     }
 
-    fn backend(&self) -> Option<String> {
+    pub(super) fn backend(&self) -> Option<String> {
         self.named("backends")
     }
 
     /// The dataset, if it ships with the program.
-    fn shipped_dataset(&self) -> Option<String> {
+    pub(super) fn shipped_dataset(&self) -> Option<String> {
         let named = self.named("datasets");
         named.filter(|name| shipped::has_plugin(&datasets::file(name)))
     }
@@ -248,7 +242,7 @@ impl Settled {
     }
 
     /// Takes the usual backend where none is named, and no plugin is that may be one.
-    fn default_backend(&mut self) {
+    fn default_backend(&mut self, usual: &str) {
         let may_be = |said: &Located<String>| {
             let mut folders = said.value.rsplit('/').skip(1);
             !matches!(folders.next(), Some("datasets" | "scorers"))
@@ -256,24 +250,26 @@ impl Settled {
         if self.scenario.backend.plugin.is_some() || self.plugins.iter().any(may_be) {
             return;
         }
-        self.notes.push(
-            "no backend is named, so it is vllm, as in vllm bench serve (--backend)".to_owned(),
-        );
-        let vllm = Located::flag(BY_DEFAULT, backends::file("vllm"));
-        self.plugins.push(vllm);
+        let client = if usual == "vllm" { "vllm bench serve" } else { "SGLang's bench_serving" };
+        self.notes
+            .push(format!("no backend is named, so it is {usual}, as in {client} (--backend)"));
+        self.plugins.push(Located::flag(BY_DEFAULT, backends::file(usual)));
     }
 
     /// Takes the random dataset where none is named and no file is given.
-    fn default_dataset(&mut self) {
+    fn default_dataset(&mut self, in_sglangs_line: bool) {
         let names_backend = self.scenario.backend.plugin.is_some()
             || self.plugins.iter().any(|said| said.value.contains("backends/"));
         if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
             return;
         }
-        self.notes.push(
-            "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
-                .to_owned(),
-        );
+        // What such a line has is in the note on it.
+        if !in_sglangs_line {
+            self.notes.push(
+                "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
+                    .to_owned(),
+            );
+        }
         let random = Located::flag(BY_DEFAULT, datasets::file("random"));
         self.plugins.push(random);
     }

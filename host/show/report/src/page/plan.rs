@@ -42,7 +42,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     let given = |yes: bool, word: &str| yes.then(|| word.to_owned());
     let asked: Vec<String> = [
         Some(if request.stream { "streamed" } else { "whole replies" }.to_owned()),
-        given(request.ignore_eos, "ignoring the end of the text"),
+        given(request.asks_to_go_on(), "ignoring the end of the text"),
         request.output_tokens.map(|n| plural(n.into(), "output token")),
         request.temperature.map(|t| format!("temperature {t}")),
         request.top_p.map(|p| format!("top-p {p}")),

@@ -55,7 +55,7 @@ const fn anyway(long: &'static str, takes: Takes, why: &'static str) -> Row {
 }
 
 /// All of them. One that needs another stands after it.
-pub(super) const ROWS: [Row; 59] = [
+pub(super) const ROWS: [Row; 58] = [
     row("disable-warmup", Nothing, ANY, Means::Fixed(&[("load.warmup", "0")])),
     row("model-path", Text, ANY, Means::Change(model_path, "`--tokenizer`, unless that is given")),
     // The target and the run.
@@ -254,7 +254,6 @@ pub(super) const ROWS: [Row; 59] = [
     key("mooncake-slowdown-factor", Number, TRACE, "dataset.config.time-scale"),
     // What holds anyway.
     anyway("save-result", Nothing, "every run is saved in a folder of its own (`--output-dir`)"),
-    anyway("save-detailed", Nothing, "the run's folder holds a record of every request"),
     anyway("output-details", Nothing, "the run's folder holds a record of every request"),
     anyway("percentile-metrics", Text, "percentiles of all latencies are reported"),
     anyway(

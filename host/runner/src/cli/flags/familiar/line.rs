@@ -1,0 +1,317 @@
+//! The client whose command line this is, and the defaults of that client.
+//!
+//! [`Flags::client`] decides it once, by rules that the guide states; [`Flags::read_as`] lays the
+//! client's defaults over what the line leaves open, and lists them in one note. A line over a
+//! scenario is nobody's but this program's.
+
+use reader::{Config, Located, Place};
+
+use super::super::settle::Settled;
+use super::super::{Flags, backends};
+use model::temperature::Temperature;
+
+/// A client whose command lines are understood.
+#[derive(Debug)]
+pub struct Client {
+    /// The name and version that its users know.
+    pub name: &'static str,
+    /// Its word: `like` in configurations of datasets.
+    pub word: &'static str,
+    /// Names of `--backend` that are its alone, `vllm` and its routes apart.
+    pub backends: &'static [&'static str],
+    /// Names that it has for datasets.
+    pub datasets: &'static [&'static str],
+    /// Flags that it alone has, and this program only for its sake.
+    pub alone: &'static [&'static str],
+}
+
+/// `vllm bench serve`.
+pub static VLLM: Client = Client {
+    name: "`vllm bench serve` 0.32",
+    word: "vllm",
+    backends: &[
+        "openai",
+        "openai-chat",
+        "openai-responses",
+        "openai-audio",
+        "openai-embeddings",
+        "infinity-embeddings",
+        "vllm-pooling",
+        "vllm-rerank",
+    ],
+    datasets: &[
+        "sharegpt",
+        "burstgpt",
+        "random",
+        "random-mm",
+        "random-rerank",
+        "custom",
+        "custom_image",
+        "prefix_repetition",
+        "spec_bench",
+        "speed_bench",
+        "timed_trace",
+    ],
+    alone: &[
+        "ignore-eos",
+        "input-len",
+        "label",
+        "no-stream",
+        "output-len",
+        "percentile-metrics",
+        "prefix-repetition-num-prefixes",
+        "random-batch-size",
+        "random-prefix-len",
+        "save-result",
+        "skip-chat-template",
+        "spec-bench-category",
+        "tokenizer-mode",
+    ],
+};
+
+/// SGLang's client.
+pub static SGLANG: Client = Client {
+    name: "SGLang's `bench_serving` 0.5.23",
+    word: "sglang",
+    backends: &["sglang", "sglang-native", "sglang-oai", "sglang-oai-chat", "sglang-embedding"],
+    datasets: &[
+        "sharegpt",
+        "custom",
+        "openai",
+        "random",
+        "random-ids",
+        "generated-shared-prefix",
+        "image",
+        "mooncake",
+        "speed-bench",
+    ],
+    alone: &[
+        "gsp-num-groups",
+        "gsp-prompts-per-group",
+        "gsp-system-prompt-len",
+        "lora-request-distribution",
+        "output-details",
+        "rust-client",
+        "rust-worker-threads",
+        "tag",
+        "tokenize-prompt",
+    ],
+};
+
+/// All of them.
+pub static CLIENTS: [&Client; 2] = [&VLLM, &SGLANG];
+
+/// The client whose line this is, as the user says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LineOf {
+    /// `vllm bench serve`.
+    Vllm,
+    /// SGLang's `bench_serving`.
+    Sglang,
+    /// This program.
+    Runner,
+}
+
+impl Flags {
+    /// The client whose line this is, and the word of the line that says so.
+    pub(in super::super) fn client(&self) -> Option<(&'static Client, String)> {
+        let (client, why) = match (self.line_of, self.backend.as_deref()) {
+            (Some(LineOf::Vllm), _) => return Some((&VLLM, "--line-of vllm".to_owned())),
+            (Some(LineOf::Sglang), _) => return Some((&SGLANG, "--line-of sglang".to_owned())),
+            (Some(LineOf::Runner), _) => return None,
+            // No client has plugins.
+            (None, _) if !self.plugins.is_empty() => return None,
+            (None, Some(name)) => {
+                let mut named = CLIENTS.iter().filter(|client| client.backends.contains(&name));
+                let flag = self.familiar.alone();
+                let own = || format!("--backend {name}");
+                match (named.next(), flag) {
+                    (Some(client), _) => (*client, own()),
+                    (None, _) if !name.starts_with("vllm") => return None,
+                    (None, Some((flag, client))) if client.word != "vllm" => {
+                        (client, format!("--{flag}"))
+                    }
+                    (None, _) => (&VLLM, own()),
+                }
+            }
+            (None, None) => {
+                let (flag, client) = self.familiar.alone()?;
+                (client, format!("--{flag}"))
+            }
+        };
+        // With a dataset that it lacks, no client would take the line.
+        let dataset = self.dataset_name.as_deref();
+        dataset.is_none_or(|name| client.datasets.contains(&name)).then_some((client, why))
+    }
+
+    /// Lays the defaults of the line's client over what is open, and says so.
+    pub(in super::super) fn read_as(&self, settled: &mut Settled) {
+        let Some((client, why)) = self.client() else {
+            return;
+        };
+        let place = Place::Flag(why.clone());
+        let mut read = Reading { settled, place, defaults: Vec::new(), apart: Vec::new() };
+        let by_name = self.dataset_name.as_deref();
+        let asks = self.backend.as_deref().and_then(backends::alias).map(|alias| alias.asks);
+        if asks.is_none_or(|asks| asks == backends::Asks::Answers) {
+            match client.word {
+                "vllm" => read.vllm(by_name, self.familiar.has("skip-chat-template")),
+                _ => read.sglang(by_name),
+            }
+        }
+        read.prompts(client.word);
+        let Reading { defaults, apart, .. } = read;
+        let mut note = format!("read as a line of {} for its {why}", client.name);
+        if !defaults.is_empty() {
+            note += &format!(": {}", defaults.join(", "));
+        }
+        if !apart.is_empty() {
+            note += &format!("; other than there: {}", apart.join(", "));
+        }
+        note += "; --line-of runner has this program's own defaults";
+        settled.notes.push(note);
+    }
+}
+
+/// A line in the making.
+struct Reading<'s> {
+    settled: &'s mut Settled,
+    place: Place,
+    /// The client's defaults that hold.
+    defaults: Vec<&'static str>,
+    /// Its defaults that do not hold here.
+    apart: Vec<&'static str>,
+}
+
+impl Reading<'_> {
+    /// Takes a default where nothing is set.
+    fn take<T>(
+        &mut self,
+        at: fn(&mut Settled) -> &mut Option<Located<T>>,
+        value: T,
+        words: &'static str,
+    ) {
+        let open = at(self.settled);
+        if open.is_none() {
+            *open = Some(Located::new(value, self.place.clone()));
+            self.defaults.push(words);
+        }
+    }
+
+    /// Takes a default of the dataset's configuration where nothing is set.
+    fn config(&mut self, key: &str, value: serde_json::Value, words: &'static str) {
+        let config = &mut self.settled.scenario.dataset.config;
+        if config.get(key).is_none() {
+            config.set(key, Located::new(value, self.place.clone()));
+            self.defaults.push(words);
+        }
+    }
+
+    fn dataset(&self) -> Option<String> {
+        self.settled.shipped_dataset()
+    }
+
+    fn route(&self) -> Option<String> {
+        match self.settled.scenario.backend.config.get("route").map(|entry| &entry.value.value) {
+            Some(Config::Scalar(serde_json::Value::String(route))) => Some(route.clone()),
+            // The usual one of the usual backend.
+            None if self.settled.backend().as_deref() == Some("vllm") => {
+                Some("completions".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn vllm(&mut self, dataset: Option<&str>, no_template: bool) {
+        self.take(
+            |s| &mut s.scenario.request.temperature,
+            Temperature::Server,
+            "sampling is the server's",
+        );
+        let forced = matches!(dataset, None | Some("random" | "random-mm" | "timed_trace"));
+        let words = match forced {
+            true => "answers ignore the end of the text",
+            false => "answers end where the model ends them",
+        };
+        self.take(|s| &mut s.scenario.request.ignore_eos, forced, words);
+        let backend = self.settled.backend();
+        let asked = self.settled.scenario.request.ignore_eos.as_ref().is_some_and(|on| on.value);
+        let config = &mut self.settled.scenario.backend.config;
+        if asked && backend.as_deref() == Some("openai") && config.get("ignore-eos-field").is_none()
+        {
+            config.set("ignore-eos-field", Located::new("ignore_eos".into(), self.place.clone()));
+        }
+        let route = self.route();
+        match route.as_deref() {
+            Some("chat") => self.apart.push("a message's text is a string, not a list of parts"),
+            Some("completions") => {
+                let words = "repetition-penalty 1";
+                self.take(|s| &mut s.scenario.request.repetition_penalty, 1.0, words);
+            }
+            _ => {}
+        }
+        // A column of lengths is this program's own way of saying them.
+        let columns = self.settled.scenario.dataset.config.get("columns").is_some();
+        match dataset.filter(|_| !columns) {
+            Some("custom" | "spec_bench") => {
+                self.config("output-len", 256.into(), "256 output tokens");
+            }
+            Some("speed_bench") => self.config("output-len", 4096.into(), "4096 output tokens"),
+            _ => {}
+        }
+        if matches!(dataset, Some("custom" | "spec_bench" | "speed_bench")) && !no_template {
+            self.apart.push("prompts go without the model's chat template (--skip-chat-template)");
+        }
+    }
+
+    fn sglang(&mut self, dataset: Option<&str>) {
+        let scalar = |read: &Self, key: &str| {
+            let said = read.settled.scenario.dataset.config.get(key);
+            said.is_none_or(|said| matches!(said.value.value, Config::Scalar(_)))
+        };
+        let lengths =
+            scalar(self, "input-len") && scalar(self, "output-len") && scalar(self, "classes");
+        match self.dataset().as_deref() {
+            Some("random") => {
+                if lengths {
+                    let words =
+                        "lengths of any size up to those asked for (--random-range-ratio 0)";
+                    self.config("range-ratio", 0.0.into(), words);
+                }
+                self.config("output-len", 1024.into(), "1024 output tokens");
+                let files = &self.settled.scenario.dataset.files;
+                if dataset != Some("random-ids") && files.is_empty() {
+                    self.apart.push("prompts are made of token ids (its random-ids) without a ShareGPT file (--dataset-path)");
+                }
+            }
+            Some("images") => {
+                self.config("input-len", 1024.into(), "1024 input tokens");
+                self.config("output-len", 1024.into(), "1024 output tokens");
+                self.apart.push("lengths are exact (its --random-range-ratio 1)");
+            }
+            _ => {}
+        }
+        if dataset.is_none() {
+            self.apart.push("the dataset is random, not sharegpt, which it downloads (--dataset-name sharegpt --dataset-path FILE)");
+        }
+        if matches!(self.route().as_deref(), Some("completions" | "chat")) {
+            self.apart.push("replies end with the server's token counts (stream_options)");
+        }
+        self.apart.push("requests have ids (x-request-id)");
+    }
+
+    /// Takes the client's choice of prompts, for its seed.
+    fn prompts(&mut self, word: &'static str) {
+        let (seed, words) = if word == "vllm" { (0, "seed 0") } else { (42, "seed 42") };
+        self.take(|s| &mut s.scenario.load.seed, seed, words);
+        let files = &self.settled.scenario.dataset.files;
+        let draws = match self.dataset().as_deref() {
+            Some("random") => word == "sglang" || files.is_empty(),
+            Some("sharegpt") => true,
+            _ => false,
+        };
+        if draws {
+            self.config("like", word.into(), "prompts as it draws them");
+        }
+    }
+}
