@@ -44,7 +44,7 @@ case $MUTANT in
     random-gaps) set -- "$@" --arrival poisson;;
     warm-up) requests=$((requests + warm_up)) warm_up=0;;
 esac
-"$RUNNER" run --backend openai-chat --base-url "$url" --model mock --tokenizer "$tokenizer" \
+"$RUNNER" run --line-of runner --backend openai-chat --base-url "$url" --model mock --tokenizer "$tokenizer" \
     --dataset-name random --random-input-len 16 --random-output-len "$output_len" \
     --num-prompts "$requests" --warmup-requests "$warm_up" "$@" \
     --output-dir "$folder/runs" --allow-invalid --no-progress >/dev/null

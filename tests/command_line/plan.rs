@@ -90,7 +90,7 @@ fn a_plan_needs_no_server_and_says_which_name_is_a_placeholder() {
     let ended = run(&mut command).with_code(0);
     let told = "note: --random-range-ratio 0.5 is read as SGLang's client reads it";
     assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 2, "{}", ended.stderr);
     let shown = ended.stdout.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     transcript("plan", &shown);
     let plan = planned(&flags);

@@ -96,7 +96,7 @@ fn series_of_strangers_fit_into_memory() {
     std::fs::remove_file(folder.join("summary.json")).unwrap();
     let _ = std::fs::remove_file(folder.join(FILE));
     let mut log = Log::create(&folder).unwrap();
-    log.write(&[Entry::Head(Head { targets: vec![mock.url.clone()], every_ns: Nanos(1_000) })]);
+    log.write(&[Entry::Head(Head { targets: vec![mock.url.clone()], every_ns: Nanos(1_000_000) })]);
     let (mut values, mut introduced) = (Vec::new(), Vec::new());
     for id in 0..series::entry::MOST_SERIES as u32 {
         let (name, kind) = match id % 2 {
@@ -111,7 +111,7 @@ fn series_of_strangers_fit_into_memory() {
     for page in 1..=PAGES {
         let values = std::mem::take(&mut values);
         log.write(&[Entry::Sample(Sample {
-            at_ns: Nanos(page * 1_000),
+            at_ns: Nanos(page * 1_000_000),
             values,
             ..<_>::default()
         })]);

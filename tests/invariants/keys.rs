@@ -155,7 +155,7 @@ fn each_key_changes_the_plan_where_it_says() {
             // read from whether its metrics are. Not every backend tells an engine to go on.
             let follows = match key.path.as_str() {
                 "load.warming" => leaf.as_str() == "load.warmup",
-                "backend.plugin" => leaf.as_str() == "request.ignore-eos",
+                "backend.plugin" => ["request.ignore-eos", "request.unforced"].contains(&&**leaf),
                 "report.server-metrics" => leaf.starts_with("control.server-series"),
                 _ => false,
             };

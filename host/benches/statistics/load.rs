@@ -59,6 +59,7 @@ fn run() -> Run {
         warmup_wave: None,
         streamed: true,
         ignore_eos: false,
+        unforced: false,
         percentiles: vec![50.0, 99.0],
         measure_start: None,
         first_due: Default::default(),

@@ -37,6 +37,7 @@ fn facts(streamed: bool) -> RunFacts {
         warmup_wave: None,
         streamed,
         ignore_eos: false,
+        unforced: false,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
         time_slice: None,

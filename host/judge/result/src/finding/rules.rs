@@ -328,7 +328,8 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
     let short = short.map_or(0, |failures| failures.count);
     let Comparison { exchanges, lower, higher, counted, reference } =
         summary.tokens.output_against_requested.unwrap_or_default();
-    if !summary.run.ignore_eos || short + lower + higher == 0 {
+    let unforced = summary.run.unforced;
+    if !(summary.run.ignore_eos || unforced) || short + lower + higher == 0 {
         return None;
     }
     let answers = exchanges + short;
@@ -345,8 +346,14 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
         id: Id::ShortAnswers,
         severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
         seen: seen.join("; "),
-        why: "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into(),
-        advice: "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into(),
+        why: match unforced {
+            true => "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable".into(),
+            false => "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into(),
+        },
+        advice: match unforced {
+            true => "use a backend that tells the server so (`openai` does with --set backend.config.ignore-eos-field=ignore_eos); let answers end by themselves with --disable-ignore-eos".into(),
+            false => "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into(),
+        },
     })
 }
 

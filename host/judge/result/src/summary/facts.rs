@@ -61,6 +61,9 @@ pub struct Run {
     /// True if the request told the server to ignore the end of the text and fill the requested
     /// length.
     pub ignore_eos: bool,
+    /// True if answers may end early because the backend has no field against it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unforced: bool,
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,

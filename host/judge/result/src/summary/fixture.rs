@@ -26,6 +26,7 @@ pub(crate) fn facts() -> RunFacts {
         warmup_wave: None,
         streamed: true,
         ignore_eos: false,
+        unforced: false,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
         time_slice: None,

@@ -30,6 +30,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             planned: plan.held_requests(),
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
+            unforced: plan.request.unforced,
             percentiles: plan.percentiles.clone(),
             failures_as_infinite: plan.failures_as_infinite,
             time_slice: plan.time_slice,

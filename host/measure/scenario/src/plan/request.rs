@@ -24,6 +24,10 @@ pub struct RequestOptions {
     pub min_output_tokens: Option<u32>,
     /// True if answers reach the requested length.
     pub ignore_eos: bool,
+    /// True if answers may end early because the backend has no field against it, and not because
+    /// the scenario lets them.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub unforced: bool,
     /// Sampling temperature; absent if requests state none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,

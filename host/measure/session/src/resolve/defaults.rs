@@ -194,6 +194,7 @@ pub(crate) fn request_options(scenario: &Scenario) -> RequestOptions {
         ids: request_ids(&request.ids),
         // Known once the backend was asked.
         ignored: Vec::new(),
+        unforced: false,
     }
 }
 

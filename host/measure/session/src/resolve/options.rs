@@ -166,6 +166,7 @@ impl Resolution<'_> {
             ));
         }
         kept.ignore_eos = plain.settings.ignore_eos && !unread;
+        kept.unforced = unread;
         if temperature.is_some() {
             let mut greedy = plain.clone();
             greedy.settings.sampling.temperature = temperature;

@@ -54,11 +54,13 @@ Id = Literal[
     "agent-failed",
     "agent-clock",
     "records-damaged",
+    "series-damaged",
     "interrupted",
     "short-dataset",
     "dataset-altered",
     "recorded-answers",
     "options-ignored",
+    "errors-accepted",
     "insecure",
     "rate-not-reached",
     "overloaded",
@@ -123,12 +125,14 @@ Id = Literal[
 - `agent-failed`: A load machine's part of the run ended early.
 - `agent-clock`: The clock of a load machine moved against the others during the run.
 - `records-damaged`: The file of records is not what the run wrote.
+- `series-damaged`: The file of the server's series is not what the run wrote.
 - `interrupted`: The run was stopped before it completed its plan.
 - `short-dataset`: The dataset had fewer samples than the plan has requests.
 - `dataset-altered`: The dataset dropped, truncated, repaired or repeated parts of its input.
   Repeated prompts warm the prefix cache.
 - `recorded-answers`: Histories that were to hold the server's answers hold answers on record.
 - `options-ignored`: The backend ignores options that the scenario states.
+- `errors-accepted`: The backend read replies with the status of an error as answers.
 - `insecure`: TLS certificates were not checked.
 - `rate-not-reached`: Requests were sent at a lower rate than planned.
 - `overloaded`: The server answered at a lower rate than requests were offered.
@@ -320,6 +324,8 @@ class Run:
     """True if the request told the server to ignore the end of the text and fill the requested
     length.
     """
+    unforced: bool
+    """True if answers may end early because the backend has no field against it."""
     percentiles: list[float]
     """The percentiles to report, in percent. A summary lists them in order, and 99 always among
     them.
@@ -360,6 +366,8 @@ class Run:
     """Options of requests that the scenario states and the backend ignores, by their keys."""
     damage: Damage | None
     """The damage of its records, if they are not what it wrote."""
+    series_damage: str | None
+    """The damage of its record of the server's series, in words."""
     cost: Price | None
     """The price of the machines, if the scenario names one."""
 
@@ -377,6 +385,7 @@ class Run:
             planned=value.get("planned"),
             streamed=value["streamed"],
             ignore_eos=value["ignore-eos"],
+            unforced=value.get("unforced", False),
             percentiles=list(value["percentiles"]),
             failures_as_infinite=value.get("failures-as-infinite", False),
             measure_start=value.get("measure-start"),
@@ -392,6 +401,7 @@ class Run:
             recorded_histories=value.get("recorded-histories", False),
             ignored_options=list(value.get("ignored-options", [])),
             damage=optional(Damage.from_json, value.get("damage")),
+            series_damage=value.get("series-damage"),
             cost=optional(Price.from_json, value.get("cost")),
         )
 
@@ -426,6 +436,8 @@ class Tokenizer:
     """The commit, where it comes from the local cache of the Hugging Face hub."""
     found: bool
     """True if it was found under the served model's name, and the user did not name it."""
+    template_tokens: int | None
+    """Tokens of the model's chat template around one message; absent without a template."""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Tokenizer:
@@ -435,6 +447,7 @@ class Tokenizer:
             approximate=value["approximate"],
             revision=value.get("revision"),
             found=value.get("found", False),
+            template_tokens=value.get("template-tokens"),
         )
 
 
@@ -633,6 +646,13 @@ class Requests:
     """Those that the cap on requests in flight held back by more than a millisecond, and those it
     never let go; absent without a cap.
     """
+    accepted_errors: dict[str, int]
+    """Replies with the status of an error that the backend accepted and read as answers, by status.
+    """
+    accepted_not_yet: int | None
+    """Beside these, those with the status 404 that a further request followed, as where a result is
+    not there yet.
+    """
     waited_for_connection: int
     """Those that waited for a connection to be opened."""
     warmup: int
@@ -652,6 +672,8 @@ class Requests:
             failures={key: Failures.from_json(item) for key, item in value["failures"].items()},
             success_share=value.get("success-share"),
             held_back=value.get("held-back"),
+            accepted_errors=dict(value.get("accepted-errors", {})),
+            accepted_not_yet=value.get("accepted-not-yet"),
             waited_for_connection=value["waited-for-connection"],
             warmup=value["warmup"],
         )
