@@ -25,9 +25,12 @@ def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
     assert row.interval is not None and row.interval.low is not None and row.interval.low > 500
     assert [side.sources for side in comparison.sides] == [[run.path.name], [slower.path.name]]
     assert comparison.figure("ttft.mean", "B") == row
-    for wrong in [("ttft.mean", "C"), ("ttft.word", None)]:
-        with pytest.raises(KeyError):
-            comparison.figure(*wrong)
+    for name, side, words in [
+        ("ttft.mean", "C", "the sides are B"),
+        ("tpot.men", None, "did you mean tpot.mean"),
+    ]:
+        with pytest.raises(KeyError, match=words):
+            comparison.figure(name, side)
     assert not comparison.fails
     assert "ttft.mean" in comparison._repr_html_() and "worse" in comparison._repr_html_()
     assert comparison.document.level == comparison.json["level"] == 95.0

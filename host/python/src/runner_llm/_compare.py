@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from typing import Any, Optional, Sequence, Union
@@ -56,14 +57,14 @@ class Comparison:
         Raises:
             KeyError: If the comparison has no such side or figure.
         """
-        for pair in self.pairs:
-            if side is not None and pair.side != side:
-                continue
-            for row in pair.figures:
-                if row.figure == name:
-                    return row
-            break
-        raise KeyError(name if side is None else f"{name} of side {side}")
+        pairs = [pair for pair in self.pairs if side in (None, pair.side)]
+        if not pairs:
+            raise KeyError(f"{side}; the sides are {', '.join(pair.side for pair in self.pairs)}")
+        rows = {row.figure: row for row in pairs[0].figures}
+        if name not in rows:
+            near = difflib.get_close_matches(name, rows) or rows
+            raise KeyError(f"{name}; did you mean {' or '.join(near)}?")
+        return rows[name]
 
     def __repr__(self) -> str:
         names = " with ".join(", ".join(side.sources) for side in self.sides)

@@ -25,7 +25,15 @@ class Child:
     A terminal's Ctrl-C reaches this Python alone.
     """
 
-    def __init__(self, command: Sequence[str], *, secrets: Optional[dict[str, str]] = None, **rest: Any):
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: Any,
+        stdout: Any,
+        stderr: IO[bytes],
+        secrets: Optional[dict[str, str]] = None,
+    ) -> None:
         reads, writes = os.pipe()
         #: Has the program interrupted.
         self.let_go = weakref.finalize(self, os.close, writes)
@@ -35,7 +43,9 @@ class Child:
                 env={**environment(secrets), "RUNNER_PARENT_PIPE": str(reads)},
                 pass_fds=(reads,),
                 start_new_session=True,
-                **rest,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
             )
         finally:
             os.close(reads)
