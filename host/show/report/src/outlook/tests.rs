@@ -25,6 +25,7 @@ fn outlook() -> Outlook {
             approximate: true,
             revision: None,
             found: false,
+            template_tokens: None,
         },
         arrival: "poisson, 2/s".into(),
         end: End::Dataset,
