@@ -285,7 +285,15 @@ impl Claim {
     /// `ttft`.
     pub fn figure(&self, figure: &Figure) -> Option<Stated> {
         match figure {
-            Figure::Whole(_) | Figure::Score(_) => self.stated(&figure.to_string()),
+            Figure::Whole(_) | Figure::Score(_) => {
+                let name = figure.to_string();
+                self.stated(&name).or_else(|| {
+                    let is_share = name == "requests.success-share";
+                    let all = self.requests().filter(|all| *all > 0 && is_share)?;
+                    let value = self.value("requests.successful")? / all as f64;
+                    Some(Stated { value, rounding: 0.0 })
+                })
+            }
             Figure::Of(metric, statistic) => {
                 let theirs = self.definitions.iter().find_map(|(theirs, definition)| {
                     (definition.metric.as_deref() == Some(metric)).then_some(theirs)
@@ -293,6 +301,12 @@ impl Claim {
                 self.stated(&format!("{theirs}.{statistic}"))
             }
         }
+    }
+
+    /// The number of requests, those that failed too.
+    pub fn requests(&self) -> Option<u64> {
+        let ended = || Some(self.value("requests.successful")? + self.value("requests.failed")?);
+        self.value("requests.total").or_else(ended).map(|count| count as u64)
     }
 
     /// The statistics that are stated of a latency, by the tool's name for it: `ttft`, `tpot`,

@@ -38,6 +38,9 @@ pub struct Explained {
     pub differences: Vec<Setting>,
     /// The settings that a result does not state, so that they may differ.
     pub unknown: Vec<String>,
+    /// The counts that are equal, to the last one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equal: Vec<String>,
     /// The figures that both state.
     pub figures: Vec<Row>,
 }
@@ -218,7 +221,8 @@ pub fn explain(a: &Account, b: &Account) -> Explained {
         described: account.described.clone(),
         doubts: account.doubts.clone(),
     };
-    Explained { sides: [facts("A", a), facts("B", b)], differences, unknown, figures }
+    let equal = settings::equal(sides);
+    Explained { sides: [facts("A", a), facts("B", b)], differences, unknown, equal, figures }
 }
 
 /// The row of a figure that both sides state.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Tool;
+use super::json::Object;
 
 /// A tool's definition of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -171,14 +172,25 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
     definitions
 }
 
-/// Lists vLLM's definitions since its client leaves chunks without output out, such as one with a
-/// role alone. Its files do not name the version; those with the times in its queue are of such a
-/// one.
-pub(super) fn vllm_of_output() -> BTreeMap<String, Definition> {
-    of([
-        ("ttft", Some("ttft"), "first chunk with output - sent"),
-        ("e2e", Some("e2e-last-token"), "last chunk with output - sent"),
-    ])
+/// Lists vLLM's definitions for chats: from version 0.33 on its client leaves chunks without output
+/// out, such as one with a role alone. Its files do not name the version; those with the server's
+/// own times are of such a one, and those without the times in the client's queue are older.
+pub(super) fn vllm_chat(object: &Object) -> BTreeMap<String, Definition> {
+    let has = |key: &str| object.contains_key(key);
+    if has("server_queue_times") || has("server_ttfts") {
+        return of([
+            ("ttft", Some("ttft"), "first chunk with output - sent"),
+            ("e2e", Some("e2e-last-token"), "last chunk with output - sent"),
+        ]);
+    }
+    if !has("queue_times") {
+        return BTreeMap::new();
+    }
+    of([(
+        "ttft",
+        Some("ttft-any"),
+        "first chunk of any kind, including a role-only chunk, - sent; from vLLM 0.33 on first chunk with output - sent, and the file does not name the version",
+    )])
 }
 
 fn of<const N: usize>(rows: [(&str, Option<&str>, &str); N]) -> BTreeMap<String, Definition> {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::definition::vllm_of_output;
+use super::definition::vllm_chat;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Sample, Source, Tool, definitions};
 
@@ -78,8 +78,9 @@ pub(super) fn read(object: &Object, tool: Tool, source: Source) -> Result<Claim,
         claim.state("requests.failed", failed as f64, 0.0);
     }
     claim.definitions = definitions(tool);
-    if tool == Tool::Vllm && object.contains_key("queue_times") {
-        claim.definitions.extend(vllm_of_output());
+    let backend = claim.about.notes.get("backend");
+    if tool == Tool::Vllm && backend.is_some_and(|backend| backend == "openai-chat") {
+        claim.definitions.extend(vllm_chat(object));
     }
     if lookup.errors.is_empty() { Ok(claim) } else { Err(lookup.errors) }
 }
@@ -176,5 +177,28 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
     // A whole result lists all of its requests; what it does not say of their number, the lists do.
     if claim.asked.requests.is_none() && requests > 0 {
         claim.asked.requests = Some(requests as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_first_token_of_vllm_is_that_of_its_route_and_version() {
+        for (backend, further, metric) in [
+            ("vllm", r#", "queue_times": [0.0]"#, "ttft-any"),
+            ("openai", r#", "server_ttfts": [0.1]"#, "ttft-any"),
+            ("openai-chat", "", "ttft-any"),
+            ("openai-chat", r#", "queue_times": [0.0]"#, "ttft-any"),
+            ("openai-chat", r#", "queue_times": [0.0], "server_ttfts": [0.1]"#, "ttft"),
+        ] {
+            let result = format!(
+                r#"{{"backend": "{backend}", "model_id": "m", "completed": 1, "duration": 1.0{further}}}"#
+            );
+            let document = super::super::read("v.json", result.as_bytes()).unwrap();
+            let ttft = &document.claims[0].definitions["ttft"];
+            assert_eq!(ttft.metric.as_deref(), Some(metric), "{result}");
+            let is_open = further == r#", "queue_times": [0.0]"# && backend == "openai-chat";
+            assert_eq!(ttft.formula.contains("from vLLM 0.33 on"), is_open, "{result}");
+        }
     }
 }

@@ -160,9 +160,16 @@ proptest! {
     #![proptest_config(cases(300))]
 
     /// Whatever the correlation of first token, speed and length, and however few answers have a
-    /// second token.
+    /// second token. Totals that look like those of one length by chance have a test of their own.
     #[test]
-    fn honest_spreads_of_any_lengths_are_never_doubted(ones in requests(1..260), style in style()) {
+    fn honest_spreads_of_any_lengths_are_never_doubted(
+        mut ones in requests(1..260),
+        style in style(),
+    ) {
+        let (count, tokens) = (ones.len() as u64, ones.iter().map(|one| one.tokens).sum::<u64>());
+        if ones.iter().any(|one| one.tokens != ones[0].tokens) && tokens % count == 0 {
+            ones[0].tokens += 1;
+        }
         prop_assert_eq!(found(&stated(&ones, false, style)), Vec::<String>::new());
     }
 

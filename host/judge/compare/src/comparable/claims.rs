@@ -27,10 +27,14 @@ pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: 
         true => said(&theirs, &ours, found),
         false => said(&ours, &theirs, found),
     }
-    let (ours, theirs) = (&run.reported.plan.about, &claim.about);
+    let (mut ours, theirs) = (run.reported.plan.about.clone(), &claim.about);
+    if theirs.notes.contains_key("backend") {
+        let backend = &run.reported.plan.backend.name;
+        ours.notes.entry("backend".to_owned()).or_insert_with(|| backend.clone());
+    }
     match claim_first {
-        true => found.about(theirs, ours),
-        false => found.about(ours, theirs),
+        true => found.about(theirs, &ours),
+        false => found.about(&ours, theirs),
     }
     found.unknown("the requests themselves: the claim does not contain them");
 }
@@ -86,6 +90,9 @@ fn of_claim(claim: &Claim) -> Located {
 }
 
 fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
+    found.unknown(
+        "sampling: a claim does not state temperature and top-p, which may change every figure",
+    );
     let count = |n: f64| format!("{n}");
     check(found, Kind::Model, "model", (&a.model, &b.model), |a, b| same_model(a, b), Clone::clone);
     check(found, Kind::Count, "requests", (&a.requests, &b.requests), |a, b| a == b, |n| count(*n));

@@ -219,6 +219,20 @@ fn of_a_claim_what_it_says_must_agree_and_the_rest_is_unknown() {
     let found = compatibility(&ours, &stated(claim(Tool::Lmdeploy)), ["A", "B"]);
     assert_eq!(kinds(&found), []);
     assert!(found.unknown.iter().any(|unknown| unknown.starts_with("output tokens")));
+    let differs = |found: &Compatibility, what: &str| {
+        found.differences.iter().any(|difference| difference.what == what)
+    };
+    // Of our own run, the plan says it.
+    let mut from = claim(Tool::Lmdeploy);
+    for (backend, is_other) in [("vllm", false), ("sglang", true)] {
+        from.about.notes.insert("backend".into(), backend.into());
+        let found = compatibility(&ours, &stated(from.clone()), ["A", "B"]);
+        assert_eq!(differs(&found, "backend"), is_other, "{backend}");
+    }
+    let share = "requests.success-share".parse().unwrap();
+    assert_eq!(stated(from.clone()).value(&share), None);
+    from.state("requests.failed", 5.0, 0.0);
+    assert_eq!(stated(from).value(&share), Some(0.8));
     let mut other = claim(Tool::Lmdeploy);
     other.model = Some("Llama-3".into());
     other.asked.request_rate = Some(f64::INFINITY);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use audit::claim::{Claim, Definition, Sample, Stated, Tool, definitions};
 use model::connection::Timestamps;
-use model::exchange::{Exchange, Phase};
+use model::exchange::{Exchange, Kind as Event, Phase};
 use result::figure::{Figure, Statistic};
 use result::metric::{self, Measure, Reading};
 use result::summary::RunFacts;
@@ -63,6 +63,8 @@ pub(super) struct Asked {
     pub dataset: Option<String>,
     pub output_tokens: Option<u64>,
     pub stream: Option<bool>,
+    /// The temperature that requests state, or that they state none.
+    pub sampling: Option<String>,
     /// True if the client takes the times of a reply from the kernel.
     pub kernel_times: Option<bool>,
 }
@@ -103,6 +105,9 @@ pub(super) struct Record {
     /// The gaps between its pieces, in milliseconds together, and their number.
     gaps_ms: f64,
     gaps: u64,
+    /// The same of chunks of any kind.
+    any_gaps_ms: f64,
+    any_gaps: u64,
 }
 
 /// The way from the records of requests to a figure.
@@ -115,7 +120,7 @@ pub(super) enum Recipe {
     After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,
-    /// The same, where what came before the first output is a chunk too, and begins a gap.
+    /// The same, where chunks without output begin and end gaps too.
     GapsFromAny,
     /// Times of all requests over their tokens, so that long answers weigh more: from sending to
     /// the last token over all tokens, or from the first to the last over all but the first.
@@ -208,6 +213,10 @@ impl Account {
                     .filter(|(least, most)| least == most)
                     .map(|(least, _)| least),
                 stream: Some(plan.request.stream),
+                sampling: Some(match plan.request.temperature {
+                    Some(temperature) => format!("temperature {temperature}"),
+                    None => "as the server chooses".to_owned(),
+                }),
                 kernel_times: Some(plan.connection.timestamps == Timestamps::Kernel),
             },
             came: Came {
@@ -263,7 +272,7 @@ impl Account {
             engine: engine(claim.about.engine.as_deref(), claim.about.engine_version.as_deref()),
             definitions: claim.definitions.clone(),
             asked: Asked {
-                requests: asked.requests.or(stated("requests.total").map(|count| count as u64)),
+                requests: asked.requests.or_else(|| claim.requests()),
                 rate: asked.request_rate,
                 cap: asked.max_concurrency,
                 arrival: None,
@@ -272,6 +281,7 @@ impl Account {
                 dataset: asked.dataset.clone(),
                 output_tokens: asked.output_tokens,
                 stream: asked.stream,
+                sampling: None,
                 kernel_times: None,
             },
             came: Came {
@@ -383,13 +393,12 @@ impl Account {
             Recipe::Gaps | Recipe::GapsFromAny => {
                 let (mut sum, mut count) = (0.0, 0);
                 for record in records {
-                    sum += record.gaps_ms;
-                    count += record.gaps;
-                    if recipe == Recipe::GapsFromAny {
-                        let before = record.value("ttft")? - record.value("ttft-any")?;
-                        sum += before;
-                        count += u64::from(before > 0.0);
-                    }
+                    let (gaps_ms, gaps) = match recipe {
+                        Recipe::GapsFromAny => (record.any_gaps_ms, record.any_gaps),
+                        _ => (record.gaps_ms, record.gaps),
+                    };
+                    sum += gaps_ms;
+                    count += gaps;
                 }
                 (count > 0).then(|| sum / count as f64)
             }
@@ -519,6 +528,20 @@ fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
             gaps += times;
         });
     }
+    // An event of the end is a chunk of its own unless it came with another.
+    let (mut first, mut last, mut chunks) = (None, None, 0_u64);
+    for event in exchange.events.iter().filter(|_| facts.run.streamed) {
+        let is_chunk = match event.kind {
+            Event::Finish => last != Some(event.at),
+            kind => kind == Event::Role || kind.is_output(),
+        };
+        if is_chunk {
+            first = first.or(Some(event.at));
+            last = Some(event.at);
+            chunks += 1;
+        }
+    }
+    let any = first.zip(last).map(|(first, last)| last.since(first).as_millis_f64());
     Some(Record {
         warmup,
         sent_s: exchange.sent?.as_secs_f64(),
@@ -526,5 +549,7 @@ fn record(exchange: &Exchange, facts: &RunFacts) -> Option<Record> {
         tokens: reading.output_tokens.map(|count| count.tokens),
         gaps_ms,
         gaps,
+        any_gaps_ms: any.unwrap_or_default(),
+        any_gaps: chunks.saturating_sub(1),
     })
 }

@@ -51,6 +51,8 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     let count = |count: &u64| count.to_string();
     let text = |text: &String| text.clone();
     let number = |number: &f64| shown(*number);
+    // What a server does for a token depends on it, and few tools state it.
+    found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.asked.sampling), text);
     found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
     found.check(Kind::Engine, "model", [&a.model, &b.model], |name| last(name));
     let of = [a, b].map(|side| &side.asked);
@@ -75,6 +77,16 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     let failed = [a, b].map(|side| &side.came.failed);
     found.check(Kind::Failures, "failed requests", failed, number);
     (found.differences, found.unknown)
+}
+
+/// The totals that are equal in both.
+pub(super) fn equal(sides: [&Account; 2]) -> Vec<String> {
+    let [a, b] = sides
+        .map(|side| [side.came.answered, side.came.input, side.came.served.or(side.came.output)]);
+    let names = ["requests answered", "tokens of prompts", "tokens of answers"];
+    let totals = names.into_iter().zip(a.into_iter().zip(b));
+    let same = totals.filter_map(|(name, (a, b))| Some((name, a.filter(|a| Some(*a) == b)?)));
+    same.map(|(name, total)| format!("{name}: {total}")).collect()
 }
 
 #[derive(Default)]

@@ -184,6 +184,17 @@ fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
     claim
 }
 
+/// What was answered and what failed are all that were asked.
+#[test]
+fn counts_say_how_many_requests_there_were() {
+    let [a, mut told] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));
+    told.asked.requests = Some(1);
+    let of = |claim| Account::of_claim(claim, Vec::new());
+    let explained = explain(&of(a), &of(told));
+    let unknown = explained.unknown.iter().find(|unknown| unknown.starts_with("requests"));
+    assert_eq!(unknown, None, "{:?}", explained.unknown);
+}
+
 /// Of two claims, the identity gives the time per token by the other definition: exactly for one
 /// length, and within the ends for several.
 #[test]
@@ -268,6 +279,45 @@ fn run(ttfts: &[u64], tokens: u32) -> (Reported, RunFacts, Vec<Exchange>) {
         status: None,
     };
     (reported, facts, exchanges)
+}
+
+/// A run, and the result of vLLM's client about its only request: a chunk with the role, and one
+/// without text, are chunks to it.
+#[test]
+fn chunks_without_text_are_of_the_definition_of_vllm() {
+    let (mut reported, facts, _) = run(&[50], 5);
+    let text = |at, bytes| (at, Event::Text, None, bytes);
+    let events = [
+        (20, Event::Role, None, 0),
+        text(50, 1),
+        text(60, 0),
+        text(70, 1),
+        text(80, 1),
+        text(90, 1),
+        (91, Event::End, None, 0),
+    ];
+    let mut exchange = reply(0, 0, &events);
+    exchange.usage = output_usage(5);
+    reported.summary = Summary::of(&facts, std::slice::from_ref(&exchange));
+    let exchanges = std::iter::once(Ok::<_, Infallible>(exchange));
+    let Ok(ours) = Account::of_run("run".to_owned(), &reported, &facts, exchanges);
+    let result = br#"{"endpoint_type": "vllm", "backend": "vllm", "model_id": "m", "completed": 1, "failed": 0,
+        "duration": 1.0, "total_output_tokens": 5, "queue_times": [0.0], "mean_ttft_ms": 20.0, "mean_itl_ms": 14.0}"#;
+    let document = audit::claim::read("v.json", result).unwrap();
+    let theirs = Account::of_claim(document.claims[0].clone(), Vec::new());
+    let explained = explain(&ours, &theirs);
+    for name in ["ttft.mean", "itl.mean"] {
+        let row = figure(&explained, name);
+        assert!(row.difference.abs() > 0.5, "{row:?}");
+        assert_eq!(part(row, Kind::Definition).how, How::Recomputed);
+        // No more than the rounding of the figure that the file states.
+        assert!((row.remainder.low + row.remainder.high).abs() < 1e-6, "{row:?}");
+    }
+    assert!(explained.unknown[0].starts_with("sampling: B does not say; A: "), "{explained:?}");
+    let told = super::text(&explained);
+    let (before, _) = told.split_once("\nWhat differs:\n").unwrap();
+    assert!(before.contains("In short:\n") && before.contains("ttft.mean (definition)"), "{told}");
+    assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{told}");
 }
 
 /// The engine of B keeps requests in its queue for longer: that is the place of the difference, and

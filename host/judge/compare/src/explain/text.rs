@@ -16,6 +16,7 @@ pub fn text(explained: &Explained) -> String {
             wrapped(&mut out, "   ", "     ", doubt);
         }
     }
+    summary(&mut out, explained);
     if !explained.differences.is_empty() {
         out.push_str("\nWhat differs:\n");
         for setting in &explained.differences {
@@ -53,6 +54,47 @@ pub fn text(explained: &Explained) -> String {
         "\nA difference is B less A. Two measurements of one engine differ too: runner compare gives intervals.\n",
     );
     out
+}
+
+/// The share of A's figure below which a remainder is as much as two measurements differ by anyway.
+const SMALL: f64 = 0.03;
+
+/// The figures in three groups: alike, explained by the parts, and with a remainder.
+fn summary(out: &mut String, explained: &Explained) {
+    let (mut alike, mut explains, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &explained.figures {
+        let small = SMALL * row.a.abs();
+        let Range { low, high } = row.remainder;
+        let nearest = if low <= 0.0 && high >= 0.0 { 0.0 } else { low.abs().min(high.abs()) };
+        if row.difference.abs() <= small {
+            alike.push(row.figure.clone());
+        } else if nearest <= small {
+            let mut kinds: Vec<&str> = (row.parts.iter())
+                .filter(|part| part.value.is_some())
+                .map(|part| part.kind.name())
+                .collect();
+            kinds.dedup();
+            explains.push(format!("{} ({})", row.figure, kinds.join(", ")));
+        } else {
+            let share = nearest.copysign(low) / row.a.abs() * 100.0;
+            let of_a = share.is_finite().then(|| format!(" {share:+.0} %"));
+            left.push(row.figure.clone() + &of_a.unwrap_or_default());
+        }
+    }
+    if explained.figures.is_empty() {
+        return;
+    }
+    out.push_str("\nIn short:\n");
+    for (first, items) in [
+        ("  within 3 %   ", &alike),
+        ("  explained    ", &explains),
+        ("  remains      ", &left),
+        ("  equal        ", &explained.equal),
+    ] {
+        if !items.is_empty() {
+            wrapped(out, first, "               ", &items.join(", "));
+        }
+    }
 }
 
 fn of_row<'e>(out: &mut String, row: &'e Row, notes: &mut Vec<&'e str>) {
