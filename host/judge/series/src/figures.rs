@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::{Name, SOURCES, Source};
-use crate::pieces::{Curve, Fold, Piece, curve, finite, held, mean, on_pages, share, sum, total};
+use crate::pieces::{
+    Curve, Fold, Observed, Piece, curve, finite, held, mean, on_pages, share, sum, total,
+};
 use crate::recording::Recording;
 use crate::stages::Stages;
 
@@ -55,6 +57,10 @@ pub struct Figure {
     /// The mean over time; of times, over what was observed; of shares, the share of the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
+    /// How far off the mean of what was observed may be, because pages lie across the ends of the
+    /// interval: the most that it changes if all or nothing of these counts. Absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_within: Option<f64>,
     /// The smallest value on a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -187,7 +193,8 @@ impl Recording {
                 queued.push((seconds, running, usage));
             }
         }
-        let seconds = |those: &mut dyn Iterator<Item = f64>| those.sum::<f64>();
+        // The sum of nothing has the sign of -0.
+        let seconds = |those: &mut dyn Iterator<Item = f64>| those.sum::<f64>() + 0.0;
         let all = seconds(&mut queued.iter().map(|(seconds, _, _)| *seconds));
         let ceiling = queued.iter().map(|(_, running, _)| *running).reduce(f64::max);
         let flat = ceiling.map(|ceiling| {
@@ -251,6 +258,7 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
             let all = sum(lists, over);
             Figure {
                 mean: all.mean(),
+                mean_within: all.mean().and_then(|mean| mean_within(lists, over, &all, mean)),
                 total: finite(all.count),
                 p50: all.quantile(bounds, 0.5),
                 p99: all.quantile(bounds, 0.99),
@@ -258,6 +266,34 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
             }
         }
     }
+}
+
+/// The most that a mean changes if all or nothing of what lies across each end counts.
+fn mean_within(
+    lists: &[Vec<Piece<Observed>>],
+    over: (Nanos, Nanos),
+    all: &Observed,
+    mean: f64,
+) -> Option<f64> {
+    let mut ends = [(0.0, 0.0); 4];
+    for piece in lists.iter().flatten() {
+        let (shared, whole) = (piece.shared(over), piece.to.since(piece.from).as_secs_f64());
+        if shared <= 0.0 || shared >= whole {
+            continue;
+        }
+        let first = usize::from(piece.from >= over.0) * 2;
+        for (end, seconds) in [(first, -shared), (first + 1, whole - shared)] {
+            ends[end].0 += piece.value.sum * seconds;
+            ends[end].1 += piece.value.count * seconds;
+        }
+    }
+    let [first, last] = [&ends[..2], &ends[2..]];
+    let means = first.iter().flat_map(|first| last.iter().map(move |last| (first, last)));
+    let off = means.filter_map(|(first, last)| {
+        let count = all.count + first.1 + last.1;
+        (count > 0.0).then(|| ((all.sum + first.0 + last.0) / count - mean).abs())
+    });
+    off.reduce(f64::max).filter(|off| *off > 0.0)
 }
 
 /// The levels of all targets together, at the instants of the pieces of each.

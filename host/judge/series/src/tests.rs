@@ -94,7 +94,7 @@ fn a_real_server_has_the_common_names() {
     assert!(!figures.figures.contains_key(&Name::TransferTime));
     let idle = &figures.figures[&Name::CacheHitRate];
     assert_eq!(idle.mean, None, "nothing was looked up: no share, and not zero");
-    assert_eq!(figures.queues[0].queued, 0.0);
+    assert_eq!(figures.queues[0].queued.to_string(), "0");
 }
 
 #[test]
@@ -172,6 +172,12 @@ fn quantiles_are_prometheus_histogram_quantile() {
     near(queue.mean, 400.0);
     near(queue.p50, 300.0);
     near(queue.p99, 500.0);
+    // Of the first page none or all came after the beginning: 200 or 300 instead of 4000 / 15.
+    let three = recorded(&[&before, &after, &page(13, 19, 21, 6.05)]);
+    let over = |from| three.figures((at(from), at(3.0))).unwrap().figures[&Name::QueueTime].clone();
+    near(over(1.5).mean, 4000.0 / 15.0);
+    near(over(1.5).mean_within, 1000.0 / 15.0);
+    assert_eq!(over(1.0).mean_within, None);
     // Of what lies in the lowest bucket, nothing but its bound is known.
     let low = recorded(&[&page(0, 0, 0, 0.0), &page(9, 9, 9, 0.01)]);
     let low = low.figures((at(1.0), at(2.0))).unwrap();

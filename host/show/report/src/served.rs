@@ -14,7 +14,7 @@ pub(crate) struct Served {
 /// The labels, where their values are, and what becomes of them.
 type Row = (&'static str, Name, fn(&Figure) -> Option<f64>, f64);
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 21] = [
     ("Mean running requests", Name::Running, |it| it.mean, 1.0),
     ("Most running requests", Name::Running, |it| it.max, 1.0),
     ("Mean waiting requests", Name::Waiting, |it| it.mean, 1.0),
@@ -34,6 +34,7 @@ const ROWS: [Row; 20] = [
     ("P99 prefill time (ms)", Name::PrefillTime, |it| it.p99, 1.0),
     ("Mean KV transfer time (ms)", Name::TransferTime, |it| it.mean, 1.0),
     ("Mean TTFT, by the server (ms)", Name::ServerTtft, |it| it.mean, 1.0),
+    ("It may be off by (ms)", Name::ServerTtft, |it| it.mean_within, 1.0),
     ("Most KV caches under way", Name::Transferring, |it| it.max, 1.0),
 ];
 
