@@ -263,6 +263,17 @@ fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
             ("chance", Shows::Same),
             ("property", Shows::Error("TypeError: cannot read property 'value' of undefined")),
             ("own", Shows::Error("RangeError: of my own")),
+            (
+                "arrival",
+                Shows::Error(
+                    "TypeError: sample 1: arrival: expected a number, found \"5n\", a bigint",
+                ),
+            ),
+            (
+                "unknown",
+                Shows::Error("TypeError: framing: expected one of lines, whole, found lins"),
+            ),
+            ("forms", Shows::Scores(r#""equal":1.0"#)),
             ("half", Shows::Error("Error: half \u{fffd} a character")),
             ("half_input", Shows::Told("invalid-input: half \u{fffd} a character")),
         ],
@@ -378,6 +389,27 @@ fn sessions_and_references_are_the_same_in_every_language() {
         assert_eq!(samples["samples"][0]["reference"], "7");
         assert_eq!(samples["samples"][1]["reference"], 8);
     }
+}
+
+#[test]
+fn a_trap_of_c_names_the_functions_around_it() {
+    let Some(compiler) = C.compiler() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    run_patiently(author(folder.path()).args(["plugin", "new", "scorer", "mine", "--lang", "c"]))
+        .with_code(0);
+    let source = folder.path().join("mine/plugin.c");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let traps = text.replace("  judge->exchanges++;", "  __builtin_trap();");
+    assert_ne!(text, traps);
+    std::fs::write(source, traps).unwrap();
+    let mut build = author(folder.path());
+    build.env(C.variable, compiler);
+    run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
+    let ended = run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(4);
+    let words = "it aborted without a message, in `exports_scorer_method_judge_score`";
+    assert!(ended.stdout.contains(words), "{}", ended.stdout);
 }
 
 /// One interpreter at a time is compiled, on all processors: the sandbox bounds the time that each

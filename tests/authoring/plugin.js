@@ -1,6 +1,6 @@
 // Does what the reference of each exchange says.
 
-import { invalidInput, plate } from "./runner_plugin/index.js";
+import { choice, invalidInput, plate, typed } from "./runner_plugin/index.js";
 import { Scorer, referenceOf } from "./runner_plugin/scorer.js";
 
 export const about = plate("mine", "0.1.0", "Does what it is told.", {});
@@ -35,6 +35,19 @@ class Judge extends Scorer {
 
   own() {
     throw new RangeError("of my own"); // here: own
+  }
+
+  arrival() {
+    typed("sample 1", "number", { turn: null, arrival: 5n }); // here: arrival
+  }
+
+  unknown() {
+    choice("framing", ["lines", "whole"], "lins"); // here: unknown
+  }
+
+  forms() {
+    const forms = [{ header: "x" }, { tag: "header", val: "x" }].map((form) => choice("scheme", ["header"], form));
+    return { equal: JSON.stringify(forms[0]) === JSON.stringify(forms[1]) && forms[1].val === "x" };
   }
 
   text() {

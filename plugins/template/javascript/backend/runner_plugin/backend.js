@@ -3,6 +3,7 @@
 import {
   base64Of,
   bytesOf,
+  choice as choiceOf,
   configured,
   invalidConfig,
   invalidInput,
@@ -11,6 +12,7 @@ import {
   telling,
   textOf,
   told,
+  typed,
 } from "./index.js";
 
 const NOTHING = new Uint8Array(0);
@@ -27,6 +29,19 @@ const HOST_CALLS = [
   "begin",
   "decode",
   "explain",
+];
+
+const FRAMINGS = ["event-stream", "lines", "length-prefixed", "grpc", "whole", "raw"];
+const SCHEMES = ["bearer", "header", "sigv4", "none"];
+const REASONS = [
+  "overloaded",
+  "unavailable",
+  "too-long",
+  "unknown-model",
+  "unauthorised",
+  "invalid",
+  "internal",
+  "other",
 ];
 
 /**
@@ -51,6 +66,8 @@ export class Backend {
   constructor(config) {
     /** The user's configuration. */
     this.config = config;
+    const framing = this.framing;
+    this.framing = (streaming) => choiceOf("framing", FRAMINGS, framing.call(this, streaming));
     telling(this, HOST_CALLS);
   }
 
@@ -104,10 +121,7 @@ export class Backend {
   }
 
   credentials() {
-    const scheme = this.authentication;
-    if (typeof scheme === "string") return { scheme: { tag: scheme }, variable: this.keyVariable };
-    const [[tag, val]] = Object.entries(scheme);
-    return { scheme: { tag, val }, variable: this.keyVariable };
+    return { scheme: choiceOf("authentication", SCHEMES, this.authentication), variable: this.keyVariable };
   }
 
   /** The models in the OpenAI API's form, with what engines add to it. */
@@ -127,8 +141,13 @@ export class Backend {
     return [];
   }
 
+  /**
+   * How a reply is split into frames.
+   * @param {boolean} streaming
+   * @returns {string | import("./contract").Framing}
+   */
   framing(streaming) {
-    return { tag: streaming ? "event-stream" : "whole" };
+    return streaming ? "event-stream" : "whole";
   }
 
   begin(head) {
@@ -183,17 +202,23 @@ export class Events {
    * it belongs to, from 0.
    */
   text(text, tokens = null, choice = 0) {
-    this.add("text", { text: text.toWellFormed(), tokens, choice });
+    this.piece("text", text, tokens, choice);
   }
 
   /** A piece of reasoning before the answer. */
   reasoning(text, tokens = null, choice = 0) {
-    this.add("reasoning", { text: text.toWellFormed(), tokens, choice });
+    this.piece("reasoning", text, tokens, choice);
   }
 
   /** A piece of a tool call, as JSON text. */
   toolCall(text, tokens = null, choice = 0) {
-    this.add("tool-call", { text: text.toWellFormed(), tokens, choice });
+    this.piece("tool-call", text, tokens, choice);
+  }
+
+  piece(kind, text, tokens, choice) {
+    typed(`event ${kind}`, "string", { text });
+    typed(`event ${kind}`, "number", { tokens, choice });
+    this.add(kind, { text: text.toWellFormed(), tokens, choice });
   }
 
   /** The server's token counts. A value that is not a count, such as null, is treated as absent. */
@@ -268,7 +293,8 @@ export class Events {
    */
   failure(error, why = null) {
     const said = messageIn(error);
-    this.add("failure", { reason: why ?? reasonOf(null, said), message: said });
+    const reason = choiceOf("event failure: reason", REASONS, why ?? reasonOf(null, said)).tag;
+    this.add("failure", { reason, message: said });
   }
 
   /** In an exchange of several requests: the next one, a `step`, to be sent when this reply has ended. */
@@ -339,7 +365,7 @@ export const steps = (first) => ({ tag: "steps", val: first });
  * statuses beside those of success are answers too, and what `start` gets as the head's `context`.
  */
 export function step(request, framing, { seconds = 0, accepted = [], context = NOTHING } = {}) {
-  return { request, framing: { tag: framing }, delay: nanoseconds(seconds), accepted, context };
+  return { request, framing: choiceOf("step", FRAMINGS, framing), delay: nanoseconds(seconds), accepted, context };
 }
 
 /**

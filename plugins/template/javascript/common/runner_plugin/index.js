@@ -117,6 +117,23 @@ export function telling(object, names) {
   }
 }
 
+/** Throws unless these fields have the type that the host takes, or are null. The message names the field. */
+export function typed(of, type, fields) {
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== null && typeof value !== type) {
+      throw new TypeError(`${of}: ${name}: expected a ${type}, found ${shown(value)}, a ${typeof value}`);
+    }
+  }
+}
+
+/** A choice of the contract, which may be written as `"lines"`, `{ header: "x" }` or `{ tag: "header", val: "x" }`. */
+export function choice(of, known, value) {
+  const [tag, val] =
+    typeof value === "string" ? [value] : value?.tag ? [value.tag, value.val] : (Object.entries(value ?? {})[0] ?? []);
+  if (!known.includes(tag)) throw new TypeError(`${of}: expected one of ${known.join(", ")}, found ${shown(value)}`);
+  return val === undefined ? { tag } : { tag, val };
+}
+
 /** Writes a line to the run's log, for the person who runs the benchmark. */
 export const note = (message) => log.write("info", message.toWellFormed());
 

@@ -2,7 +2,7 @@
 
 import files from "runner:plugin/files@1.0.0";
 
-import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told } from "./index.js";
+import { configured, invalidConfig, invalidInput, seedRandom, telling, textOf, told, typed } from "./index.js";
 
 /** A sequence of samples. Derive a class `Generator` from it, set the static field `config`, and write `samples`. */
 export class Dataset {
@@ -92,6 +92,10 @@ export class Dataset {
  * @returns {import("./contract").Sample}
  */
 export function sample(id, prompt, fields = {}) {
+  const { inputTokens = null, outputTokens = null, audioDuration = null, arrival = null } = fields;
+  typed(`sample ${id}`, "number", { inputTokens, outputTokens, audioDuration, arrival });
+  const { recordedAnswer = null, class: kind = null, adapter = null } = fields;
+  typed(`sample ${id}`, "string", { id, recordedAnswer, class: kind, adapter });
   return {
     id,
     prompt: typeof prompt === "string" ? { tag: "text", val: prompt.toWellFormed() } : prompt,
