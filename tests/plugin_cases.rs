@@ -77,5 +77,28 @@ impl Project {
     }
 }
 
+/// The limits that a message tells to raise can be raised.
+#[test]
+fn limits_are_those_of_the_sandbox_flag() {
+    let project = Project::asking("", "reply.lines", WORDS);
+    let refused = project.test(&["--sandbox", "functions=1"]).with_code(4).stderr;
+    assert!(
+        refused.contains("at most 1 are allowed (raise `functions` under [sandbox]"),
+        "{refused}"
+    );
+    assert!(refused.contains("with --sandbox KEY=VALUE"), "{refused}");
+    let wrong = project.test(&["--sandbox", "functons=1,memory=much"]).with_code(2).stderr;
+    assert!(
+        wrong.contains("did you mean `functions`?") && wrong.contains("`sandbox.memory`"),
+        "{wrong}"
+    );
+    project.test(&["--bless", "--sandbox", "functions=300000,memory=300MiB"]).with_code(0);
+    let report = run(project
+        .command(&["--json", "--sandbox", "memory=300MiB", "--plugin"])
+        .arg(&project.component));
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert_eq!(report["limits"]["memory-bytes"], 300 << 20);
+}
+
 const SAMPLE: &str = "{\"id\": \"1\", \"prompt\": {\"text\": \"Hello\"}}\n";
 const WORDS: &[u8] = b"one\ntwo\nthree\nfour\nfive\nend\n";

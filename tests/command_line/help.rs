@@ -148,6 +148,16 @@ fn the_guide_lists_its_pages_and_prints_each() {
         let printed = run(runner().args(["guide", page.name])).with_code(0).stdout;
         assert!(printed.starts_with("# "), "{}: {printed}", page.name);
     }
+    let found = run(runner().args(["guide", "--find", "MT-bench"])).with_code(0).stdout;
+    assert!(
+        found.starts_with("scorers: ") && found.contains("\n    **Rubrics** that ship"),
+        "{found}"
+    );
+    let found =
+        run(runner().args(["guide", "ci", "--find", "benchmark_token"])).with_code(0).stdout;
+    assert!(found.starts_with("ci: GitLab\n    ") && found.lines().count() == 2, "{found}");
+    let wrong = run(runner().args(["guide", "--find", "no such words"])).with_code(2).stderr;
+    assert!(wrong.contains("no page of the guide has `no such words`"), "{wrong}");
     let wrong = run(runner().args(["guide", "loads"])).with_code(2).stderr;
     assert!(wrong.contains("did you mean `load`?"), "{wrong}");
 }

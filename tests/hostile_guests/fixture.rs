@@ -38,7 +38,10 @@ pub const DEEDS: [(&str, &str); 7] = [
         "it asked for more memory than the 32 MiB allowed (raise `memory` under [sandbox] if it really needs more)",
     ),
     ("recursion", "its stack overflowed (endless recursion)"),
-    ("out-of-bounds", "it trapped: wasm trap: out of bounds memory access"),
+    (
+        "out-of-bounds",
+        "it trapped: wasm trap: out of bounds memory access (a wrong pointer, or endless recursion)",
+    ),
     ("abort", "it aborted without a message"),
     ("panic", "a panic on purpose"),
     ("flood-log-and-panic", "a panic on purpose"),

@@ -58,6 +58,12 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
     };
     for (about, reply, class, said) in [
         (
+            "a redirect",
+            vec![say("HTTP/1.1 307 x\r\nlocation: /elsewhere\r\ncontent-length: 2\r\n\r\n{}")],
+            Class::HttpStatus,
+            "redirects are not followed: give the URL that answers as --base-url",
+        ),
+        (
             "gzip that nobody asked for",
             with_fields("content-encoding: gzip", GZIPPED),
             Class::Protocol,

@@ -203,6 +203,10 @@ impl<R: Copy> Grammar<R> {
             numbers: self.numbers,
             mistakes: Vec::new(),
         };
+        if let ("<" | ">", Some(subject)) = (sign, written.subject.strip_suffix('=')) {
+            written.subject = subject.trim_end();
+            written.wrong(format!("write `{sign}=` for `={sign}`"));
+        }
         if written.subject.is_empty() {
             written.wrong(format!("expected a name before `{sign}`, as in {}", self.example));
         }
@@ -441,13 +445,15 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let thresholds = all::<Threshold>(["tfft.p99 < fast", "ttft.p99 < 1s", "ttft < "]);
+        let thresholds =
+            all::<Threshold>(["tfft.p99 < fast", "ttft.p99 < 1s", "ttft < ", "e2e.p99 =< 1s"]);
         let errors: Vec<String> = thresholds.unwrap_err().into_iter().map(String::from).collect();
         assert_eq!(
             errors,
             [
                 "`tfft.p99 < fast`: there is no figure `tfft.p99`; did you mean `ttft.p99`? Besides, expected a number after `<`, found `fast`",
                 "`ttft <`: `ttft` needs a statistic, such as `ttft.p99`. Besides, expected a number after `<`, found nothing",
+                "`e2e.p99 =< 1s`: write `<=` for `=<`",
             ]
         );
         let whole = all::<Objective>(["ttft:1", "e2el:2s"]).unwrap();

@@ -33,13 +33,13 @@ pub use files::Mistake;
 pub use given::{Ask, Case};
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
-use super::backend::Backend;
+use super::backend::{Backend, Control};
 use super::dataset::Dataset;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
 use super::scorer::Scorer;
 use super::{Info, Plugin, PluginError};
-use given::Input;
+use given::{Input, Reply};
 use model::frame::Framing;
 use model::plugin::Kind;
 use model::plugin::Limits;
@@ -135,6 +135,60 @@ impl Suite {
         let mut failures = seen.failures;
         failures.extend(differing);
         CaseReport { name: case.name.clone(), log, failures, written, checks: seen.checks }
+    }
+
+    /// The inputs of a backend that no case has, each with the function that reads it and the file
+    /// of a case.
+    pub fn untouched(&self) -> Vec<String> {
+        if self.plugin.kind != Kind::Backend {
+            return Vec::new();
+        }
+        let asks = || {
+            self.cases.iter().filter_map(|case| match &case.given {
+                Input::Ask(ask) => Some((case, &**ask)),
+                _ => None,
+            })
+        };
+        let controls = |what: Control| {
+            let mut cases = self.cases.iter();
+            cases.any(|case| matches!(&case.given, Input::Control(of, Some(_)) if *of == what))
+        };
+        // Control requests that the backend leaves to nobody have no reply to read.
+        let mut opened = self.cases.first().and_then(|case| {
+            let plugin: Configured<_> = self.configured(case, None, &LogBook::default()).ok()?;
+            backend::dialect(&plugin)
+        });
+        let mut answers = |what| {
+            let dialect = opened.as_mut();
+            dialect.is_some_and(|dialect| matches!(dialect.control(what), Ok(Some(_))))
+        };
+        let fails = |(case, _): (&Case, &Ask)| {
+            let events = std::fs::read_to_string(case.folder.join("events.json"));
+            events.is_ok_and(|events| events.contains(r#""kind":"failure""#))
+        };
+        let refused = |(_, ask): (&Case, &Ask)| matches!(ask.reply, Some(Reply::Error(..)));
+        let streams = |wanted| move |(_, ask): (&Case, &Ask)| ask.settings.streaming == wanted;
+        let rows = [
+            (!asks().any(streams(true)), "a reply that is streamed (`streaming` in settings.json)"),
+            (
+                !asks().any(streams(false)),
+                "a reply that is not streamed (`streaming` in settings.json)",
+            ),
+            (
+                !asks().any(refused),
+                "a reply with an error status, which `explain` reads (reply.400.json)",
+            ),
+            (!asks().any(fails), "an error within a reply, an event of the kind `failure`"),
+            (
+                !controls(Control::ListModels) && answers(Control::ListModels),
+                "a list of models, which `read-models` reads (control.txt)",
+            ),
+            (
+                !controls(Control::Metrics) && answers(Control::Metrics),
+                "a page of metrics, which `read-metrics` reads (control.txt)",
+            ),
+        ];
+        rows.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what.to_owned()).collect()
     }
 
     /// True if the backend finds the end of the reply of some case, of this suite or beside it.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Instance, Resource, ResourceTable};
-use wasmtime::{Config, Engine, Store, Trap};
+use wasmtime::{Config, Engine, Store, Trap, WasmBacktrace};
 
 use super::awaited;
 use super::bindings::{files, log, types};
@@ -337,11 +337,14 @@ pub fn trapped(
         ),
         Some(Trap::UnreachableCodeReached) => match guest.last_words() {
             Some(message) => format!("it panicked: {message}"),
-            None => "it aborted without a message".to_owned(),
+            None => format!("it aborted without a message{}", place(error)),
         },
         Some(Trap::CannotBlockSyncTask) => awaited::NEVER.to_owned(),
         Some(Trap::StackOverflow) => "its stack overflowed (endless recursion)".to_owned(),
-        Some(trap) => format!("it trapped: {trap}"),
+        Some(trap @ Trap::MemoryOutOfBounds) => {
+            format!("it trapped: {trap}{} (a wrong pointer, or endless recursion)", place(error))
+        }
+        Some(trap) => format!("it trapped: {trap}{}", place(error)),
         None => {
             let text = error.root_cause().to_string();
             if let Some(exceeded) = error.downcast_ref::<Exceeded>() {
@@ -364,6 +367,19 @@ pub fn trapped(
         }
     };
     PluginError::Trapped { plugin: guest.plugin.clone(), call, cause }
+}
+
+/// The innermost functions of a trap, where the component has their names.
+fn place(error: &wasmtime::Error) -> String {
+    let frames = error.downcast_ref::<WasmBacktrace>().map(WasmBacktrace::frames);
+    let names = frames.into_iter().flatten().filter_map(|frame| frame.func_name());
+    // Rust's own are mangled, and its panics have a place.
+    let names = names.filter(|name| !name.starts_with("_R") && !name.starts_with("_ZN"));
+    let names: Vec<String> = names.take(3).map(|name| format!("`{}`", one_line(name))).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(", in {}", names.join(", called by ")),
+    }
 }
 
 /// For `add_to_linker`: the guest itself is the data.

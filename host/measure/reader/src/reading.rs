@@ -110,7 +110,14 @@ impl Reading {
             let (written, here) = (&key.value, in_table(&table));
             let meant_here = ours.filter(|ours| known.contains(ours));
             let near = || nearest(written, known.iter().copied());
-            let problem = if let Some((home, _)) = home(written) {
+            // A table's name with a letter less is no table.
+            let slip = || {
+                let is_table = asked.iter().any(|(table, _)| table == written);
+                near().filter(|_| is_table)
+            };
+            let problem = if let Some(meant) = slip() {
+                Problem::new(format!("unknown key `{written}` {here}; did you mean `{meant}`?"))
+            } else if let Some((home, _)) = home(written) {
                 Problem::new(format!("unknown key `{written}` {here}; it belongs {home}"))
             } else if let Some(meant) = meant_here.or_else(near) {
                 Problem::new(format!("unknown key `{written}`; did you mean `{meant}`?"))

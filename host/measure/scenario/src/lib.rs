@@ -56,11 +56,21 @@ impl Scenario {
     /// Everything that is wrong within it: syntax, keys, types, values, and pairs that contradict
     /// each other. What is still missing may come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        let (scenario, mut problems) = read::read(name, text);
-        problems.extend(check::values(&scenario));
-        problems.extend(check::contradictions(&scenario));
+        let (scenario, problems) = Scenario::read(name, text);
         ScenarioError::unless_empty(problems)?;
         Ok(scenario)
+    }
+
+    /// As much of a scenario's text as can be read, and everything that is wrong within it.
+    pub fn read(name: &str, text: &str) -> (Scenario, Vec<reader::Problem>) {
+        let (scenario, mut problems) = read::read(name, text);
+        problems.extend(check::values(&scenario));
+        let is_misread = problems.iter().any(|it| it.message().starts_with("`load.arrival`"));
+        problems.extend(check::contradictions(&scenario));
+        if !is_misread {
+            check::load::spread_unsaid(&scenario.load, &mut problems);
+        }
+        (scenario, problems)
     }
 
     /// Checks a complete scenario, including its flags.
@@ -71,6 +81,7 @@ impl Scenario {
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let mut problems = check::values(self);
         problems.extend(check::contradictions(self));
+        check::load::spread_unsaid(&self.load, &mut problems);
         problems.extend(check::gaps(self));
         ScenarioError::unless_empty(problems)
     }

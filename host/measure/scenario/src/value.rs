@@ -70,12 +70,7 @@ impl Value for u64 {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        match text.strip_prefix('-') {
-            Some(number) if number.parse::<f64>().is_ok() => {
-                Err(format!("expected {}", Self::expected()))
-            }
-            _ => text.parse().map_err(|error: std::num::ParseIntError| error.to_string()),
-        }
+        text.parse().map_err(|_| format!("expected {}", Self::expected()))
     }
 
     fn toml(&self) -> String {
@@ -97,7 +92,7 @@ impl Value for f64 {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: std::num::ParseFloatError| error.to_string())
+        text.parse().map_err(|_| format!("expected {}", Self::expected()))
     }
 
     fn toml(&self) -> String {

@@ -428,7 +428,14 @@ impl Decoder {
                 let said = self.explain(answer.place, status, &body);
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
-                let message = format!("HTTP {status}: {}{again}", said.message);
+                // Redirects are left to the backend, which sees their `location`.
+                let redirected = match status {
+                    301 | 302 | 303 | 307 | 308 => {
+                        "; redirects are not followed: give the URL that answers as --base-url, or have the backend accept this status in a step"
+                    }
+                    _ => "",
+                };
+                let message = format!("HTTP {status}: {}{again}{redirected}", said.message);
                 Some(Fault { message, ..said })
             }
             (None, End::Whole { .. }) if !answer.whole => Some(Fault::new(

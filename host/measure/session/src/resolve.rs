@@ -28,9 +28,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ahead::Ahead;
+pub use defaults::limits;
 use defaults::{
-    controls, cost, device_metrics, goodput, limits, load_of, percentiles, request_options,
-    thresholds, timeouts,
+    controls, cost, device_metrics, goodput, load_of, percentiles, request_options, thresholds,
+    timeouts,
 };
 use measured::Measured;
 

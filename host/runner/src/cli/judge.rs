@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long, value_name = "RUN", env = "RUNNER_JUDGE_BASELINE", help_heading = "Judging")]
     baseline: Option<PathBuf>,
     /// The judge's prompt, with places for question and answers [default: in the shape of
-    /// MT-JudgingFolder's]
+    /// MT-Bench's]
     #[arg(long, value_name = "FILE", env = "RUNNER_RUBRIC", help_heading = "Judging")]
     rubric: Option<PathBuf>,
     /// The worst and the best grade

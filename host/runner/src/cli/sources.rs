@@ -50,10 +50,10 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     }
     for name in once(named)? {
         let mut group = Vec::new();
-        for Text { name, folder, text } in texts(name)? {
-            match Scenario::parse(&name, &text) {
-                Ok(scenario) => group.push((scenario, name, folder)),
-                Err(error) => faults.scenario.extend(problems(&error)),
+        for text in texts(name)? {
+            match read_with_plugins(&text, flags) {
+                Ok(scenario) => group.push((scenario, text.name, text.folder)),
+                Err(wrong) => faults.scenario.extend(wrong.scenario),
             }
         }
         group.sort_by_key(|(scenario, name, _)| {
@@ -142,13 +142,40 @@ pub(super) fn source_of(
     let mut laid = Laid::of(flags)?;
     let source = match text {
         None => laid.over(Scenario::default(), String::new(), None),
-        Some(Text { name, folder, text }) => {
-            let scenario = Scenario::parse(&name, &text).map_err(|error| Faults::of(&error))?;
-            laid.over(scenario, stem(&name), folder)
+        Some(text) => {
+            let scenario = read_with_plugins(&text, flags)?;
+            laid.over(scenario, stem(&text.name), text.folder)
         }
     };
     let notes = laid.end(Faults::default())?;
     Ok((source, notes))
+}
+
+/// Reads a scenario.
+///
+/// # Errors
+/// Every mistake in it, and in the configurations of the plugins that it names.
+fn read_with_plugins(text: &Text, flags: &Flags) -> Result<Scenario, Faults> {
+    let (scenario, mut problems) = Scenario::read(&text.name, &text.text);
+    if problems.is_empty() {
+        return Ok(scenario);
+    }
+    let source = bare(scenario, text.folder.clone(), &flags.plugin_folders());
+    if let Err(wrong) = plugins_of(&source) {
+        problems.extend(wrong.scenario);
+    }
+    Err(Faults::of(&ScenarioError::new(problems)))
+}
+
+/// A scenario without flags.
+fn bare(scenario: Scenario, folder: Option<PathBuf>, plugin_path: &[PathBuf]) -> Source {
+    Source {
+        scenario,
+        folder,
+        plugin_path: plugin_path.to_owned(),
+        shipped: shipped::PLUGINS,
+        ..Source::default()
+    }
 }
 
 /// Returns the title of a run whose scenario names none.
@@ -175,32 +202,21 @@ pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, F
     let mut faults = Faults::default();
     for name in once(named)? {
         for Text { name, folder, text } in texts(name)? {
-            let checked = Scenario::parse(&name, &text)
-                .and_then(|scenario| scenario.validate().map(|()| scenario));
-            match checked {
-                Err(error) => faults.scenario.extend(problems(&error)),
-                Ok(scenario) => {
-                    let source = Source {
-                        scenario,
-                        folder,
-                        plugin_path: plugin_path.to_owned(),
-                        shipped: shipped::PLUGINS,
-                        ..Source::default()
-                    };
-                    if let Err(wrong) = plugins_of(&source) {
-                        faults.scenario.extend(wrong.scenario);
-                        faults.plugins.extend(wrong.plugins);
-                    }
-                }
+            let (scenario, mut problems) = Scenario::read(&name, &text);
+            if problems.is_empty()
+                && let Err(error) = scenario.validate()
+            {
+                problems.extend(error.problems().iter().cloned());
             }
+            if let Err(wrong) = plugins_of(&bare(scenario, folder, plugin_path)) {
+                problems.extend(wrong.scenario);
+                faults.plugins.extend(wrong.plugins);
+            }
+            faults.scenario.extend(ScenarioError::new(problems).problems().iter().cloned());
             names.push(name);
         }
     }
     if faults.scenario.is_empty() { Ok(names) } else { Err(faults.into()) }
-}
-
-fn problems(error: &ScenarioError) -> impl Iterator<Item = Problem> + '_ {
-    error.problems().iter().cloned()
 }
 
 /// The texts that a name stands for: stdin, a file, the TOML files of a folder, or built-in ones.

@@ -214,6 +214,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Err(httparse::Error::TooManyHeaders) => {
                     return Err(format!("the reply's head has more than {HEAD_FIELDS} fields"));
                 }
+                // A server of HTTP/2 alone begins with its settings, a frame of the type 4.
+                Err(_) if matches!(reply.bytes[..], [0, _, _, 4, ..]) => {
+                    return Err("the reply is HTTP/2, not HTTP/1.1; use --http 2".to_owned());
+                }
                 Err(cause) => return Err(format!("the reply is not HTTP/1.1: {cause}")),
             };
             let status = parsed.code.unwrap_or_default();

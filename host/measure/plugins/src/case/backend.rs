@@ -87,6 +87,11 @@ pub fn ask(plugin: &Backend, ask: &Ask, seen: &mut Observations) {
     }
 }
 
+/// An instance of the backend, if it opens.
+pub(super) fn dialect(plugin: &Backend) -> Option<Dialect> {
+    plugin.open().ok()
+}
+
 /// The status of a reply, the extension of its file, and its body.
 fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
     match reply {

@@ -27,6 +27,9 @@ pub struct SuiteReport {
     pub failed: usize,
     /// The number of checks in all cases together.
     pub checks: Checks,
+    /// The inputs of a backend that no case has: its code for them did not run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untouched: Vec<String>,
     /// The time that the cases took, in seconds.
     pub seconds: f64,
 }
@@ -101,6 +104,7 @@ impl SuiteReport {
             held: 0,
             failed: 0,
             checks: Checks::default(),
+            untouched: Vec::new(),
             seconds: 0.0,
         }
     }

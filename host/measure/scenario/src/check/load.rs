@@ -199,7 +199,6 @@ pub(crate) fn contradictions(load: &Load, problems: &mut Vec<Problem>) {
             problems.push(against("users", at, decided_at, decision, help));
         }
     }
-    spread_unsaid(load, problems);
     stages(load, problems);
 }
 
@@ -272,7 +271,7 @@ fn ways_to_say_a_rate(load: &Load, problems: &mut Vec<Problem>) {
 
 /// A rate without a word on how requests are spread over time. Set by a flag, it means Poisson, as
 /// with the tools that have the flag.
-fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
+pub(crate) fn spread_unsaid(load: &Load, problems: &mut Vec<Problem>) {
     if load.meant_arrival() != Some(Arrival::Poisson) || load.arrival.is_some() {
         return;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::facts;
 use super::facts::Server;
-use super::options::{Folders, Form, meant};
+use super::options::{Folders, Form, Sandbox, meant, raised_by};
 use crate::author::fresh;
 use crate::author::keys::{Key, keys};
 use crate::cli::failure::Failure;
@@ -35,6 +35,8 @@ pub struct Args {
     plugin: String,
     #[command(flatten)]
     folders: Folders,
+    #[command(flatten)]
+    sandbox: Sandbox,
     #[command(flatten)]
     form: Form,
 }
@@ -98,7 +100,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (asked, search) = (meant(&args.plugin)?, args.folders.search());
     let outside = examine::outside(&asked, &search)?;
     // The cache of compiled plugins is not used, so that the time of compiling is measured.
-    let looked = load::load(&asked, &search).and_then(look);
+    let looked = load::load_within(&asked, &search, &args.sandbox.limits()?).and_then(look);
     let (loaded, failed) = match looked {
         Ok(loaded) => (Some(loaded), None),
         Err(error) => (None, Some(error)),
@@ -107,7 +109,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.form.print(&facts, words)?;
     match failed {
         None => Ok(ExitCode::SUCCESS),
-        Some(error) => Err(error.into()),
+        Some(error) => Err(raised_by(error)),
     }
 }
 

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::facts;
 use super::facts::Server;
-use super::options::{Folders, Form, meant};
+use super::options::{Folders, Form, Sandbox, meant};
 use crate::author::keys::{Key, example, keys};
 use crate::cli::artifacts::Artifacts;
 use crate::cli::failure::Failure;
 use model::plugin::Kind;
-use plugins::{examine, load};
+use plugins::examine;
 
 /// Show what a plugin does and its configuration keys
 #[derive(Clone, Debug, clap::Args)]
@@ -25,6 +25,8 @@ pub struct Args {
     plugin: String,
     #[command(flatten)]
     folders: Folders,
+    #[command(flatten)]
+    sandbox: Sandbox,
     #[command(flatten)]
     artifacts: Artifacts,
     #[command(flatten)]
@@ -56,7 +58,7 @@ struct Plate {
 /// If the plugin does not load.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
-    let plugin = load::load(&meant(&args.plugin)?, &args.folders.search())?;
+    let plugin = args.sandbox.load(&meant(&args.plugin)?, &args.folders.search())?;
     let info = examine::describe(&plugin)?;
     let server = examine::server(&plugin)?.map(Server::new);
     let config_keys = keys(&info.config_schema);

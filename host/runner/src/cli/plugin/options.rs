@@ -6,9 +6,12 @@ use std::ffi::OsString;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::print::{json, write_stdout};
-use plugins::load::SearchPath;
+use model::plugin::Limits;
+use plugins::PluginError;
+use plugins::load::{Plugin, SearchPath, load_within};
+use scenario::Scenario;
 
 /// Output format of a subcommand.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,6 +51,48 @@ impl Folders {
                 .collect(),
             shipped: shipped::PLUGINS,
         }
+    }
+}
+
+/// The sandbox's limits of the plugin.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Sandbox {
+    /// Limit of the sandbox, as under [sandbox] of a scenario: compile=10m, memory=1GiB; repeatable
+    #[arg(long, value_name = "KEY=VALUE", env = "RUNNER_SANDBOX", value_delimiter = ',')]
+    sandbox: Vec<String>,
+}
+
+impl Sandbox {
+    /// The limits.
+    ///
+    /// # Errors
+    /// Every mistake in them.
+    pub(super) fn limits(&self) -> Result<Limits, Failure> {
+        let keys: Vec<String> = self.sandbox.iter().map(|key| format!("sandbox.{key}")).collect();
+        let (scenario, problems) = Scenario::assigned(&keys);
+        let problems = problems.iter().map(|problem| format!("--sandbox: {}", problem.message()));
+        match problems.collect::<Vec<_>>() {
+            none if none.is_empty() => Ok(session::limits(&scenario)),
+            problems => Err(Failure::several(Exit::CommandLine, problems)),
+        }
+    }
+
+    /// Loads a plugin within the limits.
+    ///
+    /// # Errors
+    /// As [`load_within`], with the flag that raises a limit.
+    pub(super) fn load(&self, asked: &str, search: &SearchPath) -> Result<Plugin, Failure> {
+        load_within(asked, search, &self.limits()?).map_err(raised_by)
+    }
+}
+
+/// The error, with the flag that raises a limit.
+pub(super) fn raised_by(error: PluginError) -> Failure {
+    match &error {
+        PluginError::Excessive { .. } => {
+            Failure::new(Exit::Plugin, format!("{error}; here with --sandbox KEY=VALUE"))
+        }
+        _ => error.into(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::cli::flags::TargetKeys;
 use crate::cli::print::{tell, write_styled};
 use crate::cli::probe::base;
 use model::frame::Framing;
-use model::plugin::Kind;
+use model::plugin::{Kind, Limits};
 use plugins::backend::Call;
 use plugins::case::{self, CaseReport, Suite, TimedReport};
 use plugins::load::{Plugin, load};
@@ -250,7 +250,7 @@ fn words(made: &Made) -> String {
 }
 
 fn read(plugin: &Plugin, folder: &Path) -> Result<Suite, Failure> {
-    test::read(plugin, &[folder.to_owned()])
+    test::read(plugin, Limits::default(), &[folder.to_owned()])
 }
 
 /// A model's name without the folders that it lies in.

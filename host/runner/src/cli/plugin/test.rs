@@ -3,7 +3,7 @@
 mod junit;
 pub(super) mod text;
 
-use super::options::shipped_alone;
+use super::options::{Sandbox, shipped_alone};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::cli::print::{json, tell, write_stdout, write_styled};
 use model::clean;
 use model::plugin::Limits;
 use plugins::case::{Suite, SuiteReport, TimedReport, find};
-use plugins::load::{Plugin, load};
+use plugins::load::Plugin;
 
 /// Run a plugin's cases in the sandbox
 ///
@@ -51,6 +51,8 @@ pub struct Args {
     /// Print the result as JSON instead of text
     #[arg(long, env = "RUNNER_JSON", value_parser = FalseyValueParser::new(), conflicts_with = "format")]
     json: bool,
+    #[command(flatten)]
+    sandbox: Sandbox,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -111,6 +113,9 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         progress.inc(1);
     }
     progress.finish_and_clear();
+    if args.filter.is_none() {
+        report.untouched = suite.untouched();
+    }
     if format == Format::Text {
         write_styled(&text::summary(&report))?;
     }
@@ -166,13 +171,13 @@ fn suite(args: &Args) -> Result<Suite, Failure> {
             )));
         }
     };
-    let plugin = load(&asked, &shipped_alone())?;
-    read(&plugin, &found.cases)
+    let plugin = args.sandbox.load(&asked, &shipped_alone())?;
+    read(&plugin, args.sandbox.limits()?, &found.cases)
 }
 
 /// Reads cases, and reports all mistakes in them.
-pub(super) fn read(plugin: &Plugin, cases: &[PathBuf]) -> Result<Suite, Failure> {
-    Suite::read(plugin.clone(), Limits::default(), cases).map_err(|mistakes| {
+pub(super) fn read(plugin: &Plugin, limits: Limits, cases: &[PathBuf]) -> Result<Suite, Failure> {
+    Suite::read(plugin.clone(), limits, cases).map_err(|mistakes| {
         let mistakes = mistakes.iter().map(ToString::to_string);
         Failure::several(Exit::Input, mistakes.collect())
     })

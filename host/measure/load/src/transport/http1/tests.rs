@@ -91,6 +91,7 @@ async fn replies_that_break_say_how() {
         ("", "closed before a reply arrived"),
         ("HTTP/1.1 200 OK\r\ncontent-le", "in the middle of the reply's head"),
         ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "is not HTTP/1.1"),
+        ("\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64", "is HTTP/2, not HTTP/1.1; use --http 2"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc", "2 bytes before"),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",

@@ -68,6 +68,9 @@ pub fn summary(report: &SuiteReport) -> Styled {
         (failed, _) => text.painted(&format!("{failed} failed"), Colour::Red),
     };
     text.plain(&format!("; {}; {:.1} s\n", counts(&report.checks), report.seconds));
+    if !report.untouched.is_empty() {
+        text.plain(&format!("no case has {}\n", report.untouched.join("; ")));
+    }
     text
 }
 
