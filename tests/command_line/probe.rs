@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::transcript;
 use crate::support::authority::Authority;
-use crate::support::process::{Ended, Mock, run, runner, words};
+use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 
 const KEY: &str = "sk-0123456789abcdef";
 
@@ -35,6 +35,36 @@ fn route(path: &str, body: &Value) -> String {
 fn models(owner: &str) -> String {
     let one = json!({"id": "m", "root": "/models/m", "max_model_len": 4096, "owned_by": owner});
     route("/v1/models", &json!({"object": "list", "data": [one]}))
+}
+
+/// A run asks the server for its version, unless the user states one, and for the context of the
+/// model, beyond which a request is named before any is sent.
+#[test]
+fn a_run_records_the_engine_and_its_context() {
+    let small = models("vllm").replace("4096", "50");
+    let script = small + &route("/version", &json!({"version": "0.32.0"}));
+    for (flags, version, input) in [("", "0.32.0", 40), ("--engine-version 9", "9", 20)] {
+        let engine = scripted(&script);
+        let runs = tempfile::tempdir().unwrap();
+        let ended = run(runner()
+            .args(["--backend", "vllm", "--dataset-name", "random", "--base-url", &engine.mock.url])
+            .args(words(&format!("--num-prompts 7 --random-input-len {input}")))
+            .args(words("--random-output-len 20 --allow-invalid"))
+            .args(words(flags))
+            .arg("--output-dir")
+            .arg(runs.path()));
+        let folder = only_run(runs.path()).unwrap();
+        let read = |name: &str| -> Value {
+            serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+        };
+        let about = json!({"engine": "vLLM", "engine-version": version});
+        assert_eq!(read("plan.json")["about"], about, "{}", ended.stderr);
+        let findings = read("summary.json")["findings"].to_string();
+        let is_beyond = input == 40;
+        assert_eq!(findings.contains("\"beyond-context\""), is_beyond, "{findings}");
+        let note = "note: a request of 40 + 20 tokens does not fit into the model's context of 50";
+        assert_eq!(ended.stderr.contains(note), is_beyond, "{}", ended.stderr);
+    }
 }
 
 fn probe(url: &str, flags: &str) -> Ended {

@@ -60,6 +60,7 @@ fn run() -> Run {
         streamed: true,
         ignore_eos: false,
         unforced: false,
+        context_tokens: None,
         percentiles: vec![50.0, 99.0],
         measure_start: None,
         first_due: Default::default(),

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::side::Side;
-use model::about::About;
+use model::about::{About, is_same_engine};
 use result::finding::{Severity, Verdict};
 
 pub use scenario::comparability::Kind;
@@ -139,8 +139,11 @@ impl<'n> Found<'n> {
     }
 
     fn about(&mut self, a: &About, b: &About) {
+        let is_same = a.engine.as_deref().zip(b.engine.as_deref());
+        let is_same = is_same.is_some_and(|(a, b)| is_same_engine(a, b));
+        let engine = if is_same { &a.engine } else { &b.engine };
         for (kind, what, a, b) in [
-            (Kind::Engine, "engine", &a.engine, &b.engine),
+            (Kind::Engine, "engine", &a.engine, engine),
             (Kind::Engine, "engine version", &a.engine_version, &b.engine_version),
             (Kind::Hardware, "hardware", &a.hardware, &b.hardware),
         ] {

@@ -118,6 +118,8 @@ model::words! {
         /// Answers are shorter than requested, although the server was told to ignore the end of
         /// the text.
         ShortAnswers = "short-answers",
+        /// Requests ask for more tokens than the model's context holds.
+        BeyondContext = "beyond-context",
         /// The output tokens of some answers are unknown.
         TokensUnknown = "tokens-unknown",
         /// Token counts come from a tokenizer that is not the model's.

@@ -1,5 +1,6 @@
-//! The subject of a result, in the words of whoever made it: engine, hardware, how the server was
-//! started. The runner cannot see any of it, so it is passed on as said and never read as a figure.
+//! The subject of a result: engine, hardware, how the server was started. The author of a run states
+//! them; the engine and its version are taken from the server where the author does not. They are
+//! passed on as stated and never read as figures.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +29,49 @@ pub struct About {
 }
 
 impl About {
+    /// Adds the engine that a server names, and its version, where the author stated none. A version
+    /// is added only if the author's engine is the server's, whatever its spelling.
+    pub fn complete(&mut self, engine: &str, version: Option<&str>) {
+        let own = self.engine.get_or_insert_with(|| engine.to_owned());
+        if is_same_engine(own, engine) && self.engine_version.is_none() {
+            self.engine_version = version.map(str::to_owned);
+        }
+    }
+
     /// True if nothing was said.
     pub fn is_empty(&self) -> bool {
         *self == About::default()
+    }
+}
+
+/// True if two names are spellings of one engine's: `llama.cpp` and `llamacpp`.
+pub fn is_same_engine(a: &str, b: &str) -> bool {
+    let letters = |name: &str| -> String {
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    letters(a) == letters(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_authors_engine_goes_before_the_servers() {
+        let stated = |engine: Option<&str>, version: Option<&str>| About {
+            engine: engine.map(str::to_owned),
+            engine_version: version.map(str::to_owned),
+            ..About::default()
+        };
+        for (mut about, expected) in [
+            (stated(None, None), (Some("llama.cpp"), Some("b42"))),
+            (stated(Some("llamacpp"), None), (Some("llamacpp"), Some("b42"))),
+            (stated(Some("a fork"), None), (Some("a fork"), None)),
+            (stated(None, Some("1")), (Some("llama.cpp"), Some("1"))),
+        ] {
+            about.complete("llama.cpp", Some("b42"));
+            assert_eq!(about, stated(expected.0, expected.1));
+        }
     }
 }

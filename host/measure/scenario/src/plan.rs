@@ -117,6 +117,9 @@ pub struct PlannedTarget {
     /// the targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics_urls: Vec<String>,
+    /// The most tokens of a prompt and its answer, as the server states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
 }
 
 /// The API key that requests carry, but for its value.

@@ -17,7 +17,8 @@ use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
 use crate::parts::Parts;
-use crate::preflight::{PreflightError, TargetAccess, probe, wait_ready};
+use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
+use crate::probe::engines;
 use crate::resolve::{Resolved, Source};
 
 /// A run whose plan is complete, and whose targets have answered.
@@ -108,6 +109,8 @@ impl Resolved {
         let draft = &self.draft;
         let mut model = draft.target.model.clone();
         let mut root = None;
+        let mut context_tokens = None;
+        let mut engine: Option<(String, Option<String>)> = None;
         for (number, target) in (0..).zip(&self.parts.targets) {
             let asked = TargetAccess {
                 connect,
@@ -127,10 +130,38 @@ impl Resolved {
                 };
                 wait_ready(&asked, &mut dialect, limit, waits).await?;
             }
-            let wanted = (model.as_deref(), &*draft.request.adapters);
+            let wanted = Wanted {
+                model: model.as_deref(),
+                adapters: &draft.request.adapters,
+                is_named: draft.about.engine_version.is_some(),
+            };
             let found = probe(&asked, &mut dialect, wanted).await?;
             found.remark.map(Note::Remark).into_iter().for_each(&mut note);
             root = root.or(found.root);
+            context_tokens = [context_tokens, found.context_tokens].into_iter().flatten().min();
+            let backend = &draft.backend.name;
+            if let Some((name, _)) = &found.engine
+                && let Some(fits) = engines::fitting(name, backend)
+            {
+                note(Note::Remark(format!(
+                    "{target} is {name}, which does not have the routes of the backend `{backend}`: use --backend {fits}"
+                )));
+            }
+            match (&engine, found.engine) {
+                (Some(first), Some(other)) if *first != other => {
+                    let words = |(name, version): &(String, Option<String>)| match version {
+                        Some(version) => format!("{name} {version}"),
+                        None => name.clone(),
+                    };
+                    note(Note::Remark(format!(
+                        "{target} runs {}, and the first target {}",
+                        words(&other),
+                        words(first)
+                    )));
+                }
+                (Some(_), _) => {}
+                (None, found) => engine = found,
+            }
             model = Some(found.model);
         }
         self.timings.reach(Stage::TargetProbed);
@@ -143,6 +174,11 @@ impl Resolved {
                 names.extend(root);
                 let (resolved, said) = self.counting_for(names)?;
                 said.into_iter().map(Note::Said).for_each(note);
+                let mut resolved = resolved;
+                if let Some((name, version)) = &engine {
+                    resolved.draft.about.complete(name, version.as_deref());
+                }
+                resolved.draft.target.context_tokens = context_tokens;
                 Ok(resolved.with_model(model))
             }
             None => Err(PreflightError::NoModel {

@@ -83,18 +83,35 @@ pub struct DraftTarget {
     pub hosts: Vec<String>,
     /// The engines behind them whose metrics pages are read instead of theirs.
     pub metrics_urls: Vec<String>,
+    /// The most tokens of a prompt and its answer, once the server has stated it.
+    pub context_tokens: Option<u32>,
 }
 
 impl Draft {
     /// The plan, with this model.
     pub fn complete(self, model: String) -> Plan {
-        let DraftTarget { base_urls, model: _, api_key, headers, hosts, metrics_urls } =
-            self.target;
+        let DraftTarget {
+            base_urls,
+            model: _,
+            api_key,
+            headers,
+            hosts,
+            metrics_urls,
+            context_tokens,
+        } = self.target;
         Plan {
             name: self.name,
             runner: env!("CARGO_PKG_VERSION").to_owned(),
             about: self.about,
-            target: PlannedTarget { base_urls, model, api_key, headers, hosts, metrics_urls },
+            target: PlannedTarget {
+                base_urls,
+                model,
+                api_key,
+                headers,
+                hosts,
+                metrics_urls,
+                context_tokens,
+            },
             backend: self.backend,
             dataset: PlannedDataset { plugin: self.dataset, files: self.files },
             scorers: self.scorers,

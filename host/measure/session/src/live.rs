@@ -74,6 +74,8 @@ pub struct Live {
     pub pages: ServerPages,
     /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
+    /// The first request that asks for more tokens than the model's context holds, in words.
+    pub beyond_context: Arc<OnceLock<String>>,
     /// The recorder's report, once it has written everything.
     pub written: OnceLock<Written>,
     phase: AtomicU8,

@@ -1,13 +1,14 @@
 //! Before the run: does the target respond, is it an engine, does it accept us, and does it serve
 //! the model? Asked once, with the backend's own harmless request, and never measured.
 
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, SERVER};
 
 use crate::Faults;
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
+use crate::probe::{engines, request::get};
 use load::question;
-use load::transport::{Connect, Connection};
+use load::transport::{Connect, Connection, Head};
 use model::access::Access;
 use model::clock::{Clock, date};
 use model::connection::Timeouts;
@@ -140,8 +141,23 @@ pub struct Found {
     pub model: String,
     /// The server's statement of what the model was made from, as a name on a hub or a folder.
     pub root: Option<String>,
+    /// The most tokens of a prompt and its answer, as the server states it.
+    pub context_tokens: Option<u32>,
+    /// The engine that the server names, and its version.
+    pub engine: Option<(String, Option<String>)>,
     /// A note for the user, if anything is odd.
     pub remark: Option<String>,
+}
+
+/// The model and adapters of a run.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The model, if the scenario names one.
+    pub model: Option<&'a str>,
+    /// The adapters.
+    pub adapters: &'a [String],
+    /// True if the scenario names the engine's version, so that the server is not asked for it.
+    pub is_named: bool,
 }
 
 /// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not
@@ -154,7 +170,7 @@ pub struct Found {
 pub async fn probe<C: Connect>(
     asked: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
-    (model, adapters): (Option<&str>, &[String]),
+    Wanted { model, adapters, is_named }: Wanted<'_>,
 ) -> Result<Found, PreflightError> {
     let TargetAccess { connect, target, secrets, .. } = *asked;
     let opened = asked.open().await;
@@ -194,36 +210,36 @@ pub async fn probe<C: Connect>(
         let said = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {said})");
         return match model {
-            Some(model) => Ok(Found { model: model.to_owned(), root: None, remark: Some(remark) }),
+            Some(model) => Ok(Found { remark: Some(remark), ..plain(model) }),
             None => Err(no_model(format!("does not list its models (HTTP {status}: {said})"))),
         };
     };
     let served = match (served, model) {
         (Ok(served), _) => served,
         (Err(error), Some(model)) => {
-            return Ok(Found {
-                model: model.to_owned(),
-                root: None,
-                remark: Some(format!(
-                    "{target} answered {path} with something unexpected: {error}"
-                )),
-            });
+            let remark =
+                Some(format!("{target} answered {path} with something unexpected: {error}"));
+            return Ok(Found { remark, ..plain(model) });
         }
         (Err(error), None) => {
             return Err(no_model(format!("answered {path} with something unexpected ({error})")));
         }
     };
+    let engine = engine(asked, &mut connection, (&head, &body), is_named).await;
     let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
     let missing: Vec<String> = missing.cloned().collect();
     let remark = (!names.is_empty() && !missing.is_empty())
         .then(|| format!("{target} does not list the adapters {}", list(&missing)));
-    let found = |model: &str| Found {
-        model: model.to_owned(),
-        root: (served.iter())
-            .find(|served| served.name == model)
-            .and_then(|served| served.root.clone()),
-        remark: remark.clone(),
+    let found = |model: &str| {
+        let own = served.iter().find(|served| served.name == model);
+        Found {
+            model: model.to_owned(),
+            root: own.and_then(|served| served.root.clone()),
+            context_tokens: own.and_then(|served| served.context_tokens),
+            engine: engine.clone(),
+            remark: remark.clone(),
+        }
     };
     let models: Vec<&String> = (names.iter()).filter(|name| !adapters.contains(name)).collect();
     match model {
@@ -241,6 +257,35 @@ pub async fn probe<C: Connect>(
             _ => Err(no_model(format!("serves {}", list(&names)))),
         },
     }
+}
+
+/// The engine that a list of models names, and the version that one of its own routes states, unless
+/// the scenario has it. A server without an answer leaves the version unknown.
+async fn engine<C: Connect>(
+    asked: &TargetAccess<'_, C>,
+    connection: &mut Connection<C::Io>,
+    (head, models): (&Head, &[u8]),
+    is_named: bool,
+) -> Option<(String, Option<String>)> {
+    let TargetAccess { connect, target, secrets, .. } = *asked;
+    let header = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
+    let (engine, clues) = engines::named(models, header)?;
+    for clue in clues.into_iter().filter(|_| !is_named) {
+        let below = target.path(clue.path);
+        let request = get(clue.path);
+        let request =
+            http_request(target, connect.version(), (secrets, &[]), &below, request).ok()?;
+        let Ok((head, body)) = question::answer(connection, request.ready(date)).await else {
+            break;
+        };
+        let answer = serde_json::from_slice(&body).ok();
+        let answer = answer.filter(|_| (200..300).contains(&head.status));
+        if let Some(version) = answer.and_then(|answer| clue.read(&answer)) {
+            let version = version.map(|version| fit(&secrets.redact(&version)));
+            return Some((engine.name().to_owned(), version));
+        }
+    }
+    Some((engine.name().to_owned(), None))
 }
 
 /// The backend's explanation of an error reply; a server may repeat the key, which plugins must not
@@ -282,7 +327,7 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
 }
 
 fn plain(model: &str) -> Found {
-    Found { model: model.to_owned(), root: None, remark: None }
+    Found { model: model.to_owned(), root: None, context_tokens: None, engine: None, remark: None }
 }
 
 pub(crate) fn list(names: &[String]) -> String {

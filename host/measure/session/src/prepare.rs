@@ -54,7 +54,7 @@ pub struct Preparation {
 
 impl Preparation {
     /// Opens the dataset and the backend. What the dataset says of its input at the end goes into
-    /// `remarks`.
+    /// `remarks`, the first request beyond the model's context into `beyond_context`.
     ///
     /// # Errors
     /// If a plugin refuses its configuration or input, or traps.
@@ -64,9 +64,10 @@ impl Preparation {
         failures: &FailureLimit,
         group: &ThreadGroup,
         remarks: Arc<OnceLock<Vec<Remark>>>,
+        beyond_context: &Arc<OnceLock<String>>,
     ) -> Result<Self, PluginError> {
         trip("open");
-        let mut writer = Writer::open(plan, parts, failures)?;
+        let mut writer = Writer::open(plan, parts, failures)?.noting(beyond_context);
         let framing = writer.framing()?;
         Ok(Preparation {
             samples: parts.dataset.open(plan.load.seed, amount(&plan.load))?,

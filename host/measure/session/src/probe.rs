@@ -12,9 +12,9 @@
 //! backend, where the host is the service's own, and where the server is on this machine.
 
 mod ask;
-mod engines;
+pub(crate) mod engines;
 pub mod record;
-mod request;
+pub(crate) mod request;
 mod shape;
 mod verdict;
 

@@ -247,6 +247,7 @@ impl<'s> Resolution<'s> {
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
                 metrics_urls: monitored.iter().map(Target::to_string).collect(),
+                context_tokens: None,
             },
             backend: planned_backend,
             dataset: planned_dataset,

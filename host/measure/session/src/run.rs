@@ -252,7 +252,9 @@ impl<'r> Running<'r> {
             let (plan, parts, failures) = (plan.clone(), parts.clone(), failures.clone());
             let group = control.group.clone();
             let remarks = Arc::clone(&control.live.remarks);
-            let open = move || Preparation::open(&plan, &parts, &failures, &group, remarks);
+            let beyond = Arc::clone(&control.live.beyond_context);
+            let open =
+                move || Preparation::open(&plan, &parts, &failures, &group, remarks, &beyond);
             let opened = control.group.until_stopped("open", open);
             match opened.map_err(RunError::Thread)? {
                 Some(preparation) => preparation?,

@@ -102,6 +102,8 @@ struct Line {
     amount: Amount,
     name: String,
     history: History,
+    /// True once the note about the model's context has been shown.
+    has_noted: bool,
 }
 
 impl Line {
@@ -111,16 +113,25 @@ impl Line {
             amount: amount(plan),
             name: clean::line(&plan.name).into_owned(),
             history: History::default(),
+            has_noted: false,
         }
+    }
+
+    /// The note about the model's context, once.
+    fn note(&mut self) -> Option<String> {
+        let note = self.live.beyond_context.get().filter(|_| !self.has_noted)?;
+        self.has_noted = true;
+        Some(format!("note: {}", clean::line(note)))
     }
 
     fn tell(mut self, every: Duration, finished: &AtomicBool) {
         let began = Instant::now();
         let mut next = every;
         while !finished.load(Ordering::Acquire) {
+            self.note().into_iter().for_each(tell);
             let passed = began.elapsed();
             if passed < next {
-                std::thread::park_timeout(next - passed);
+                std::thread::park_timeout(REDRAW.min(next - passed));
                 continue;
             }
             next += every;
@@ -130,6 +141,8 @@ impl Line {
             let words = words(&snapshot, &self.history, self.amount);
             tell(format_args!("{}: {passed}: {words}", self.name));
         }
+        // A run may end before the next look.
+        self.note().into_iter().for_each(tell);
     }
 }
 
@@ -151,6 +164,9 @@ impl Drawn {
 
     fn draw(&mut self) {
         let line = &mut self.line;
+        if let Some(note) = line.note() {
+            self.bar.suspend(|| tell(note));
+        }
         let snapshot = line.live.snapshot();
         line.history.note(&snapshot);
         let share = snapshot.share(line.amount);
@@ -167,6 +183,7 @@ impl Drawn {
             }
         }
         self.bar.finish_and_clear();
+        self.line.note().into_iter().for_each(tell);
     }
 }
 

@@ -38,6 +38,7 @@ fn facts(streamed: bool) -> RunFacts {
         streamed,
         ignore_eos: false,
         unforced: false,
+        context_tokens: None,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
         time_slice: None,

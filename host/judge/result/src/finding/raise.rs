@@ -45,6 +45,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     vitals::shared_machine,
     rules::cap_reached,
     rules::short_answers,
+    rules::beyond_context,
     tokens::unknown,
     tokens::approximate,
     tokens::input_disagree,

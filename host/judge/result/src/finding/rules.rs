@@ -14,13 +14,19 @@ const ACCIDENT: f64 = 0.01;
 
 pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
+    let statuses = requests.failures.get(&Class::HttpStatus).map(|failures| &failures.statuses);
+    let has_no_route =
+        statuses.is_some_and(|statuses| statuses.keys().all(|status| matches!(status, 404 | 405)));
     (requests.successful == 0).then(|| Finding {
         id: Id::NothingAnswered,
         severity: Severity::Invalid,
         seen: format!("none of {} requests was answered", requests.total),
         why: "latency and throughput are computed from answered requests, and there are none"
             .into(),
-        advice: "look at the failures by class and at their messages".into(),
+        advice: match has_no_route {
+            true => "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`".into(),
+            false => "look at the failures by class and at their messages".into(),
+        },
     })
 }
 
@@ -320,6 +326,21 @@ pub(super) fn cap_reached(summary: &Summary) -> Option<Finding> {
             "the plan offers {rate} requests per second, but the cap let fewer through; latency from the send time does not include that wait"
         ),
         advice: "use latency from the due time; raise the cap, or lower the rate".into(),
+    })
+}
+
+pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
+    let context = summary.run.context_tokens?;
+    let (beyond, total) = (summary.requests.beyond_context, summary.requests.total);
+    (beyond > 0).then(|| Finding {
+        id: Id::BeyondContext,
+        severity: match beyond as f64 / total.max(1) as f64 > ACCIDENT {
+            true => Severity::Suspect,
+            false => Severity::Note,
+        },
+        seen: format!("{beyond} of {total} requests ask for more tokens, prompt and answer together, than the model's context of {context}"),
+        why: "an engine refuses such a request, cuts its prompt or ends its answer early".into(),
+        advice: "use shorter prompts or answers, or start the engine with a longer context".into(),
     })
 }
 

@@ -191,6 +191,28 @@ fn short_answers_matter_where_the_server_was_told_to_go_on() {
 }
 
 #[test]
+fn requests_beyond_the_context_are_found() {
+    let asking = |context, n: usize| {
+        move |facts: &mut RunFacts, run: &mut Vec<Exchange>| {
+            facts.run.context_tokens = context;
+            for exchange in run.iter_mut().take(n) {
+                exchange.usage = None;
+                (exchange.sample.input_tokens, exchange.sample.output_tokens) =
+                    (Some(2040), Some(9));
+            }
+        }
+    };
+    let found = |context, n| {
+        let found = after(asking(context, n));
+        found.into_iter().find(|(id, _)| *id == Id::BeyondContext)
+    };
+    assert_eq!(found(None, 100), None);
+    assert_eq!(found(Some(2049), 100), None);
+    assert_eq!(found(Some(2048), 1), Some((Id::BeyondContext, Severity::Note)));
+    assert_eq!(found(Some(2048), 2), Some((Id::BeyondContext, Severity::Suspect)));
+}
+
+#[test]
 fn token_counts_and_their_sources() {
     let approximate =
         Some(Tokenizer { name: "words".into(), approximate: true, ..Tokenizer::default() });

@@ -64,6 +64,9 @@ pub struct Run {
     /// True if answers may end early because the backend has no field against it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unforced: bool,
+    /// The most tokens of a prompt and its answer, as the server states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
     /// The percentiles to report, in percent. A summary lists them in order, and 99 always among
     /// them.
     pub percentiles: Vec<f64>,

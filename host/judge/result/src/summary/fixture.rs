@@ -27,6 +27,7 @@ pub(crate) fn facts() -> RunFacts {
         streamed: true,
         ignore_eos: false,
         unforced: false,
+        context_tokens: None,
         percentiles: vec![90.0, 99.0],
         failures_as_infinite: false,
         time_slice: None,

@@ -195,6 +195,12 @@ impl<'a> Gather<'a> {
             self.requests.waited_for_connection += 1;
         }
         self.count_accepted(exchange);
+        if let Some(context) = self.facts.run.context_tokens {
+            let input = exchange.usage.and_then(|usage| usage.input_tokens);
+            let input = input.or(exchange.sample.input_tokens).unwrap_or(0);
+            let both = u64::from(input) + u64::from(exchange.sample.output_tokens.unwrap_or(0));
+            self.requests.beyond_context += u64::from(both > u64::from(context));
+        }
         let mut held_back =
             exchange.granted.is_some_and(|granted| granted.since(exchange.due) > WAITED);
         match &exchange.outcome {

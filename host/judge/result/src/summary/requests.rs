@@ -39,6 +39,9 @@ pub struct Requests {
     /// it never let go; absent without a cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u64>,
+    /// Those whose prompt and longest answer together have more tokens than the model's context.
+    #[serde(default, skip_serializing_if = "model::is_default")]
+    pub beyond_context: u64,
     /// Replies with the status of an error that the backend accepted and read as answers, by status.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accepted_errors: BTreeMap<u16, u64>,

@@ -31,6 +31,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
             streamed: plan.request.stream,
             ignore_eos: plan.request.ignore_eos,
             unforced: plan.request.unforced,
+            context_tokens: plan.target.context_tokens,
             percentiles: plan.percentiles.clone(),
             failures_as_infinite: plan.failures_as_infinite,
             time_slice: plan.time_slice,

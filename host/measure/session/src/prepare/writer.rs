@@ -1,7 +1,7 @@
 //! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the
 //! backend's call.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
@@ -49,6 +49,8 @@ pub struct Writer {
     count: u64,
     prompts: Option<Arc<SentPrompts>>,
     identities: Identities,
+    /// The note of the first request beyond the model's context.
+    beyond_context: Arc<OnceLock<String>>,
     /// True if requests force the length of answers; unknown before the first is written.
     forces_length: Option<bool>,
 }
@@ -80,8 +82,30 @@ impl Writer {
                 taken,
                 parts.collector.is_some(),
             ),
+            beyond_context: Arc::default(),
             forces_length: None,
         })
+    }
+
+    /// The writer, which notes the first request beyond the model's context here.
+    #[must_use]
+    pub(crate) fn noting(self, beyond_context: &Arc<OnceLock<String>>) -> Self {
+        Writer { beyond_context: Arc::clone(beyond_context), ..self }
+    }
+
+    fn note_beyond_context(&self, sample: &Sample) {
+        let (Some(context), Some(input)) = (self.plan.target.context_tokens, sample.input_tokens)
+        else {
+            return;
+        };
+        let output = sample.output_tokens.unwrap_or(0);
+        if u64::from(input) + u64::from(output) > u64::from(context) {
+            self.beyond_context.get_or_init(|| {
+                format!(
+                    "a request of {input} + {output} tokens does not fit into the model's context of {context}: use shorter prompts or answers, or start the engine with a longer context"
+                )
+            });
+        }
     }
 
     /// Returns how replies are cut.
@@ -175,6 +199,7 @@ impl Writer {
 
     /// Writes the request for a sample that has what the plan adds.
     pub(crate) fn write_complete(&mut self, pending: &PendingRequest) -> Item {
+        self.note_beyond_context(&pending.composed.sample);
         let mut prepared = self.prepared(pending);
         self.count += 1;
         match self.request(

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 model::names! {
     /// An engine, or a service.
-    pub(super) enum Engine {
+    pub(crate) enum Engine {
         /// vLLM.
         Vllm = "vLLM",
         /// SGLang.
@@ -144,12 +144,36 @@ pub(super) fn server(header: &str) -> Option<Engine> {
     (name == "llama.cpp").then_some(Engine::LlamaCpp)
 }
 
+/// The engine that an answer to `/v1/models` names, and the clues that have its version.
+pub(crate) fn named(models: &[u8], header: Option<&str>) -> Option<(Engine, Vec<&'static Clue>)> {
+    let models: Option<Value> = serde_json::from_slice(models).ok();
+    let engine = models.as_ref().and_then(owner).or_else(|| server(header?))?;
+    let clues = CLUES.iter().filter(|clue| clue.engine == engine && clue.version.is_some());
+    Some((engine, clues.collect()))
+}
+
+/// Backends whose default route is one engine's own, which no other engine has.
+const OF_ONE_ENGINE: [(&str, Engine); 4] = [
+    ("sglang", Engine::Sglang),
+    ("tgi", Engine::Tgi),
+    ("llamacpp", Engine::LlamaCpp),
+    ("ollama", Engine::Ollama),
+];
+
+/// The backend that fits an engine by this name, where a run uses that of another engine.
+pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
+    let (_, own) = OF_ONE_ENGINE.iter().find(|(name, _)| *name == backend)?;
+    let is_other = |of: &Try| of.engine.name() == engine && of.engine != *own;
+    let fits = TRIES.iter().filter(|of| is_other(of) && of.engine != Engine::Mock);
+    fits.map(|of| of.backend).next()
+}
+
 /// A route of an engine's own, and what its answer must hold to be one.
-pub(super) struct Clue {
+pub(crate) struct Clue {
     /// The engine.
     pub(super) engine: Engine,
     /// The path of a request with GET.
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     /// Fields of the answer, JSON pointers; all of them have to be there.
     fields: &'static [&'static str],
     /// Place of the version, if the answer has one.
@@ -236,7 +260,7 @@ pub(super) const CLUES: &[Clue] = &[
 
 impl Clue {
     /// Reads the version from the answer; `None` if the answer is not this engine's.
-    pub(super) fn read(&self, answer: &Value) -> Option<Option<String>> {
+    pub(crate) fn read(&self, answer: &Value) -> Option<Option<String>> {
         let holds = self.fields.iter().all(|field| answer.pointer(field).is_some());
         let version = self.version.and_then(|field| answer.pointer(field)?.as_str());
         holds.then(|| version.map(str::to_owned))
@@ -247,6 +271,19 @@ impl Clue {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_backend_of_another_engine_is_seen() {
+        for (engine, backend, fits) in [
+            ("vLLM", "sglang", Some("vllm")),
+            ("SGLang", "sglang", None),
+            ("SGLang", "vllm", None),
+            ("runner mock", "sglang", None),
+            ("llama.cpp", "ollama", Some("llamacpp")),
+        ] {
+            assert_eq!(fitting(engine, backend), fits, "{engine} {backend}");
+        }
+    }
 
     #[test]
     fn a_service_is_known_by_the_end_of_its_host() {

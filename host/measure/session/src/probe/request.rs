@@ -16,7 +16,7 @@ const TOKENS: u32 = 8;
 const USUAL_KEY: &str = "OPENAI_API_KEY";
 
 /// A request with GET.
-pub(super) fn get(path: &str) -> Request {
+pub(crate) fn get(path: &str) -> Request {
     Request {
         method: "GET".to_owned(),
         path: path.to_owned(),

@@ -95,7 +95,7 @@ impl Background {
         let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();
         for (number, events) in events.into_iter().enumerate() {
-            let writer = Writer::open(plan, parts, &failures)?;
+            let writer = Writer::open(plan, parts, &failures)?.noting(&control.live.beyond_context);
             let continuer = Continuer::new(&sessions, events, writer);
             let continuing = group.start(&format!("continue-{number}"), vitals, move || {
                 yield_to_others();

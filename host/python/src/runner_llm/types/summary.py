@@ -85,6 +85,7 @@ Id = Literal[
     "shared-machine",
     "cap-reached",
     "short-answers",
+    "beyond-context",
     "tokens-unknown",
     "approximate-tokens",
     "input-tokens-disagree",
@@ -159,6 +160,7 @@ Id = Literal[
 - `cap-reached`: The cap on requests in flight held back requests of a run that offers a rate.
 - `short-answers`: Answers are shorter than requested, although the server was told to ignore the
   end of the text.
+- `beyond-context`: Requests ask for more tokens than the model's context holds.
 - `tokens-unknown`: The output tokens of some answers are unknown.
 - `approximate-tokens`: Token counts come from a tokenizer that is not the model's.
 - `input-tokens-disagree`: The server and the dataset count different numbers of prompt tokens.
@@ -326,6 +328,8 @@ class Run:
     """
     unforced: bool
     """True if answers may end early because the backend has no field against it."""
+    context_tokens: int | None
+    """The most tokens of a prompt and its answer, as the server states it."""
     percentiles: list[float]
     """The percentiles to report, in percent. A summary lists them in order, and 99 always among
     them.
@@ -386,6 +390,7 @@ class Run:
             streamed=value["streamed"],
             ignore_eos=value["ignore-eos"],
             unforced=value.get("unforced", False),
+            context_tokens=value.get("context-tokens"),
             percentiles=list(value["percentiles"]),
             failures_as_infinite=value.get("failures-as-infinite", False),
             measure_start=value.get("measure-start"),
@@ -646,6 +651,8 @@ class Requests:
     """Those that the cap on requests in flight held back by more than a millisecond, and those it
     never let go; absent without a cap.
     """
+    beyond_context: int | None
+    """Those whose prompt and longest answer together have more tokens than the model's context."""
     accepted_errors: dict[str, int]
     """Replies with the status of an error that the backend accepted and read as answers, by status.
     """
@@ -672,6 +679,7 @@ class Requests:
             failures={key: Failures.from_json(item) for key, item in value["failures"].items()},
             success_share=value.get("success-share"),
             held_back=value.get("held-back"),
+            beyond_context=value.get("beyond-context"),
             accepted_errors=dict(value.get("accepted-errors", {})),
             accepted_not_yet=value.get("accepted-not-yet"),
             waited_for_connection=value["waited-for-connection"],
@@ -2538,6 +2546,10 @@ class Figure:
     """The server's own metrics that it is made of."""
     mean: float | None
     """The mean over time; of times, over what was observed; of shares, the share of the whole."""
+    mean_within: float | None
+    """How far off the mean of what was observed may be, because pages lie across the ends of the
+    interval: the most that it changes if all or nothing of these counts. Absent if none does.
+    """
     min: float | None
     """The smallest value on a page."""
     max: float | None
@@ -2565,6 +2577,7 @@ class Figure:
         return cls(
             metrics=list(value["metrics"]),
             mean=value.get("mean"),
+            mean_within=value.get("mean-within"),
             min=value.get("min"),
             max=value.get("max"),
             total=value.get("total"),
