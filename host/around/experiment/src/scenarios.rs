@@ -62,6 +62,8 @@ impl Scenarios {
         }
         for place in 0..scenarios.all.len() {
             scenarios.all[place].load = scenarios.load(lab, place);
+            let doubt = lab.objective.as_ref().and_then(|own| own.doubt(&scenarios.all[place]));
+            scenarios.notes.extend(doubt);
             scenarios.all[place].content = match scenarios.content(lab, place, shown) {
                 Ok(content) => content,
                 Err(lacking) if for_plan => {

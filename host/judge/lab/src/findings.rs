@@ -61,6 +61,9 @@ pub struct LabReport {
     /// The constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<String>,
+    /// The doubts about the objective, one for each scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// The scenarios: their names and the digests of what they consist of.
     pub scenarios: Vec<ScenarioFacts>,
     /// Keys that were laid over every scenario.
@@ -177,6 +180,10 @@ pub struct Conclusion {
     /// Its command, as a shell reads it, with its variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The text block of the recommended trial's last run on the first scenario; absent where no run
+    /// of it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<String>,
     /// The gain of the chosen trial over the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
@@ -341,6 +348,9 @@ pub fn of(
         }),
         constraints: objective
             .map(|objective| objective.constraints.iter().map(ToString::to_string).collect())
+            .unwrap_or_default(),
+        doubts: objective
+            .map(|objective| scenarios.iter().filter_map(|own| objective.doubt(own)).collect())
             .unwrap_or_default(),
         scenarios: scenarios
             .iter()

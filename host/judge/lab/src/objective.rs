@@ -14,10 +14,13 @@ use std::str::FromStr;
 
 use crate::measured::Measured;
 use crate::stat::{self, MOST_ROUNDS, OUTSIDE, Spread};
+use crate::study::Scenario;
 use result::figure::Figure;
 use result::finding::Verdict;
 use result::limit::{LimitError, Relation};
 use result::threshold::Threshold;
+use search::config::Load;
+use search::sweep::At;
 use statistics::student;
 
 /// The least success share, if no constraint is on it: one request in a hundred may fail.
@@ -64,6 +67,19 @@ impl Objective {
     pub fn score(&self, run: &Measured) -> Option<f64> {
         let value = run.value(&self.measure).filter(|value| *value > 0.0 && value.is_finite())?;
         Some(if self.is_maximized { value.ln() } else { -value.ln() })
+    }
+
+    /// The doubt about an objective that is a throughput, on a scenario that offers a fixed rate.
+    pub fn doubt(&self, scenario: &Scenario) -> Option<String> {
+        let load = scenario.load.as_ref().filter(|load| load.kind == Load::Rate)?;
+        let At::Load(rate) = load.at else { return None };
+        let figure = self.measure.to_string();
+        figure.starts_with("throughput.").then(|| {
+            format!(
+                "{} offers {rate} requests per second whatever the engine does, so {figure} hardly tells engines apart. Use a latency as the objective, or a load by concurrency.",
+                scenario.name
+            )
+        })
     }
 
     /// Lists the constraints that a run by itself does not meet, in words.

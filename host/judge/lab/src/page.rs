@@ -4,6 +4,7 @@
 //! one HTML file. What the lab did not measure has no line.
 
 mod curves;
+mod doubts;
 mod experiments;
 mod figures;
 mod gains;
@@ -29,6 +30,9 @@ pub fn page(report: &LabReport) -> Document {
     }
     if let Some(why) = &report.incomplete {
         page.paragraph(Text::strong(format!("This lab is not complete: {why}.")));
+    }
+    if report.spent.runs == 0 && report.spent.starts_that_failed > 0 {
+        nothing_started(&mut page, report);
     }
     match &report.objective {
         Some(_) => {
@@ -59,6 +63,18 @@ pub fn page(report: &LabReport) -> Document {
     page
 }
 
+/// Names the engines that never answered, with the last line of their logs, before all else.
+fn nothing_started(page: &mut Document, report: &LabReport) {
+    page.paragraph(Text::strong("No engine answered, so nothing was measured."));
+    let failed = report.studies.iter().flat_map(|study| &study.failed);
+    let lines = failed.map(|failed| {
+        let last = failed.log.iter().rev().find(|line| !line.trim().is_empty());
+        let why = last.map_or(failed.why.as_str(), |line| line.trim());
+        Text::strong(failed.label.as_str()).then(format!(": {why}"))
+    });
+    page.list(lines.collect());
+}
+
 /// A model's name behind a heading, where there are several.
 fn of_model(report: &LabReport, study: &StudyReport) -> String {
     match report.studies.len() {
@@ -69,8 +85,14 @@ fn of_model(report: &LabReport, study: &StudyReport) -> String {
 
 fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, number: usize) {
     page.heading(2, format!("Conclusion{}", of_model(report, study)));
-    page.chart(gains::chart(report, study, number));
     page.say(&study.conclusion.words);
+    page.chart(gains::chart(report, study, number));
+    for doubt in report.doubts.iter().filter(|_| number == 0) {
+        page.paragraph(Text::strong("Doubtful objective").then(format!(": {doubt}")));
+    }
+    if let Some(words) = doubts::suspect(study) {
+        page.say(&words);
+    }
     if report.repeats < FEWEST as u32 {
         page.say(&format!(
             "With {} of each trial only large differences can be shown, and figures have no ±: set `repeats` to 5 or more.",
@@ -94,9 +116,22 @@ fn conclusion(page: &mut Document, report: &LabReport, study: &StudyReport, numb
     for row in &study.conclusion.scenarios {
         let Some(gain) = &row.gain else { continue };
         let figure = row.figure.as_ref().map(spread).unwrap_or_default();
-        table.row([row.scenario.as_str().into(), Cell::from(figure), gain_cell(gain)]);
+        let mark = doubts::mark(study, study.conclusion.trial.as_ref(), &row.scenario);
+        let figure = Cell::from(format!("{figure}{mark}"));
+        table.row([row.scenario.as_str().into(), figure, gain_cell(gain)]);
     }
     page.table(table);
+    let trials = study.trials.iter();
+    let baseline = trials.clone().next().filter(|own| Some(&own.command) != command);
+    if let Some(baseline) = baseline {
+        page.say("The baseline's command:");
+        page.code("bash", baseline.command.as_str());
+    }
+    page.table(machines(trials));
+    if let (Some(block), Some(scenario)) = (&study.conclusion.block, report.scenarios.first()) {
+        page.say(&format!("Its last run on {}:", scenario.name));
+        page.code("text", block.as_str());
+    }
 }
 
 fn repeats(report: &LabReport) -> String {
@@ -142,7 +177,9 @@ fn setup(page: &mut Document, report: &LabReport) {
         spent.starts
     ));
     page.list(lines.iter().map(|line| Text::marked(line)).collect());
-    page.table(machines(report));
+    if report.objective.is_none() {
+        page.table(machines(report.studies.iter().flat_map(|study| &study.trials)));
+    }
     let starts = starts(report);
     if !starts.rows.is_empty() {
         page.say("From the start of an engine's process until it answered, with the time in which it loads and compiles:");
@@ -162,10 +199,10 @@ fn setup(page: &mut Document, report: &LabReport) {
     }
 }
 
-/// The engines and machines of all trials, each once.
-fn machines(report: &LabReport) -> Table {
+/// The engines and machines of trials, each once.
+fn machines<'t>(trials: impl Iterator<Item = &'t TrialReport>) -> Table {
     let mut table = Table::new(["Engine", "Version", "Model", "Devices", "Driver", "Host"]);
-    for trial in report.studies.iter().flat_map(|study| &study.trials) {
+    for trial in trials {
         let Some(facts) = &trial.facts else { continue };
         let text = |text: &Option<String>| Cell::from(text.clone().unwrap_or_default());
         table.row_once([

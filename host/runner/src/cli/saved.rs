@@ -24,6 +24,7 @@ use report::document::Document;
 use report::saved::{Saved as File, Searched};
 use report::sweep::Sweep;
 use report::workload::Workload;
+use runs::Reported;
 use runs::folder::RunFolder;
 use session::Source;
 
@@ -201,11 +202,17 @@ pub(super) fn workload<'r>(
     folder: &Path,
     runs: impl IntoIterator<Item = &'r str>,
 ) -> Option<Workload> {
+    Some(Workload::of(&first(folder, runs)?))
+}
+
+/// The text block of the first of these runs in a folder that can be read, on one screen.
+pub(super) fn block<'r>(folder: &Path, runs: impl IntoIterator<Item = &'r str>) -> Option<String> {
+    Some(report::text::short(&first(folder, runs)?.summary))
+}
+
+fn first<'r>(folder: &Path, runs: impl IntoIterator<Item = &'r str>) -> Option<Reported> {
     let mut runs = runs.into_iter().filter(|run| !run.is_empty());
-    runs.find_map(|run| {
-        let run = RunFolder::at(&folder.join(run)).reported().ok()?;
-        Some(Workload::of(&run))
-    })
+    runs.find_map(|run| RunFolder::at(&folder.join(run)).reported().ok())
 }
 
 /// The page of the sweep or the search that is saved in a folder; nothing if none is.

@@ -15,6 +15,7 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
             words: "It is not done, so nothing is concluded yet.".to_owned(),
             trial: None,
             command: None,
+            block: None,
             gain: None,
             scenarios: Vec::new(),
             ties: Vec::new(),
@@ -41,6 +42,7 @@ pub(super) fn conclusion(lab: &Lab, study: &Study) -> Conclusion {
         words: words(lab, study, decision, &labels(&decision.ties)),
         trial: recommended.map(|trial| trial.id.clone()),
         command: recommended.map(|trial| trial.recorded(&lab.engines[trial.engine])),
+        block: None,
         gain: row.and_then(|row| row.gain),
         scenarios: row.map(|row| row.scenarios.clone()).unwrap_or_default(),
         ties: labels(&decision.ties),
@@ -128,7 +130,11 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
     let gain =
         decision.row.as_ref().and_then(|row| row.gain.as_ref()).map(gain_words).unwrap_or_default();
     let mut text = match decision.kind {
-        Kind::Better => format!("{label} is better than the baseline in {figure}: {gain}."),
+        Kind::Better => {
+            let scenarios = decision.row.as_ref().map_or(0, |row| row.scenarios.len());
+            let mean = if scenarios > 1 { ", by the geometric mean of the scenarios" } else { "" };
+            format!("{label} is better than the baseline in {figure}{mean}: {gain}.")
+        }
         Kind::BestOfRest => format!(
             "{label} has the best {figure} of the trials that were measured and meet the constraints. The baseline is not among \
              them, so there is nothing to hold it against."
@@ -142,6 +148,9 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
         Kind::NotConfirmed => format!(
             "{label} was the best, but fresh runs do not show it to be better than the baseline in {figure}: {gain}."
         ),
+        Kind::Nothing if study.stages.iter().all(|stage| stage.rows.iter().all(is_unmeasured)) => {
+            "No trial was measured.".to_owned()
+        }
         Kind::Nothing => "No trial was measured that meets the constraints.".to_owned(),
         Kind::NoObjective => "There is no objective, so nothing is recommended.".to_owned(),
         Kind::Unfinished => "It is not done, so nothing is concluded yet.".to_owned(),
@@ -184,6 +193,10 @@ fn words(lab: &Lab, study: &Study, decision: &Decision, ties: &[String]) -> Stri
         ));
     }
     text
+}
+
+fn is_unmeasured(row: &Row) -> bool {
+    row.scenarios.iter().all(|scenario| scenario.figure.is_none())
 }
 
 /// Says why fresh runs did not confirm a trial.

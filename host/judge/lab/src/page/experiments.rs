@@ -4,8 +4,10 @@
 use report::document::{Cell, Document, Table, Text, Tone};
 
 use super::words::{figure_of, gain_cell, judgement, number, spread};
-use super::{curves, of_model};
-use crate::findings::{LabReport, StudyReport, gain_words, held_words, key_of, to_show_words};
+use super::{curves, doubts, of_model};
+use crate::findings::{
+    LabReport, ScenarioFacts, StudyReport, gain_words, held_words, key_of, to_show_words,
+};
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
 use result::finding::Verdict;
@@ -21,7 +23,7 @@ pub(super) fn experiments(
     if study.stages.len() > 1 || study.against_baseline.is_empty() {
         page.heading(2, format!("Experiments{}", of_model(report, study)));
         for stage in &study.stages {
-            experiment(page, report, stage);
+            experiment(page, report, study, stage);
         }
     } else if study.stages.iter().any(|stage| !stage.is_complete) {
         page.say("The experiment is not complete.");
@@ -30,13 +32,8 @@ pub(super) fn experiments(
         page.heading(2, format!("By option{}", of_model(report, study)));
         for of in &study.options {
             page.heading(3, of.option.as_str());
-            let mut table = Table::new(header("Value", report));
-            for value in &of.values {
-                let mut cells = cells(&value.row);
-                cells[0] = value.value.as_str().into();
-                table.row(cells);
-            }
-            page.table(table);
+            let rows = of.values.iter().map(|value| (value.value.as_str(), &value.row));
+            page.table(table("Value", report, study, rows));
         }
     }
     if !study.against_baseline.is_empty() {
@@ -48,7 +45,7 @@ pub(super) fn experiments(
                  experiment: in those before, it was in part lucky to be chosen.",
             );
         }
-        rows(page, report, &study.against_baseline);
+        rows(page, report, study, &study.against_baseline);
     }
     curves::fronts(page, report, study, number);
     not_shown(page, report, study);
@@ -107,7 +104,7 @@ fn constraints(page: &mut Document, report: &LabReport, study: &StudyReport) {
     page.list(lines.collect());
 }
 
-fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
+fn experiment(page: &mut Document, report: &LabReport, study: &StudyReport, stage: &StageReport) {
     let rounds = match stage.rounds {
         [first, last] if first == last => format!("round {first}"),
         [first, last] => format!("rounds {first} to {last}"),
@@ -125,52 +122,58 @@ fn experiment(page: &mut Document, report: &LabReport, stage: &StageReport) {
             noise.percent
         ));
     }
-    rows(page, report, &stage.rows);
+    rows(page, report, study, &stage.rows);
 }
 
-/// The columns of trials, with the objective's figure.
-fn header(first: &str, report: &LabReport) -> [String; 4] {
-    [
-        first.to_owned(),
-        figure_of(report),
-        "Against the reference".to_owned(),
-        "Judgement".to_owned(),
-    ]
-}
-
-fn cells(row: &Row) -> [Cell; 4] {
-    let level = row.level.map(number).unwrap_or_default();
-    let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
-    [row.label.as_str().into(), level.into(), gain.into(), judgement(row.judgement)]
-}
-
-/// The rows of a stage, and below it the scenarios, where there are several.
-fn rows(page: &mut Document, report: &LabReport, all: &[Row]) {
-    let mut table = Table::new(header("Trial", report));
-    for row in all {
-        table.row(cells(row));
+/// Rows with the objective's figure on each scenario, and the gain over all of them.
+fn table<'r>(
+    first: &str,
+    report: &LabReport,
+    study: &StudyReport,
+    rows: impl Iterator<Item = (&'r str, &'r Row)>,
+) -> Table {
+    let figure = figure_of(report);
+    let (figures, gain) = match report.scenarios.as_slice() {
+        [_] => (vec![figure], "Against the reference"),
+        many => {
+            // The objective above names the figure; its unit is enough here.
+            let unit = figure.rfind(" (").map_or("", |at| &figure[at..]);
+            let of = |own: &ScenarioFacts| format!("{}{unit}", own.name);
+            (many.iter().map(of).collect(), "Against the reference, geometric mean of scenarios")
+        }
+    };
+    let head = [first.to_owned()].into_iter().chain(figures);
+    let mut table = Table::new(head.chain([gain.to_owned(), "Judgement".to_owned()]));
+    for (name, row) in rows {
+        let of = |own: &ScenarioFacts| {
+            let scenario = row.scenarios.iter().find(|scenario| scenario.scenario == own.name);
+            let figure = scenario.and_then(|scenario| scenario.figure.as_ref()).map(spread);
+            let mark = doubts::mark(study, Some(&row.trial), &own.name);
+            Cell::from(figure.map(|figure| format!("{figure}{mark}")).unwrap_or_default())
+        };
+        let gain = row.gain.as_ref().map(gain_words).unwrap_or_default();
+        let cells = [Cell::from(name)].into_iter().chain(report.scenarios.iter().map(of));
+        table.row(cells.chain([gain.into(), judgement(row.judgement)]));
     }
-    page.table(table);
-    let many = all.iter().map(|row| row.scenarios.len()).max().unwrap_or(0);
-    if many < 2 {
+    table
+}
+
+/// The rows of a stage, and below it the gain on each scenario, where there are several.
+fn rows(page: &mut Document, report: &LabReport, study: &StudyReport, all: &[Row]) {
+    page.table(table("Trial", report, study, all.iter().map(|row| (row.label.as_str(), row))));
+    if report.scenarios.len() < 2 {
         return;
     }
-    let mut table = Table::new([
-        "Trial".to_owned(),
-        "Scenario".to_owned(),
-        figure_of(report),
-        "Against the reference".to_owned(),
-    ]);
+    let mut table = Table::new(["Trial", "Scenario", "Against the reference"]);
     for row in all {
         for scenario in &row.scenarios {
-            let Some(figure) = &scenario.figure else {
+            let Some(gain) = &scenario.gain else {
                 continue;
             };
             table.row([
                 Cell::from(row.label.as_str()),
                 scenario.scenario.as_str().into(),
-                spread(figure).into(),
-                scenario.gain.as_ref().map(gain_cell).unwrap_or_default(),
+                gain_cell(gain),
             ]);
         }
     }
@@ -244,6 +247,6 @@ fn names(findings: &[String]) -> String {
 }
 
 /// A finding's name and what was seen; nothing of what is no finding.
-fn named(text: &str) -> Option<(&str, &str)> {
+pub(super) fn named(text: &str) -> Option<(&str, &str)> {
     text.split_once(": ").filter(|(name, _)| !name.contains(' '))
 }

@@ -4,6 +4,7 @@
 use report::document::{Cell, Document, Table};
 use report::label::label;
 
+use super::doubts::mark_of;
 use super::words::{figure, spread};
 use crate::findings::{LabReport, StudyReport, TrialReport};
 
@@ -38,7 +39,10 @@ pub(super) fn overview(page: &mut Document, report: &LabReport) {
     let mut table = Table::new(first.chain(names));
     for study in &report.studies {
         for trial in &study.trials {
-            let of = |scenario: &str| trial.figures.get(scenario)?.get(FIRST).map(spread);
+            let of = |scenario: &str| {
+                let figure = spread(trial.figures.get(scenario)?.get(FIRST)?);
+                Some(format!("{figure}{}", mark_of(trial, scenario)))
+            };
             let cells: Vec<Option<String>> =
                 report.scenarios.iter().map(|scenario| of(&scenario.name)).collect();
             if cells.iter().any(Option::is_some) {
@@ -74,7 +78,8 @@ pub(super) fn figures(page: &mut Document, report: &LabReport) {
                 let of = figures.get(*name);
                 Cell::from(of.map(|of| figure(name, of)).unwrap_or_default())
             });
-            let name = Cell::from(name(study, trial));
+            let mark = mark_of(trial, &scenario.name);
+            let name = Cell::from(format!("{}{mark}", name(study, trial)));
             table.row([name].into_iter().chain(cells));
         }
         page.heading(3, scenario.name.as_str());

@@ -113,6 +113,33 @@ fn scenarios_that_differ_in_their_load_are_a_curve() {
     assert!(body(&page).contains("knee of mode fast at "));
 }
 
+/// Suspect runs are counted below the answer and marked in each mean; a throughput at a fixed rate is
+/// questioned; engines that never answered are the first words.
+#[test]
+fn doubts_stand_beside_the_answer() {
+    let truth = |settings: &Settings, _: &str| match settings["mode"].as_str() {
+        "fast" => Fate::Tokens(500.0),
+        _ => Fate::Loses(400.0, 0.005),
+    };
+    let mut world = World { truth, ..loads() };
+    for load in world.scenarios.iter_mut().filter_map(|scenario| scenario.load.as_mut()) {
+        load.kind = search::Load::Rate;
+    }
+    let (found, ..) = report(&world, None);
+    let text = page(&found).markdown();
+    let (answer, rest) = text.split_once("## Setup").unwrap();
+    let runs = found.spent.runs;
+    assert!(answer.contains(&format!("{} of {runs} runs are suspect", runs / 2)), "{answer}");
+    assert!(answer.contains("chat-4 offers 4 requests per second whatever the engine"), "{answer}");
+    assert!(rest.contains("\n| baseline † |") && !rest.contains("mode fast †"), "{rest}");
+
+    let world = World { truth: |_, _| Fate::Crashes, ..loads() };
+    let text = page(&report(&world, None).0).markdown();
+    let (first, answer) = text.split_once("## Conclusion").unwrap();
+    assert!(first.contains("No engine answered") && first.contains(": ValueError"), "{first}");
+    assert!(answer.contains("\nNo trial was measured.\n"), "{answer}");
+}
+
 /// A release of two models, 10 % slower on long prompts than the world of [`now`].
 fn release(more: &str) -> String {
     format!(

@@ -9,7 +9,7 @@ use lab::{Lab, Results};
 use super::super::destination::replace;
 use super::super::failure::Failure;
 use super::super::print::json;
-use super::super::saved::workload;
+use super::super::saved::{block, workload};
 
 /// The page, as one HTML file.
 pub(super) const PAGE: &str = "lab.html";
@@ -44,6 +44,14 @@ pub(super) fn write_page(
     for scenario in &mut report.scenarios {
         let own = runs.iter().filter(|run| run.scenario == scenario.name);
         scenario.workload = workload(folder, own.map(|run| &*run.folder));
+    }
+    for study in &mut report.studies {
+        let trial =
+            study.trials.iter().find(|own| study.conclusion.trial.as_ref() == Some(&own.id));
+        let first = report.scenarios.first().map(|scenario| &scenario.name);
+        let own = trial.iter().flat_map(|trial| trial.runs.iter().rev());
+        let own = own.filter(|run| run.verdict.is_some() && Some(&run.scenario) == first);
+        study.conclusion.block = block(folder, own.map(|run| &*run.folder));
     }
     let page = lab::page::page(&report);
     replace(&folder.join(REPORT), json(&report)?.as_bytes())?;

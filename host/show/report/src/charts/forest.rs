@@ -14,9 +14,9 @@ const ROW: f64 = 40.0;
 /// The axis reaches at least so far to both sides.
 const LEAST: f64 = 0.01;
 
-/// The axis reaches at most so many times as far as the largest difference: an interval of few
-/// repeats may be very wide.
-const FURTHEST: f64 = 4.0;
+/// The axis reaches at most so many times as far as the shorter half of the intervals: an interval
+/// of few repeats may be very wide.
+const FURTHEST: f64 = 2.0;
 
 /// Differences to be drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +60,13 @@ pub fn chart(forest: &Forest) -> Chart {
     let has = |kind: &Option<bool>| forest.rows.iter().any(|row| row.is_better == *kind);
     let kinds: Vec<_> = kinds.into_iter().filter(|(kind, ..)| has(kind)).collect();
     let (low, high) = ends(&forest.rows);
+    // An interval that leaves the drawing has its ends in its row's name.
+    let name = |row: &Difference| match row.interval {
+        Some([from, to]) if from < low - 1e-9 || to > high + 1e-9 => {
+            format!("{} ({} to {})", row.name, signed(from), signed(to))
+        }
+        _ => row.name.clone(),
+    };
     let marks = kinds.iter().enumerate().flat_map(|(key, (kind, head, _))| {
         let own = || {
             let rows = forest.rows.iter().enumerate();
@@ -109,7 +116,7 @@ pub fn chart(forest: &Forest) -> Chart {
             .collect(),
         rows: Rows {
             head: "Of".to_owned(),
-            labels: forest.rows.iter().map(|row| row.name.clone()).collect(),
+            labels: forest.rows.iter().map(name).collect(),
             snap: Snap::Y,
         },
         log: None,
@@ -117,11 +124,20 @@ pub fn chart(forest: &Forest) -> Chart {
     }
 }
 
+/// A share in percent, with its sign: `+12 %`.
+fn signed(share: f64) -> String {
+    format!("{:+.0} %", share * 100.0)
+}
+
 /// The ends of the axis: every difference and zero lie on it, and intervals as far as they help to
 /// read the others.
 fn ends(rows: &[Difference]) -> (f64, f64) {
     let largest = rows.iter().map(|row| row.share.abs()).fold(LEAST, f64::max);
-    let far = largest * FURTHEST;
+    let reaches = rows.iter().filter_map(|row| row.interval);
+    let mut reaches: Vec<f64> = reaches.map(|[low, high]| low.abs().max(high.abs())).collect();
+    reaches.sort_by(f64::total_cmp);
+    let middle = reaches.get(reaches.len().saturating_sub(1) / 2).copied();
+    let far = (largest * 1.25).max(FURTHEST * middle.unwrap_or(0.0));
     let ends = rows.iter().flat_map(|row| row.interval.unwrap_or([row.share; 2]));
     let (low, high) = ends
         .fold((-LEAST, LEAST), |(low, high), end| (low.min(end.max(-far)), high.max(end.min(far))));
@@ -147,7 +163,16 @@ mod tests {
     fn the_axis_holds_every_difference_and_no_endless_interval() {
         for (rows, ends) in [
             (vec![row(0.1, Some([0.05, 0.15]), Some(true))], (-0.02, 0.16)),
-            (vec![row(0.0, Some([-0.9, 9.0]), None)], (-0.04, 0.04)),
+            (vec![row(0.0, Some([-0.9, 9.0]), None)], (-2.0, 10.0)),
+            (
+                vec![
+                    row(0.02, Some([-0.1, 0.12]), None),
+                    row(0.03, Some([-0.08, 0.1]), None),
+                    row(0.2, Some([-0.9, 9.0]), None),
+                    row(-0.1, Some([-0.9, 9.0]), None),
+                ],
+                (-0.3, 0.3),
+            ),
             (vec![row(-0.2, None, Some(false))], (-0.2, 0.05)),
         ] {
             let (low, high) = super::ends(&rows);
@@ -160,19 +185,30 @@ mod tests {
 
     #[test]
     fn each_difference_is_a_row_with_a_name_a_point_and_an_interval() {
-        let chart = chart(&Forest {
+        let forest = Forest {
             name: "gains".to_owned(),
             title: String::new(),
             note: String::new(),
             x: String::new(),
             zero: "baseline".to_owned(),
             rows: vec![row(0.1, Some([0.05, 0.15]), Some(true)), row(-0.2, None, Some(false))],
-        });
+        };
+        let chart = chart(&forest);
         let keys: Vec<&str> = chart.keys.iter().map(|key| &*key.label).collect();
         assert_eq!(keys, ["better", "worse"], "only what is drawn");
         let look =
             crate::chart::Look { width: crate::chart::Width::Narrow, log: false, alone: None };
         let svg = crate::chart::svg(&chart, look);
+        let wide = Forest {
+            rows: vec![
+                row(0.01, Some([-0.02, 0.04]), None),
+                row(0.02, Some([-0.02, 0.04]), None),
+                row(0.1, Some([-0.6, 9.0]), None),
+            ],
+            ..forest
+        };
+        let labels = super::chart(&wide).rows.labels;
+        assert_eq!(labels, ["option 0.01", "option 0.02", "option 0.1 (-60 % to +900 %)"]);
         for name in ["option 0.1", "option -0.2", "baseline"] {
             assert!(svg.contains(&format!(">{name}</text>")), "{name}");
         }

@@ -1,0 +1,56 @@
+//! The runs behind a mean that are suspect: how many, why, and the mark of a mean that holds one.
+
+use std::collections::BTreeMap;
+
+use crate::expand::TrialId;
+use crate::findings::{RunReport, StudyReport, TrialReport};
+use result::finding::Verdict;
+
+/// The mark of a mean of which a run is suspect.
+const MARK: &str = " †";
+
+fn is_suspect(run: &RunReport) -> bool {
+    run.verdict == Some(Verdict::Suspect)
+}
+
+/// The mark behind a trial's mean on a scenario; empty where no run of it is suspect.
+pub(super) fn mark(study: &StudyReport, trial: Option<&TrialId>, scenario: &str) -> &'static str {
+    let trial = study.trials.iter().find(|own| Some(&own.id) == trial);
+    trial.map_or("", |trial| mark_of(trial, scenario))
+}
+
+/// The same of a trial's report.
+pub(super) fn mark_of(trial: &TrialReport, scenario: &str) -> &'static str {
+    match trial.runs.iter().any(|run| run.scenario == scenario && is_suspect(run)) {
+        true => MARK,
+        false => "",
+    }
+}
+
+/// The number of suspect runs with their findings, the most frequent first.
+pub(super) fn suspect(study: &StudyReport) -> Option<String> {
+    let runs = || study.trials.iter().flat_map(|trial| &trial.runs);
+    let suspect: Vec<&RunReport> = runs().filter(|run| is_suspect(run)).collect();
+    let measured = runs().filter(|run| run.verdict.is_some()).count();
+    if suspect.is_empty() {
+        return None;
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for run in &suspect {
+        for (name, _) in run.findings.iter().filter_map(|text| super::experiments::named(text)) {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let names: Vec<String> =
+        counts.iter().take(4).map(|(name, count)| format!("`{name}` ({count})")).collect();
+    let names = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; their findings: {}", names.join(", ")),
+    };
+    let suspect = suspect.len();
+    Some(format!(
+        "{suspect} of {measured} runs are suspect{names}. A mean that holds one is marked †."
+    ))
+}
