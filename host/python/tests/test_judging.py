@@ -32,7 +32,11 @@ def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
         with pytest.raises(KeyError, match=words):
             comparison.figure(name, side)
     assert not comparison.fails
-    assert "ttft.mean" in comparison._repr_html_() and "worse" in comparison._repr_html_()
+    shown = comparison._repr_html_()
+    low = f"{row.interval.low:+.4g} to "
+    sides = [run.path.name, slower.path.name]
+    for words in ["ttft.mean (ms)", *sides, low, "color: #d1495b", ">worse<"]:
+        assert words in shown, words
     assert comparison.document.level == comparison.json["level"] == 95.0
 
 

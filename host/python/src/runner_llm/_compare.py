@@ -71,23 +71,34 @@ class Comparison:
         return f"<runner_llm.Comparison of {names}>"
 
     def _repr_html_(self) -> str:
-        """Tables for notebooks: each figure with its difference and its judgement."""
+        """Tables for notebooks: each figure of both sides, its difference with an interval, and its
+        judgement."""
+        names = {side.name: f"{side.name}: {', '.join(side.sources)}" for side in self.sides}
+        base = next(iter(names.values()), "baseline")
         return "".join(
             table(
-                f"{pair.side} against the baseline",
-                [(row.figure, _words(row)) for row in pair.figures],
+                f"{names.get(pair.side, pair.side)}, against {base}",
+                [_cells(row) for row in pair.figures],
+                ("Figure", base, names.get(pair.side, pair.side), "Difference", "95 % interval"),
             )
             for pair in self.pairs
         )
 
 
-def _words(row: types.Row) -> str:
-    def number(value: Optional[float]) -> str:
-        return "absent" if value is None else f"{value:.4g}"
+def _cells(row: types.Row) -> tuple[str, ...]:
+    def number(value: Optional[float], sign: str = "") -> str:
+        return "absent" if value is None else f"{value:{sign}.4g}"
 
     percent = "" if row.percent is None else f" ({row.percent:+.2f} %)"
-    values = f"{number(row.baseline)} → {number(row.value)} {row.unit}".rstrip()
-    return f"{values}{percent}: {row.judgement}"
+    ends = row.interval
+    return (
+        f"{row.figure} ({row.unit})" if row.unit else row.figure,
+        number(row.baseline),
+        number(row.value),
+        number(row.difference, "+") + percent,
+        f"{number(ends.low, '+')} to {number(ends.high, '+')}" if ends else "none",
+        row.judgement or "",
+    )
 
 
 def compare(

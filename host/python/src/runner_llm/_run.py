@@ -6,7 +6,7 @@ import html
 import json
 import os
 from pathlib import Path
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 from runner_llm._arguments import of_flags
 from runner_llm._program import output
@@ -203,6 +203,9 @@ class Run:
                 found = summary.metrics[metric]
                 high = found.percentiles.get("p99")
                 words = f"median {found.median:.2f} {found.unit}"
+                ends = found.confidence and found.confidence.median
+                if ends and ends.low is not None and ends.high is not None:
+                    words += f" (95 % interval {ends.low:.2f} to {ends.high:.2f})"
                 rows.append((label, words if high is None else f"{words}, P99 {high:.2f}"))
         rows += [(finding.severity, finding.seen) for finding in summary.findings]
         return table(self.name, rows)
@@ -233,11 +236,27 @@ class Page:
         return f"<runner_llm.Page of {len(self.html)} characters>"
 
 
-def table(caption: str, rows: list[tuple[str, str]]) -> str:
-    """A table of HTML, whose texts are escaped."""
+#: Colours of good, bad and doubtful news, which read on light and on dark.
+COLOURS = {
+    "better": "#2e8b57",
+    "valid": "#2e8b57",
+    "worse": "#d1495b",
+    "invalid": "#d1495b",
+    "suspect": "#c77d00",
+}
+
+
+def table(caption: str, rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """A table of HTML, whose texts are escaped. A word of `COLOURS` has its colour."""
+
+    def cell(text: str, tag: str) -> str:
+        colour = f"; color: {COLOURS[text]}; font-weight: bold" if text in COLOURS else ""
+        return f'<{tag} style="text-align: left{colour}">{html.escape(text)}</{tag}>'
+
+    top = "".join(cell(text, "th") for text in head)
     lines = "".join(
-        f'<tr><th style="text-align: left">{html.escape(name)}</th>'
-        f'<td style="text-align: left">{html.escape(said)}</td></tr>'
-        for name, said in rows
+        "<tr>" + cell(row[0], "th") + "".join(cell(text, "td") for text in row[1:]) + "</tr>"
+        for row in rows
     )
-    return f"<table><caption>{html.escape(caption)}</caption>{lines}</table>"
+    top = f"<tr>{top}</tr>" if top else ""
+    return f"<table><caption>{html.escape(caption)}</caption>{top}{lines}</table>"
