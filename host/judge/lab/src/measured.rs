@@ -14,7 +14,7 @@ use result::finding::Verdict;
 use result::summary::Summary;
 
 /// Figures that are kept of every run.
-pub const SHOWN: [&str; 16] = [
+pub const SHOWN: [&str; 18] = [
     "requests.total",
     "requests.success-share",
     "throughput.duration-s",
@@ -31,6 +31,8 @@ pub const SHOWN: [&str; 16] = [
     "e2e.mean",
     "e2e.median",
     "e2e.p99",
+    "devices.energy-per-million-output-tokens",
+    "cost.per-million-output-tokens",
 ];
 
 /// A number that may be infinite: JSON has no such number, so it is written as `"inf"`.

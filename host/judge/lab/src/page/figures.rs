@@ -9,7 +9,7 @@ use super::words::{figure, spread};
 use crate::findings::{LabReport, StudyReport, TrialReport};
 
 /// The figures of the tables.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 11] = [
     "requests.success-share",
     "throughput.requests-per-s",
     "throughput.output-tokens-per-s",
@@ -19,6 +19,8 @@ const COLUMNS: [&str; 9] = [
     "tpot.mean",
     "tpot.p99",
     "e2e.mean",
+    "devices.energy-per-million-output-tokens",
+    "cost.per-million-output-tokens",
 ];
 
 /// The figure that is shown at a glance.
