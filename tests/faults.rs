@@ -8,6 +8,7 @@ mod clock;
 mod cuts;
 mod disk;
 mod engine;
+mod hostile;
 mod kills;
 mod limits;
 mod network;
