@@ -1,5 +1,6 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
+mod grpc;
 mod hmac;
 mod path;
 mod socket;
@@ -243,11 +244,25 @@ impl Dialect {
         Ok(request)
     }
 
+    /// The part of a reply to a control request that the plugin reads: over gRPC, the message alone.
+    ///
+    /// # Errors
+    /// If the reply is not one message with its trailers, or the plugin traps.
+    pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
+        match self.framing(true)? {
+            Framing::Grpc => grpc::message(reply).map_err(|said| {
+                PluginError::said(self.name(), super::bindings::types::Error::Protocol(said))
+            }),
+            _ => Ok(reply),
+        }
+    }
+
     /// The figures in an answer to [`Control::Metrics`].
     ///
     /// # Errors
     /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
+        let body = self.control_message(body)?;
         let readings = self
             .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))?;
@@ -300,6 +315,7 @@ impl Dialect {
     /// # Errors
     /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
+        let body = self.control_message(body)?;
         self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))
     }
