@@ -4,6 +4,7 @@
 //! as a user would before you keep them.
 
 mod accuracy;
+mod after;
 mod audit;
 mod authentication;
 mod authors;

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 const TOKEN: &str = "FwoGZXIvYXdzEJr//of:a:temporary==";
 
 /// A server that keeps what it is asked, and answers with it: head and body.
-fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
+pub(super) fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -38,7 +38,19 @@ fn parrot() -> (String, Arc<Mutex<Vec<String>>>) {
 fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
     let asked = read_request(stream)?;
     kept.lock().unwrap().push(asked.clone());
-    let (kind, body) = if asked.starts_with("GET /v1/models") {
+    if asked.starts_with("DELETE /gone") {
+        let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 12\r\n\r\nno such job\n";
+        return stream.write_all(gone.as_bytes()).ok();
+    }
+    if asked.starts_with("POST /endless") {
+        let piece = json!({ "choices": [{ "index": 0, "text": "so" }] });
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        write!(stream, "{head}data: {piece}\n\n").ok()?;
+        // Until the client hangs up.
+        let _ = read_request(stream);
+        return None;
+    }
+    let (kind, body) = if asked.lines().next().is_some_and(|line| line.contains("/v1/models ")) {
         let models = json!({ "object": "list", "data": [{ "id": "m", "object": "model" }] });
         ("application/json", models.to_string())
     } else {
@@ -58,7 +70,7 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
 }
 
 /// A run of three requests with the backend whose configuration says how its server wants its key.
-fn keyed(url: &str, folder: &Path, config: &str) -> Command {
+pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
         .args(words("--dataset-name random --num-prompts 3 --random-output-len 4 --base-url"))
@@ -73,7 +85,7 @@ fn keyed(url: &str, folder: &Path, config: &str) -> Command {
 }
 
 /// The value of a header field; absent where it is not sent.
-fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
     let head = asked.split("\r\n\r\n").next()?;
     let mut values = head.split("\r\n").skip(1).filter_map(|line| {
         let (field, value) = line.split_once(':')?;
@@ -297,6 +309,71 @@ fn keys_that_cannot_be_used_are_refused() {
             assert!(is_told, "{config}: {ended:#?}");
         }
         assert_eq!(*asked.lock().unwrap(), Vec::<String>::new(), "{config}");
+    }
+}
+
+/// Python's own HMAC of a text.
+fn of_python(digest: &str, key: &str, text: &str) -> String {
+    let program = "import base64, hmac, sys\n\
+        key, digest = sys.argv[1].encode(), sys.argv[2]\n\
+        code = hmac.new(key, sys.stdin.buffer.read(), digest).digest()\n\
+        print(base64.b64encode(code).decode(), end='')";
+    let mut python = Command::new("python3");
+    python.args(["-c", program, key, digest]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = python.spawn().unwrap();
+    python.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let ended = python.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// A run with a signature of this message.
+fn signing(url: &str, folder: &Path, message: &str) -> Command {
+    let mut command = keyed(url, folder, "scheme=hmac name=X-Sign variable=ENGINE_API_KEY");
+    command.args(["--set", &format!("backend.config.message='{message}'")]);
+    command
+}
+
+#[test]
+fn requests_are_signed_by_hmac() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let mut command = signing(&url, folder.path(), "{method}|{path}|{time-ms}|{id}|{body}");
+    command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"));
+    let ended = run(&mut command).with_code(0);
+    let asked = asked.lock().unwrap();
+    assert!(asked.iter().any(|asked| asked.starts_with("GET /v1/models")));
+    assert!(asked.len() >= 4, "{asked:?}");
+    for asked in &*asked {
+        let (head, body) = asked.split_once("\r\n\r\n").unwrap();
+        let mut line = head.lines().next().unwrap().split(' ');
+        let (method, path) = (line.next().unwrap(), line.next().unwrap());
+        let time = field(asked, "x-time").unwrap();
+        let text = format!("{method}|{path}|{time}|{ID}|{body}");
+        let signature = of_python("sha512", SECRET, &text);
+        let expected = format!("id={ID}, signature={signature}");
+        assert_eq!(field(asked, "x-sign"), Some(&*expected), "{asked}");
+        assert!(!asked.contains(SECRET), "{asked}");
+    }
+    let expected = json!({ "variable": "ENGINE_API_KEY", "scheme": "hmac" });
+    assert_eq!(planned(folder.path()), expected);
+    assert_kept(folder.path(), &ended, &[ID, SECRET]);
+}
+
+#[test]
+fn a_signature_that_cannot_be_made_is_refused_before_anything_is_sent() {
+    for (message, key, code, says) in [
+        ("{method}{now}", "me:s", 4, "`{now}` is no placeholder; expected `{method}`, `{path}`"),
+        ("{body}", "secret-without-an-id", 3, "is no key for the signature of this backend"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, asked) = parrot();
+        let mut command = signing(&url, folder.path(), message);
+        let ended = run(command.env("ENGINE_API_KEY", key)).with_code(code);
+        let message: Vec<&str> = ended.stderr.split_whitespace().collect();
+        let message = message.join(" ").replace("│ ", "");
+        assert!(message.contains(says) && !message.contains(key), "{message}");
+        assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
     }
 }
 

@@ -267,6 +267,21 @@ fn what_decode_returns_is_checked() {
             &["!"],
             "the list `steps-by-accepted` has 1025 entries, at most 1024 are allowed",
         ),
+        (
+            "wrong-count",
+            &["!"],
+            "it counts `Image tokens`; a name is in kebab-case, such as `image-tokens`, with at most 64 bytes",
+        ),
+        (
+            "long-count",
+            &["!"],
+            "it counts `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`; a name is in kebab-case, such as `image-tokens`, with at most 64 bytes",
+        ),
+        (
+            "wrong-clean-up",
+            &["!"],
+            "the method `CONNECT` is not allowed; a backend may use GET, POST, PUT and DELETE",
+        ),
         ("unread", &["!"], "it leaves 1 bytes unread, which only the framing `raw` allows"),
     ] {
         let config = touchy("decode", "answer", answer);
@@ -373,12 +388,12 @@ fn a_request_stays_below_the_target() {
 }
 
 #[test]
-fn a_request_asks_and_never_deletes() {
-    for method in ["DELETE", "PATCH", "CONNECT", "get", "", "GET /x\r\n"] {
+fn a_request_has_one_of_four_methods() {
+    for method in ["PATCH", "CONNECT", "get", "", "GET /x\r\n"] {
         assert_eq!(
             refusal(&json!({"method": method})),
             format!(
-                "the method `{}` is not allowed; a backend may use GET, POST and PUT",
+                "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
                 method.escape_debug()
             )
         );

@@ -180,6 +180,7 @@ pub fn sample(prompt: &str) -> Sample {
         after: Vec::new(),
         recorded_answer: None,
         audio_duration: None,
+        recorded_duration: None,
         further: None,
         input_tokens: None,
         output_tokens: Some(4),

@@ -204,6 +204,26 @@ fn what_is_read_beside_replies_is_damaged_too() {
 }
 
 #[test]
+fn over_grpc_the_reply_to_a_control_request_has_its_trailers() {
+    let component = super::component("backends/triton-grpc.wasm");
+    let project = Project { component, ..Project::of("unsteady-backend") };
+    let list = br#"{"data": [{"id": "m"}]}"#;
+    let message = [&[0, 0, 0, 0, list.len() as u8], &list[..]].concat();
+    project.write("cases/models/control.txt", "list-models\n");
+    project.write("cases/models/reply.grpc", &message);
+    let told = failures(&project.report(4));
+    assert!(
+        told.iter().any(|(kind, said)| kind == "misfit"
+            && said.contains("the reply beside control.txt: a reply of gRPC has no trailers")),
+        "{told:#?}"
+    );
+    let trailers = b"\x80\0\0\0\x10grpc-status: 0\r\n";
+    project.write("cases/models/reply.grpc", [&message[..], trailers].concat());
+    project.test(&["--bless"]).with_code(0);
+    assert_eq!(project.read("cases/models/models.json"), "[\n  \"m\"\n]\n");
+}
+
+#[test]
 fn a_dataset_that_is_unsteady_is_found_out() {
     let faults = [
         ("by-limit", "unstable", "one by one, in a fresh instance, gives different samples"),

@@ -1,5 +1,6 @@
 //! Run folders of made-up exchanges, of any number and with the spread that real ones have.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::exchange::{
@@ -134,6 +135,7 @@ impl MadeUp {
                 id: format!("s{index}"),
                 input_tokens: Some(input),
                 audio_duration: None,
+                recorded_duration: None,
                 output_tokens: Some(output),
                 reference: None,
                 turn: Some(Turn { session: format!("c{}", index / 3), index: (index % 3) as u32 }),
@@ -176,6 +178,7 @@ impl MadeUp {
             timings: None,
             speculation: None,
             audio_duration: None,
+            counts: BTreeMap::new(),
             ids: None,
             outcome: if failed {
                 Outcome::Incomplete {

@@ -394,3 +394,21 @@ async fn sessions_begin_only_while_there_is_memory_for_them() {
     let late = roots[2].sent.unwrap().0 - roots[2].due.0;
     assert!(late > 2_000 * MS, "{late}");
 }
+
+/// The time that a trace states for a request is a fact of its record; a request without one has none.
+#[tokio::test(start_paused = true)]
+async fn a_recorded_duration_stays_with_its_request() {
+    const TRACE: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/datasets/trace/cases/weka/trace.jsonl");
+    let scenario = "[target]\nmodel = 'mock'\n[backend]\nplugin = 'backends/vllm.wasm'\n\
+        [dataset]\nplugin = 'datasets/trace.wasm'\n[load]\nsessions = 1\nwarmup = 0\n";
+    let trial = Trial::of(scenario).dataset_file(std::path::Path::new(TRACE));
+    let ran = trial.against("").run().await;
+    let mut seconds: Vec<Option<f64>> = ran
+        .measured()
+        .map(|exchange| exchange.sample.recorded_duration.map(|took| took.as_secs_f64()))
+        .collect();
+    seconds.sort_by(|one, other| one.partial_cmp(other).unwrap());
+    let stated = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0].map(Some);
+    assert_eq!(seconds, [&[None], &stated[..]].concat());
+}

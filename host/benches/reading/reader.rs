@@ -119,6 +119,7 @@ fn job(key: u64) -> Box<Job> {
             id: key.to_string(),
             input_tokens: None,
             audio_duration: None,
+            recorded_duration: None,
             output_tokens: None,
             prompt_end: None,
             reference: None,

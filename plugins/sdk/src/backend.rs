@@ -10,8 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::backend as wit;
 use crate::dialect::{explain, openai};
-use crate::{Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
-use crate::{Outgoing, Reading, Refusal, Request, Sample, ServedModel, Settings, Step, Usage};
+use crate::{Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, Hmac};
+use crate::{
+    Meaning, Outgoing, Reading, Refusal, Request, Sample, ServedModel, Settings, Step, Usage,
+};
 use crate::{config, export};
 
 /// One unit of a reply.
@@ -300,6 +302,11 @@ impl Credentials {
     /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
         Credentials { scheme: Authentication::Sigv4(service.to_owned()), variable: None }
+    }
+
+    /// A signature by HMAC with a key from this variable, whose value is `SECRET` or `ID:SECRET`.
+    pub fn hmac(hmac: Hmac, variable: &str) -> Self {
+        Credentials { scheme: Authentication::Hmac(hmac), variable: Some(variable.to_owned()) }
     }
 }
 

@@ -17,6 +17,7 @@ impl Sample {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: None,
+            recorded_duration: None,
             further: None,
             input_tokens: None,
             output_tokens: None,
@@ -208,6 +209,11 @@ impl Request {
     /// A POST request without a body, which triggers an action of the server.
     pub fn post(path: impl Into<String>) -> Self {
         Request { method: "POST".to_owned(), ..Request::get(path) }
+    }
+
+    /// A DELETE request for a path.
+    pub fn delete(path: impl Into<String>) -> Self {
+        Request { method: "DELETE".to_owned(), ..Request::get(path) }
     }
 
     /// A name as one segment of a path: everything but letters, digits and `-._~` is

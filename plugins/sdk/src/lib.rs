@@ -49,8 +49,10 @@ pub use backend::Backend;
 pub use backend::Frame;
 pub use bindings::backend::Message as SocketMessage;
 pub use bindings::backend::Usage;
-pub use bindings::backend::{Authentication, Call, Control, Credentials, Earlier, Embedded};
-pub use bindings::backend::{Framing, Outgoing, Socket, Sound, Step};
+pub use bindings::backend::{
+    Authentication, Call, Control, Credentials, Digest, Earlier, Embedded,
+};
+pub use bindings::backend::{Encoding, Framing, Hmac, Outgoing, Socket, Sound, Step};
 pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
 pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Speculation, Timings};
 pub use bindings::dataset::{Amount, Remark, Treatment};

@@ -55,7 +55,16 @@ bool exports_backend_method_codec_control(exports_backend_codec_t *codec, export
 void exports_backend_method_codec_credentials(exports_backend_codec_t *codec,
                                               exports_backend_credentials_t *credentials) {
   *credentials = (exports_backend_credentials_t){0};
-  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_BEARER;
+  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_HMAC;
+  exports_backend_hmac_t *hmac = &credentials->scheme.val.hmac;
+  hmac->digest = EXPORTS_BACKEND_DIGEST_SHA256;
+  hmac->message = owned_text("{time}{body}");
+  hmac->encoding = EXPORTS_BACKEND_ENCODING_HEX;
+  hmac->headers.len = 2;
+  hmac->headers.ptr = malloc(2 * sizeof *hmac->headers.ptr);
+  if (!hmac->headers.ptr) abort();
+  hmac->headers.ptr[0] = (plugin_tuple2_string_string_t){owned_text("x-time"), owned_text("{time}")};
+  hmac->headers.ptr[1] = (plugin_tuple2_string_string_t){owned_text("x-sign"), owned_text("{signature}")};
 }
 
 bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, plugin_list_u8_t *body,
@@ -123,6 +132,9 @@ static void read_frame(slice frame, slice name, slice context, events *events) {
   if (is(name, "text")) {
     hear(frame, events);
   } else if (is(frame, "wait")) {
+    add_count(events, "looks", slice_of("1"));
+    add_count(events, "looks", slice_of("null"));
+    delete_request(add_clean_up(events), "/v1/jobs/1");
     exports_backend_step_t *step = add_next(events, EXPORTS_BACKEND_FRAMING_WHOLE);
     get_request(&step->request, "/v1/jobs/1");
     step->delay = 500000000;

@@ -1,11 +1,23 @@
 // A backend whose exchanges have several requests, or messages over a WebSocket.
 
 import { bytesOf, plate, textOf } from "./runner_plugin/index.js";
-import { Backend, get, post, socket, step, steps, text } from "./runner_plugin/backend.js";
+import { Backend, del, get, post, socket, step, steps, text } from "./runner_plugin/backend.js";
 
 export const about = plate("mine", "0.1.0", "Asks in several steps.", {});
 
 class Codec extends Backend {
+  authentication = {
+    hmac: {
+      digest: "sha256",
+      message: "{time}{body}",
+      encoding: "hex",
+      headers: [
+        ["x-time", "{time}"],
+        ["x-sign", "{signature}"],
+      ],
+    },
+  };
+
   encode(sample) {
     if (sample.prompt.val === "socket") {
       return socket("/v1/talk", [text("hello", { hold: true }), text("bye", { seconds: 0.5 })]);
@@ -23,6 +35,9 @@ class Codec extends Backend {
       this.hear(said, events);
     } else if (said === "wait") {
       const options = { seconds: 0.5, accepted: [404], context: bytesOf("job 1") };
+      events.count("looks", 1);
+      events.count("looks", null);
+      events.cleanUp(del("/v1/jobs/1"));
       events.next(step(get("/v1/jobs/1"), "whole", options));
     } else if (said === "done") {
       events.text(`answer of ${state.context}`);

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from runner_plugin import plate
-from runner_plugin.backend import Backend, api, get, post, socket, step, text
+from runner_plugin.backend import Backend, api, delete, get, post, socket, step, text
 
 WHOLE = api.Framing_Whole()
 
@@ -18,6 +18,9 @@ About = plate("mine", "0.1.0", "Asks in several steps.", Config)
 
 class Codec(Backend):
     Config = Config
+    authentication = api.Authentication_Hmac(
+        api.Hmac(api.Digest.SHA256, "{time}{body}", api.Encoding.HEX, [("x-time", "{time}"), ("x-sign", "{signature}")])
+    )
 
     def encode(self, sample, settings, earlier):
         if sample.prompt.value == "socket":
@@ -32,6 +35,9 @@ class Codec(Backend):
             self.hear(frame, events)
         elif frame == b"wait":
             look = get("/v1/jobs/1")
+            events.count("looks", 1)
+            events.count("looks", None)
+            events.clean_up(delete("/v1/jobs/1"))
             events.next(step(look, WHOLE, seconds=0.5, accepted=[404], context=b"job 1"))
         elif frame == b"done":
             events.text(f"answer of {state['context']}")

@@ -1,5 +1,7 @@
 //! The exchanges that a client records of the requests that an engine served.
 
+use std::collections::BTreeMap;
+
 use model::exchange::{Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
 use model::units::Nanos;
 
@@ -60,6 +62,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
             id: format!("s{index}"),
             input_tokens: Some(served.work.prompt_tokens),
             audio_duration: None,
+            recorded_duration: None,
             output_tokens: Some(served.work.output_tokens),
             reference: None,
             turn: None,
@@ -102,6 +105,7 @@ fn exchange(index: u64, served: &Served) -> Exchange {
         timings: None,
         speculation: None,
         audio_duration: None,
+        counts: BTreeMap::new(),
         ids: None,
         outcome: Outcome::Ok,
     }

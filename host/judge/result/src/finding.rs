@@ -107,6 +107,8 @@ model::words! {
         DecodeBehind = "decode-behind",
         /// A collector of traces did not take all spans.
         SpansLost = "spans-lost",
+        /// Requests that a backend wanted sent after exchanges failed.
+        CleanUpsFailed = "clean-ups-failed",
         /// Replies were not read for a time, because decoding or recording was behind.
         HeldBack = "held-back",
         /// Sessions began late, because those under way took all the memory that they may take.

@@ -35,6 +35,7 @@ pub mod cache;
 pub mod cold;
 mod column;
 pub(crate) mod confidence;
+mod counts;
 pub mod course;
 mod dataset;
 mod distribution;
@@ -83,6 +84,7 @@ pub use backlog::Backlog;
 pub use cold::ColdStart;
 pub use column::Column;
 pub use confidence::{Bounds, Confidence, HEADLINE, LEAST_LOADS, RateConfidence, Rates, Same};
+pub use counts::ServerCount;
 pub use dataset::{Dataset, Remark, Treatment};
 pub use devices::Devices;
 pub use distribution::{Basis, Distribution};
@@ -131,6 +133,10 @@ pub struct Summary {
     pub requests: Requests,
     /// Token counts and their sources.
     pub tokens: Tokens,
+    /// Further numbers that the server counts for each request, by name, over the answers that state
+    /// them; absent if none does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, ServerCount>,
     /// Throughput.
     pub throughput: Throughput,
     /// The evenness with which requests were due and sent; absent if the plan offers no rate.

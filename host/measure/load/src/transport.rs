@@ -283,7 +283,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         struct Keep {
             body: Vec<u8>,
             most: usize,
-            failed: Option<String>,
+            failed: Option<(u16, Vec<u8>)>,
         }
         impl Sink for Keep {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
@@ -313,13 +313,13 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             Err(Unanswered::Broke(what)) => return Err(what),
             Err(Unanswered::Unsent(_)) => return Err("it accepts no request".to_owned()),
         };
-        if let Some(failed) = failed_call(&head.headers) {
-            return Err(failed);
+        if let Some((status, message)) = failed_call(&head.headers) {
+            return Ok((Head { status, ..head }, message));
         }
         let mut kept = Keep { body: Vec::new(), most, failed: None };
         match poll_fn(|cx| self.poll_body(cx, &marks, &mut kept)).await {
             Ok(()) | Err(Broke::Refused(_)) => match kept.failed {
-                Some(failed) => Err(failed),
+                Some((status, message)) => Ok((Head { status, ..head }, message)),
                 None => Ok((head, kept.body)),
             },
             Err(Broke::Connection(what)) => Err(what),
@@ -339,12 +339,25 @@ pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &Header
 /// The field of gRPC that says how a call ended.
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 
-/// Says why a call of gRPC failed, where these fields say that it did.
-fn failed_call(fields: &HeaderMap) -> Option<String> {
+/// A call of gRPC that failed, where these fields say that it did, as an error reply: the status of
+/// HTTP with the same meaning, and the message.
+fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
-    let status = field(GRPC_STATUS).filter(|status| *status != "0")?;
+    let code = field(GRPC_STATUS).filter(|code| *code != "0")?;
+    let status = match code {
+        "3" | "9" | "11" => 400,
+        "16" => 401,
+        "7" => 403,
+        "5" => 404,
+        "8" => 429,
+        "12" => 501,
+        "14" => 503,
+        "4" => 504,
+        _ => 500,
+    };
     let message = field("grpc-message").unwrap_or("no message");
-    Some(format!("the call ended with gRPC status {status}: {message}"))
+    let said = format!("the call ended with gRPC status {code}: {message}");
+    Some((status, said.into_bytes()))
 }
 
 #[cfg(test)]
@@ -359,5 +372,22 @@ mod tests {
         }
         let seen: Vec<&str> = visible(&fields).map(|(name, _)| name.as_str()).collect();
         assert_eq!(seen, ["grpc-status"]);
+    }
+
+    #[test]
+    fn a_call_that_failed_is_an_error_reply() {
+        let fields = |code: &'static str| {
+            let all = [("grpc-status", code), ("grpc-message", "no such model")];
+            let all = all.map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            HeaderMap::from_iter(all)
+        };
+        assert_eq!(failed_call(&fields("0")), None);
+        let said =
+            |code| format!("the call ended with gRPC status {code}: no such model").into_bytes();
+        assert_eq!(failed_call(&fields("5")), Some((404, said("5"))));
+        assert_eq!(failed_call(&fields("14")), Some((503, said("14"))));
+        assert_eq!(failed_call(&fields("99")), Some((500, said("99"))));
     }
 }

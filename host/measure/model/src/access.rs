@@ -1,8 +1,12 @@
 //! Proof of who sends a request: the key, and the way in which it is used. The backend says which
 //! way that is; the session reads the key and writes the requests.
 
+pub mod hmac;
+
 use std::fmt;
 use std::sync::Arc;
+
+use hmac::Hmac;
 
 /// The proof to a server of who asks. It holds the key, so it has no place in files and messages.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub enum Access {
     },
     /// A signature of each request, of which the server has the key as well.
     Sigv4(Arc<Sigv4>),
+    /// A signature by HMAC of each request.
+    Hmac(Arc<Hmac>),
 }
 
 /// The needs of AWS Signature Version 4 beside the request and the time.
@@ -65,6 +71,9 @@ impl Access {
             Access::Bearer(key) | Access::Header { key, .. } => [Some(key), None, None],
             Access::Sigv4(with) => {
                 [Some(&with.id), Some(&with.secret), with.session_token.as_deref()]
+            }
+            Access::Hmac(with) => {
+                [Some(&*with.secret), Some(&*with.id).filter(|id| !id.is_empty()), None]
             }
         }
     }

@@ -49,6 +49,10 @@ pub struct Client {
     /// The spans that were sent to a collector; absent if none were to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spans: Option<Spans>,
+    /// The requests that were sent after their exchanges, such as to delete a job; absent if the
+    /// backend wanted none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleaning: Option<Cleaning>,
     /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -64,6 +68,20 @@ pub struct Spans {
     /// Spans that it did not take, or that had no room while it was slow.
     pub lost: u64,
     /// The first reason why something was lost, spans or metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The requests that a backend wants sent once an exchange has ended. Of several load generators, all
+/// together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cleaning {
+    /// Requests that the server accepted.
+    pub done: u64,
+    /// Requests that it did not accept, or that could not be sent.
+    pub failed: u64,
+    /// The first reason why one failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -202,6 +220,10 @@ impl Client {
                     (Some(one), Some(other)) => Some(one.and(other)),
                     (one, other) => one.or(other),
                 },
+                cleaning: match (one.cleaning, other.cleaning) {
+                    (Some(one), Some(other)) => Some(one.and(other)),
+                    (one, other) => one.or(other),
+                },
                 machine: match (one.machine, other.machine) {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
@@ -246,6 +268,16 @@ impl Spans {
         Spans {
             sent: self.sent + other.sent,
             lost: self.lost + other.lost,
+            error: self.error.or(other.error),
+        }
+    }
+}
+
+impl Cleaning {
+    fn and(self, other: Cleaning) -> Cleaning {
+        Cleaning {
+            done: self.done + other.done,
+            failed: self.failed + other.failed,
             error: self.error.or(other.error),
         }
     }

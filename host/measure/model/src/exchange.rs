@@ -3,6 +3,8 @@
 //!
 //! It holds what was observed, not what follows from it: `metric` defines the metrics.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +125,9 @@ pub struct Exchange {
     /// not tell its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
+    /// Further numbers that the server counted for it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
     /// The ids that it carried, so that a server's log can be joined with it; absent if it carried
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,6 +168,7 @@ impl Exchange {
             + size_of_val(&*self.order)
             + size_of_val(&*self.steps)
             + self.speculation.as_ref().map_or(0, Speculation::memory)
+            + self.counts.keys().map(|name| name.len() + size_of::<(String, u64)>()).sum::<usize>()
             + self.ids.as_ref().map_or(0, |ids| ids.memory())
     }
 }
@@ -232,6 +238,9 @@ pub struct SampleFacts {
     /// Length of the sound in the prompt, as the dataset measured it, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_duration: Option<Nanos>,
+    /// Time that the recorded request took, in nanoseconds, as the dataset says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_duration: Option<Nanos>,
     /// Number of output tokens that were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u32>,

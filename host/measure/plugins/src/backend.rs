@@ -1,5 +1,7 @@
 //! Calling a backend: one [`Dialect`] per thread, each with its own instance.
 
+mod grpc;
+mod hmac;
 mod path;
 mod socket;
 mod step;
@@ -26,9 +28,9 @@ pub use super::bindings::types::{
 pub use path::fault as path_fault;
 pub use wit::Message as SocketMessage;
 pub use wit::{
-    Authentication, Call, Control, Credentials, Earlier, Embedded, Framing, Head, LengthPrefix,
-    Meaning, Outgoing, Output, Ranked, Reading, Reason, Refusal, Request, ServedModel,
-    ServerMetric, Socket, Sound, Speculation, Step, Timings, Usage,
+    Authentication, Call, Control, Credentials, Digest, Earlier, Embedded, Encoding, Framing, Head,
+    Hmac, LengthPrefix, Meaning, Outgoing, Output, Ranked, Reading, Reason, Refusal, Request,
+    ServedModel, ServerMetric, Socket, Sound, Speculation, Step, Timings, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
@@ -242,11 +244,25 @@ impl Dialect {
         Ok(request)
     }
 
+    /// The part of a reply to a control request that the plugin reads: over gRPC, the message alone.
+    ///
+    /// # Errors
+    /// If the reply is not one message with its trailers, or the plugin traps.
+    pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
+        match self.framing(true)? {
+            Framing::Grpc => grpc::message(reply).map_err(|said| {
+                PluginError::said(self.name(), super::bindings::types::Error::Protocol(said))
+            }),
+            _ => Ok(reply),
+        }
+    }
+
     /// The figures in an answer to [`Control::Metrics`].
     ///
     /// # Errors
     /// If the plugin does not understand the answer, returns a figure that is not finite, or traps.
     pub fn read_metrics(&mut self, body: &[u8]) -> Result<Vec<Reading>, PluginError> {
+        let body = self.control_message(body)?;
         let readings = self
             .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))?;
@@ -281,10 +297,15 @@ impl Dialect {
                 let is_name = !service.is_empty() && service.bytes().all(letters);
                 (!is_name).then(|| format!("`{}` as the service of AWS", service.escape_debug()))
             }
-            Authentication::Bearer | Authentication::None => None,
+            Authentication::Bearer | Authentication::None | Authentication::Hmac(_) => None,
         };
-        match named {
-            Some(what) => Err(self.contract("credentials", format!("it names {what}"))),
+        let fault = match (named, &credentials.scheme) {
+            (Some(what), _) => Some(format!("it names {what}")),
+            (None, Authentication::Hmac(hmac)) => hmac::fault(hmac),
+            (None, _) => None,
+        };
+        match fault {
+            Some(what) => Err(self.contract("credentials", what)),
             None => Ok(credentials),
         }
     }
@@ -294,6 +315,7 @@ impl Dialect {
     /// # Errors
     /// If the plugin does not understand the answer, or traps.
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
+        let body = self.control_message(body)?;
         self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))
     }
@@ -410,6 +432,8 @@ impl Dialect {
                     "it carries {} bytes to the next request, at most {STATE_BYTES} are allowed",
                     bytes.len()
                 )),
+                Meaning::Count((name, _)) => usage::wrong_name(name),
+                Meaning::CleanUp(request) => fault_of_fields(request),
                 Meaning::Timings(timings) => usage::wrong_timing(timings),
                 Meaning::Audio(sound) => usage::wrong_length(sound),
                 Meaning::Speculation(speculation) => usage::wrong_steps(speculation),
@@ -507,9 +531,9 @@ impl Dialect {
 
 /// Says what is wrong with a request's method or header fields.
 fn fault_of_fields(request: &Request) -> Option<String> {
-    if !matches!(request.method.as_str(), "GET" | "POST" | "PUT") {
+    if !matches!(request.method.as_str(), "GET" | "POST" | "PUT" | "DELETE") {
         return Some(format!(
-            "the method `{}` is not allowed; a backend may use GET, POST and PUT",
+            "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
             request.method.escape_debug()
         ));
     }

@@ -149,6 +149,8 @@ pub enum Scheme {
     Header(String),
     /// By a signature for this service of AWS, of version 4.
     Sigv4(String),
+    /// By a signature with HMAC, as the backend describes it.
+    Hmac,
 }
 
 impl ApiKey {

@@ -14,9 +14,10 @@ use model::identity::Field;
 use model::target::{Secrets, Target};
 use plugins::backend;
 
+mod hmac;
 mod sigv4;
 
-use sigv4::{CONTENT, DATE, TOKEN, Unsigned};
+use sigv4::{CONTENT, DATE, TOKEN};
 
 /// A request that can be sent, once it is signed where its server wants that.
 ///
@@ -28,7 +29,15 @@ use sigv4::{CONTENT, DATE, TOKEN, Unsigned};
 /// share.
 pub struct Outgoing {
     request: Request,
-    unsigned: Option<Box<Unsigned>>,
+    unsigned: Option<Unsigned>,
+}
+
+/// A request's part in its signature.
+enum Unsigned {
+    /// Of AWS.
+    Sigv4(Box<sigv4::Unsigned>),
+    /// By HMAC, as a backend describes it.
+    Hmac(Box<hmac::Unsigned>),
 }
 
 impl Outgoing {
@@ -41,7 +50,8 @@ impl Outgoing {
     pub fn ready(self, date: impl FnOnce() -> Date) -> Request {
         match self.unsigned {
             None => self.request,
-            Some(unsigned) => self.request.with(&unsigned.sign(date())),
+            Some(Unsigned::Sigv4(unsigned)) => self.request.with(&unsigned.sign(date())),
+            Some(Unsigned::Hmac(unsigned)) => self.request.with(&unsigned.sign(date())),
         }
     }
 }
@@ -101,7 +111,16 @@ pub(crate) fn http_request(
                 .filter(|(name, _)| sigv4::is_signed(name))
                 .chain([("host", authority.as_str().into())]);
             let what = (&*encoded.method, path);
-            unsigned = Some(Box::new(Unsigned::new(with, region, what, signed, &digest)));
+            let signing = sigv4::Unsigned::new(with, region, what, signed, &digest);
+            unsigned = Some(Unsigned::Sigv4(Box::new(signing)));
+        }
+        Access::Hmac(with) => {
+            // The signer's own: whatever a backend or a user wrote there would contradict it.
+            for (name, _) in &with.headers {
+                headers.remove(name);
+            }
+            let signing = hmac::Unsigned::new(with, (&*encoded.method, path), &body);
+            unsigned = Some(Unsigned::Hmac(Box::new(signing)));
         }
     }
     for (name, value) in ids {

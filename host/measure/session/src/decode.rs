@@ -48,6 +48,8 @@ const LARGE_STATE_BYTES: usize = 64 << 10;
 /// The part of the backlog's bound that answers may take before they are written to disk: one in
 /// this many.
 const ANSWERS_SHARE: usize = 4;
+/// The most names of counts of an exchange.
+const COUNTS: usize = 32;
 /// The smallest part of an answer that is written to disk.
 const SPOOLED_BYTES: usize = 1 << 10;
 
@@ -267,6 +269,19 @@ impl Decoder {
         })
     }
 
+    /// Keeps a number that the server counts.
+    fn note(&self, answer: &mut Answer, name: String, count: u64) -> Result<(), PluginError> {
+        if answer.counts.len() < COUNTS || answer.counts.contains_key(&name) {
+            answer.counts.insert(name, count);
+            return Ok(());
+        }
+        Err(PluginError::Contract {
+            plugin: self.dialect.name().to_owned(),
+            call: "decode",
+            what: format!("it counts more than {COUNTS} things by name in one exchange"),
+        })
+    }
+
     /// Tells the reader of a WebSocket what the messages demand that were decoded last.
     fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
         let Some(demands) = answer.demands.take() else {
@@ -363,6 +378,10 @@ impl Decoder {
                     self.name(answer, step)?;
                     continue;
                 }
+                Meaning::Count((name, count)) => {
+                    self.note(answer, name, count)?;
+                    continue;
+                }
                 meaning => meaning,
             };
             let Some(event) = answer.add(frames.at(frame), meaning) else {
@@ -403,6 +422,9 @@ impl Decoder {
     fn close(&mut self, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
         self.take_waiting(&mut answer);
+        if let Some(request) = answer.clean_up.take() {
+            self.shared.routes.clean_up(exchange.request.prepared.target, *request);
+        }
         if let End::Whole { ends_answer } = end
             && (ends_answer || answer.ends_with_body)
             && answer.fault.is_none()

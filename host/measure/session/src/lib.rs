@@ -22,6 +22,7 @@
 pub mod assess;
 mod authenticate;
 pub mod check;
+mod clean_up;
 pub mod decode;
 pub mod draft;
 pub mod finished;

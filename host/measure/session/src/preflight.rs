@@ -315,6 +315,9 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
             "it does not accept the signature for the service `{}` with the key from {from}; may this key use the service, and is this machine's clock right?",
             with.service
         ),
+        Access::Hmac(_) => format!(
+            "it does not accept the signature with the key from {from}; is the key right, and this machine's clock?"
+        ),
         Access::Open if variables.is_empty() => {
             "the backend sends no API key; a gateway's own header can be given with --header"
                 .to_owned()

@@ -16,8 +16,10 @@ use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::news::newsfeed;
 use load::pace::{Newsfeed, Signal};
+use load::thread_group::GroupThread;
 use load::transport::Connect;
 use load::vitals::Vitals;
+use model::client::Cleaning;
 use model::clock::Clock;
 use model::connection::{Timestamps, Version};
 use scenario::plan::{Plan, Wiring};
@@ -27,7 +29,7 @@ pub mod control;
 mod phases;
 mod server_control;
 
-use background::Background;
+use background::{Background, Rest};
 use control::Control;
 use phases::Phases;
 use server_control::ServerControl;
@@ -142,7 +144,7 @@ where
     };
     let devices = (control.live.telemetry).watch(clock, folder, enlist.clone())?;
     let pages = control.live.pages.watch((plan, parts), clock, folder, enlist)?;
-    let (running, prepared) = Running::start(
+    let (mut running, prepared) = Running::start(
         plan,
         parts,
         folder,
@@ -170,6 +172,11 @@ where
         });
         threads.push(reader.map_err(RunError::Thread)?);
     }
+    let cleaning = running.background.cleaner.take().map(|cleaner| {
+        let connect = connect.clone();
+        control.group.start("clean-up", None, move || cleaner.run_here(connect))
+    });
+    let cleaning = cleaning.transpose().map_err(RunError::Thread)?;
     control.signal.attach();
     if let Some(vitals) = &running.vitals {
         vitals.enlist_this("pace");
@@ -190,7 +197,8 @@ where
     }
     control.live.telemetry.finish(devices);
     control.live.pages.finish(pages);
-    running.finish(conducted)
+    let decoded = running.decoded();
+    decoded.finish(conducted, cleaning.and_then(GroupThread::join).flatten())
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -207,17 +215,29 @@ pub(crate) async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
-    let (running, prepared) =
+    let (mut running, prepared) =
         Running::start(plan, parts, folder, control, (1, 1), control.clock(), None)?;
     let (handle, receiver) = WorkerHandle::new();
     let worker = running.worker(connect);
-    let conduct = async {
-        // The worker leaves when the orders end, so they end with the conducting.
-        let orders = [handle];
-        running.conduct(&orders, prepared).await
-    };
-    let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
-    running.finish(conducted)
+    let cleaner = running.background.cleaner.take();
+    let local = tokio::task::LocalSet::new();
+    let run = local.run_until(async {
+        let cleaning =
+            cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone(), None)));
+        let conduct = async {
+            // The worker leaves when the orders end, so they end with the conducting.
+            let orders = [handle];
+            running.conduct(&orders, prepared).await
+        };
+        let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
+        let decoded = running.decoded();
+        let cleaned = match cleaning {
+            Some(cleaning) => cleaning.await.ok().flatten(),
+            None => None,
+        };
+        decoded.finish(conducted, cleaned)
+    });
+    run.await
 }
 
 /// Writes the requests, and asks what is not measured.
@@ -342,9 +362,26 @@ impl<'r> Running<'r> {
         .await
     }
 
+    /// Waits until everything is decoded.
+    fn decoded(self) -> Decoded<'r> {
+        Decoded { control: self.control, rest: self.background.decoded() }
+    }
+}
+
+/// A run whose replies are decoded.
+struct Decoded<'r> {
+    control: &'r Control,
+    rest: Rest,
+}
+
+impl Decoded<'_> {
     /// Waits until everything is recorded; errors there matter more than how the run was conducted.
-    fn finish(self, conducted: Result<(), RunError>) -> Result<(), RunError> {
-        let recorded = self.background.finish();
+    fn finish(
+        self,
+        conducted: Result<(), RunError>,
+        cleaned: Option<Cleaning>,
+    ) -> Result<(), RunError> {
+        let recorded = self.rest.finish(cleaned);
         self.control.live.end();
         match self.control.group.panicked() {
             Some(panicked) => Err(panicked.into()),

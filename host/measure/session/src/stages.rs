@@ -269,6 +269,7 @@ impl Loaded {
         let client = live.client.get().map(|client| Client {
             plugin_overruns: overruns(&run.log),
             spans: live.spans.get().cloned(),
+            cleaning: live.cleaned.get().cloned(),
             ..client.clone()
         });
         let server = live.server.get().cloned();

@@ -239,7 +239,7 @@ mod tests {
             "export class Codec {",
             "  static open(config: Json): Codec;",
             "  encode(sample: Sample, settings: Settings, earlier: Earlier | null): Call;",
-            "  /** HTTP method: `GET`, `POST` or `PUT`. */",
+            "  /** HTTP method: `GET`, `POST`, `PUT` or `DELETE`. */",
         ] {
             assert!(contract.lines().any(|found| found == line), "{line}\n{contract}");
         }

@@ -209,7 +209,7 @@ fn before() -> [Column; 12] {
 }
 
 /// The columns after the metrics.
-fn after() -> [Column; 22] {
+fn after() -> [Column; 23] {
     [
         column(
             "good",
@@ -251,6 +251,17 @@ fn after() -> [Column; 22] {
             |row| {
                 let told = row.exchange.speculation.as_ref()?;
                 Some(Value::Count(told.steps.into()))
+            },
+        ),
+        column(
+            "counts",
+            Kind::Text,
+            "further numbers that the server counts for it, each as `name=number`",
+            |row| {
+                let counts = row.exchange.counts.iter();
+                let counts: Vec<String> =
+                    counts.map(|(name, count)| format!("{name}={count}")).collect();
+                (!counts.is_empty()).then(|| Value::Text(counts.join(" ").into()))
             },
         ),
         column(

@@ -300,6 +300,7 @@ fn watched() -> Client {
     ];
     Client {
         spans: None,
+        cleaning: None,
         plugin_overruns: Default::default(),
         sessions: None,
         watched_s: 12.5,

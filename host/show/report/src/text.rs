@@ -246,6 +246,9 @@ fn tokens(block: &mut Block, summary: &Summary) {
     ] {
         block.line(label, kind.map(|kind| kind.words(count)));
     }
+    for (name, stated) in &summary.counts {
+        block.line(&format!("{name}:"), Some(stated.words(count)));
+    }
     block.figure("Output tokens per event:", tokens.per_event);
     if let Some(tokenizer) = &summary.run.tokenizer {
         block.line("Tokenizer:", Some(tokenizer.words()));

@@ -317,6 +317,7 @@ impl Player {
         sample.turn = frame.turn;
         sample.arrival = frame.arrival;
         sample.class = row.class;
+        sample.recorded_duration = row.took.and_then(|took| u64::try_from(took).ok());
         if !row.parameters.is_empty() {
             sample.parameters = Some(serde_json::Value::Object(row.parameters).to_string());
         }

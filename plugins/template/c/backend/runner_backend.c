@@ -67,6 +67,15 @@ void add_usage(events *events, counts counts) {
   set_count(&usage->output_audio_tokens, counts.output_audio);
 }
 
+void add_count(events *events, const char *name, slice value) {
+  double number;
+  // The largest number up to which a JSON number is exact everywhere.
+  if (!number_of(value, &number) || number < 0 || number > 9007199254740991.0 || number != floor(number)) return;
+  plugin_tuple2_string_u64_t *count = &add(events, EXPORTS_BACKEND_MEANING_COUNT)->val.count;
+  count->f0 = owned_text(name);
+  count->f1 = (uint64_t)number;
+}
+
 static void set_duration(plugin_option_f64_t *duration, slice value, double milliseconds) {
   double number;
   if (!number_of(value, &number)) return;
@@ -127,6 +136,16 @@ void get_request(exports_backend_request_t *request, const char *path) {
   memset(request, 0, sizeof *request);
   request->method = owned_text("GET");
   request->path = owned_text(path);
+}
+
+void delete_request(exports_backend_request_t *request, const char *path) {
+  memset(request, 0, sizeof *request);
+  request->method = owned_text("DELETE");
+  request->path = owned_text(path);
+}
+
+exports_backend_request_t *add_clean_up(events *events) {
+  return &add(events, EXPORTS_BACKEND_MEANING_CLEAN_UP)->val.clean_up;
 }
 
 exports_backend_request_t *single(exports_backend_call_t *call) {

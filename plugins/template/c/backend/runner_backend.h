@@ -34,6 +34,9 @@ typedef struct {
   slice input_image, input_video, input_audio, output_audio;
 } counts;
 void add_usage(events *events, counts counts);
+// Another number that the server counts for the request, by a name such as `image-tokens`: a JSON number. No event if it
+// is no count.
+void add_count(events *events, const char *name, slice value);
 // How long the parts of the request took by the server's own clock: JSON numbers, of which one is so many milliseconds,
 // such as 1000 for seconds. A value that is no duration is treated as absent, as is one that is not named.
 typedef struct {
@@ -60,6 +63,7 @@ bool no_object(types_error_t *error, slice found);
 
 // Requests. They consume the body. In a step, the path may be a whole URL.
 void get_request(exports_backend_request_t *request, const char *path);
+void delete_request(exports_backend_request_t *request, const char *path);
 void post_json(exports_backend_request_t *request, slice path, buffer *body);
 
 // What `encode` sends: one request, whose reply is the answer;
@@ -74,6 +78,8 @@ exports_backend_outgoing_t *say(exports_backend_socket_t *socket, slice text);
 
 // The next of several requests, as `first_step`: it is sent when this reply has ended.
 exports_backend_step_t *add_next(events *events, uint8_t framing);
+// A request, for `delete_request`, that the host sends when the exchange has ended, however it ended. The last one counts.
+exports_backend_request_t *add_clean_up(events *events);
 // Over a WebSocket: a text message, to be sent after what waits to be sent.
 exports_backend_outgoing_t *add_send(events *events, slice text);
 // A piece of sound of so many milliseconds; less than 0 if only decoding it would tell.

@@ -94,6 +94,12 @@ enum Answer {
     LongSteps,
     /// A list of steps that is as long as allowed, and timings of zero.
     FullSteps,
+    /// A count whose name is no name.
+    WrongCount,
+    /// A count whose name is longer than allowed.
+    LongCount,
+    /// A method that is not allowed, after the exchange.
+    WrongCleanUp,
     /// The last byte is left unread.
     Unread,
     /// A byte more is left unread than there was.
@@ -321,6 +327,14 @@ impl backend::GuestCodec for Codec {
                 Some(Answer::FullSteps) => {
                     add(index, timings(0.0));
                     add(index, steps(1024, vec![1; 1024]));
+                }
+                Some(Answer::WrongCount) => {
+                    add(index, Meaning::Count(("Image tokens".to_owned(), 1)));
+                }
+                Some(Answer::LongCount) => add(index, Meaning::Count(("x".repeat(65), 1))),
+                Some(Answer::WrongCleanUp) => {
+                    let method = "CONNECT".to_owned();
+                    add(index, Meaning::CleanUp(Request { method, ..self.request(Vec::new()) }));
                 }
                 Some(Answer::Unread) => decoded.unread = 1,
                 Some(Answer::SendOutside) => {

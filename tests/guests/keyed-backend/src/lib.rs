@@ -2,9 +2,13 @@
 //! no engine that ships does, and what others do.
 #![deny(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use runner_plugin::dialect::openai;
-use runner_plugin::{Authentication, Backend, Control, Credentials, Error, Frame, Meaning};
-use runner_plugin::{Request, Sample, Settings};
+use runner_plugin::{
+    Authentication, Backend, Control, Credentials, Digest, Encoding, Error, Frame,
+};
+use runner_plugin::{Hmac, Meaning, Request, Sample, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +24,15 @@ pub struct Config {
     /// The variable in which people keep the key.
     #[serde(default)]
     variable: Option<String>,
+    /// The text that is signed.
+    #[serde(default)]
+    message: String,
+    /// The path to delete after each exchange.
+    #[serde(default)]
+    clean_up: Option<String>,
+    /// Numbers to count with each frame, by name.
+    #[serde(default)]
+    counts: BTreeMap<String, u64>,
 }
 
 /// The authentication of requests.
@@ -32,6 +45,8 @@ pub enum Scheme {
     Header,
     /// By a signature.
     Sigv4,
+    /// By HMAC.
+    Hmac,
     /// Not at all.
     None,
 }
@@ -58,6 +73,15 @@ impl Backend for Keyed {
                 Scheme::Bearer => Authentication::Bearer,
                 Scheme::Header => Authentication::Header(name),
                 Scheme::Sigv4 => Authentication::Sigv4(name),
+                Scheme::Hmac => Authentication::Hmac(Hmac {
+                    digest: Digest::Sha512,
+                    message: self.0.message.clone(),
+                    encoding: Encoding::Base64,
+                    headers: vec![
+                        ("x-time".to_owned(), "{time-ms}".to_owned()),
+                        (name, "id={id}, signature={signature}".to_owned()),
+                    ],
+                }),
                 Scheme::None => Authentication::None,
             },
             variable: self.0.variable.clone(),
@@ -84,6 +108,14 @@ impl Backend for Keyed {
         frame: &Frame<'_>,
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
+        for (name, count) in &self.0.counts {
+            events.push(Meaning::Count((name.clone(), 0)));
+            events.push(Meaning::Count((name.clone(), *count)));
+        }
+        if let Some(path) = &self.0.clean_up {
+            events.push(Meaning::CleanUp(Request::delete("/never")));
+            events.push(Meaning::CleanUp(Request::delete(path.clone())));
+        }
         openai::decode(state, frame, events)
     }
 }

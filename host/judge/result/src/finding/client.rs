@@ -116,6 +116,23 @@ pub(super) fn connection_waits(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
+    let cleaning = summary.client.as_ref()?.cleaning.as_ref()?;
+    let error = cleaning.error.as_deref().filter(|error| !error.is_empty());
+    (cleaning.failed > 0).then(|| Finding {
+        id: Id::CleanUpsFailed,
+        severity: Severity::Note,
+        seen: format!(
+            "{} of {} requests after exchanges failed{}",
+            cleaning.failed,
+            cleaning.failed.saturating_add(cleaning.done),
+            error.map(|error| format!(": {error}")).unwrap_or_default()
+        ),
+        why: "what they were to end, such as jobs or sessions, may go on in the server and take its memory".into(),
+        advice: "look for leftovers on the server before the next run; its log says why it refused the requests".into(),
+    })
+}
+
 pub(super) fn spans_lost(summary: &Summary) -> Option<Finding> {
     let spans = summary.client.as_ref()?.spans.as_ref()?;
     let error = spans.error.as_deref();

@@ -73,6 +73,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     load::long_drain,
     client::buffered_replies,
     client::spans_lost,
+    client::clean_ups_failed,
     rules::objective_unknown,
     rules::few_samples,
     rules::few_loads,

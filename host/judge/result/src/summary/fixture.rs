@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each crate needs a part of it")]
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use model::exchange::{Class, Event, Events, Exchange, Kind, Outcome, Phase, SampleFacts, Usage};
@@ -62,6 +64,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
             id: format!("s{index}"),
             input_tokens: None,
             audio_duration: None,
+            recorded_duration: None,
             output_tokens: None,
             reference: None,
             turn: None,
@@ -100,6 +103,7 @@ pub(crate) fn reply(index: u64, sent: u64, events: &[(u64, Kind, Option<u32>, u3
         timings: None,
         speculation: None,
         audio_duration: None,
+        counts: BTreeMap::new(),
         ids: None,
         outcome: Outcome::Ok,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::backlog::Waiting;
+use super::counts::ServerCounts;
 use super::expected::Expected;
 use super::facts::{LOST_WITH_AGENT, NOT_SENT};
 use super::failing::missing;
@@ -46,6 +47,7 @@ pub(crate) struct Gather<'a> {
     held_back: u64,
     messages: BTreeMap<Class, Messages>,
     tokens: TokenSums,
+    counts: ServerCounts,
     sound: Sound,
     input_sound: Sound,
     load: Load,
@@ -80,6 +82,7 @@ impl<'a> Gather<'a> {
             held_back: 0,
             messages: BTreeMap::new(),
             tokens: TokenSums::new(facts.run.tokenizer.as_ref()),
+            counts: ServerCounts::default(),
             sound: Sound::default(),
             input_sound: Sound::default(),
             load: Load::new(surveyed.origin),
@@ -154,6 +157,7 @@ impl<'a> Gather<'a> {
         reasoning: Option<u32>,
     ) {
         self.tokens.add(reading, retokenized, reasoning);
+        self.counts.add(&reading.exchange.counts);
         self.sound.add(reading.exchange.audio_duration);
         self.input_sound.add(reading.exchange.sample.audio_duration);
         if let Some(judged) = &mut self.judged {
@@ -406,6 +410,7 @@ impl<'a> Gather<'a> {
             findings: Vec::new(),
             thresholds: Vec::new(),
             tokens,
+            counts: self.counts.finish(),
             throughput,
             arrivals: self.surveyed.arrivals,
             concurrency,

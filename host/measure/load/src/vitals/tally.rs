@@ -177,6 +177,7 @@ impl Tally {
             backlog: None,
             sessions: None,
             spans: None,
+            cleaning: None,
             machine: (before.cores.zip(after.cores))
                 .and_then(|(before, after)| machine(&before, &after)),
         }

@@ -4,6 +4,8 @@
 //! With a worker, the exchange is [`Open`]. The recorder takes an [`Exchange`], which only
 //! [`Open::finish`] and [`Due::unsent`] make of these, and both take an outcome.
 
+use std::collections::BTreeMap;
+
 use super::{Connection, Events, Exchange, Outcome, Phase, Ranked, SampleFacts};
 use super::{ServerTimings, Speculation, Step, Usage, Vectors};
 use crate::identity::Ids;
@@ -98,6 +100,8 @@ pub struct Reply {
     pub speculation: Option<Speculation>,
     /// The length of the answer's sound, if it has some and its pieces tell.
     pub audio_duration: Option<Nanos>,
+    /// Further numbers that the server counted, by name.
+    pub counts: BTreeMap<String, u64>,
 }
 
 impl Prepared {
@@ -149,6 +153,7 @@ impl Open {
             timings,
             speculation,
             audio_duration,
+            counts,
         } = reply;
         let first = events.iter().find(|event| event.kind.is_output());
         let input_sent = first.and_then(|first| {
@@ -185,6 +190,7 @@ impl Open {
             timings,
             speculation,
             audio_duration,
+            counts,
             ids,
             outcome,
         }

@@ -8,6 +8,9 @@ use model::units::Nanos;
 /// Most entries of a list of steps.
 const ENTRIES: usize = 1024;
 
+/// The longest name of a count, in bytes.
+const NAME_BYTES: usize = 64;
+
 /// Nothing counted.
 impl Default for Usage {
     fn default() -> Self {
@@ -84,6 +87,23 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     let length = sound.duration?;
     (!length.is_finite() || length < 0.0).then(|| {
         format!("a piece of sound has a length of {length} ms; it must be finite and not negative")
+    })
+}
+
+/// Says what is wrong with the name of a count.
+pub(super) fn wrong_name(name: &str) -> Option<String> {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    let is_name = name.len() <= NAME_BYTES
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.split('-').all(is_word);
+    (!is_name).then(|| {
+        let shown: String = name.chars().take(NAME_BYTES).collect();
+        format!(
+            "it counts `{}`; a name is in kebab-case, such as `image-tokens`, with at most {NAME_BYTES} bytes",
+            shown.escape_debug()
+        )
     })
 }
 

@@ -174,6 +174,15 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
     let Some(body) = body else {
         return;
     };
+    if let Err(error) = dialect.control_message(body) {
+        match error {
+            PluginError::Protocol { said, .. } => seen.misfit(format!(
+                "the reply beside control.txt: {said}; `runner plugin record` writes such a file"
+            )),
+            error => seen.ended("asking for the framing", &error),
+        }
+        return;
+    }
     let (file, doing) = match what {
         Control::Metrics => ("metrics.json", "reading the metrics"),
         _ => ("models.json", "reading the models"),

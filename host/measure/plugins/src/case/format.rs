@@ -192,6 +192,15 @@ fn event(meaning: &Meaning, event: &mut Map<String, Value>) {
                 }
             }
         }
+        Meaning::Count((name, count)) => {
+            set("kind", "count".into());
+            set("name", name.as_str().into());
+            set("count", (*count).into());
+        }
+        Meaning::CleanUp(cleaning) => {
+            set("kind", "clean-up".into());
+            set("request", request(cleaning).into());
+        }
         Meaning::Timings(timings) => {
             set("kind", "timings".into());
             let parts = [
@@ -344,6 +353,9 @@ pub fn sample(sample: &Sample) -> Value {
     }
     if let Some(duration) = sample.audio_duration {
         json["audio-duration"] = duration.into();
+    }
+    if let Some(duration) = sample.recorded_duration {
+        json["recorded-duration"] = duration.into();
     }
     if let Some(tokens) = sample.output_tokens {
         json["output-tokens"] = tokens.into();

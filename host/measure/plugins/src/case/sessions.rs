@@ -124,6 +124,7 @@ mod tests {
             after: after.collect(),
             recorded_answer: None,
             audio_duration: None,
+            recorded_duration: None,
             further: None,
             input_tokens: None,
             output_tokens: None,

@@ -5,6 +5,7 @@
 //! [`Exchange`](model::exchange::Exchange). So the columns of an exchange are only made when the
 //! reply has ended.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use super::Fault;
@@ -15,7 +16,7 @@ use model::exchange::{
 };
 use model::frame::Frames;
 use model::units::Nanos;
-use plugins::backend::{Fold, Meaning, Step};
+use plugins::backend::{Fold, Meaning, Request, Step};
 
 /// The size that an event counts as.
 const EVENT_BYTES: usize = 32;
@@ -63,6 +64,10 @@ pub(super) struct Answer {
     usage: Option<Usage>,
     timings: Option<ServerTimings>,
     speculation: Option<Speculation>,
+    /// Further numbers that the server counts.
+    pub(super) counts: BTreeMap<String, u64>,
+    /// The request to send once the exchange has ended.
+    pub(super) clean_up: Option<Box<Request>>,
     /// Milliseconds of sound so far, as far as they are known; absent before the first piece.
     audio: Option<Option<f64>>,
     vectors: Option<Vectors>,
@@ -116,6 +121,8 @@ impl Answer {
             + self.carry.as_ref().map_or(0, Vec::len)
             + size_of_val(&*self.order)
             + (self.speculation.as_ref()).map_or(0, |steps| size_of_val(&*steps.steps_by_accepted))
+            + self.counts.keys().map(|name| name.len() + size_of::<(String, u64)>()).sum::<usize>()
+            + self.clean_up.as_ref().map_or(0, |request| request.body.len() + request.path.len())
             + self.waiting.bytes().len()
             + (self.next.as_ref()).map_or(0, |step| step.request.body.len() + step.context.len())
             + self.finish.as_ref().map_or(0, String::len)
@@ -199,8 +206,12 @@ impl Answer {
                 self.ends_with_body = true;
                 return None;
             }
-            // No name is known yet.
-            Meaning::Further(_) => return None,
+            Meaning::CleanUp(request) => {
+                self.clean_up = Some(Box::new(request));
+                return None;
+            }
+            // No name of `further` is known yet, and counts are kept before.
+            Meaning::Further(_) | Meaning::Count(_) => return None,
             // What the reader is told to send is no part of the answer.
             Meaning::Next(_) | Meaning::Send(_) | Meaning::Proceed => return None,
             Meaning::Finish(word) => {
@@ -247,6 +258,7 @@ impl Answer {
             timings: self.timings,
             speculation: self.speculation,
             audio_duration: self.audio.flatten().map(Nanos::from_millis_f64),
+            counts: self.counts,
             vectors: self.vectors,
             order: self.order,
             ..Reply::default()

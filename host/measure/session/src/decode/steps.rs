@@ -4,7 +4,9 @@
 use super::Fault;
 use super::way_back::WayBack;
 use crate::authenticate::http_request;
+use crate::clean_up::CleanUps;
 use load::drive::demand::{self, Demand};
+use load::transport::Request;
 use model::clock::date;
 use model::connection::Version;
 use model::exchange::Class;
@@ -26,6 +28,8 @@ pub struct Routes {
     pub secrets: Secrets,
     /// For other hosts: none.
     pub nothing: Secrets,
+    /// Takes requests that are to be sent once an exchange has ended; absent where none is.
+    clean_ups: Option<CleanUps>,
 }
 
 impl WayBack {
@@ -54,7 +58,31 @@ impl WayBack {
 impl Routes {
     /// For a run that may reach these places, with these secrets for its targets.
     pub fn new(places: Places, version: Version, secrets: Secrets) -> Self {
-        Routes { places, version, secrets, nothing: Secrets::default() }
+        Routes { places, version, secrets, nothing: Secrets::default(), clean_ups: None }
+    }
+
+    /// Sends what backends want sent once an exchange has ended.
+    #[must_use]
+    pub(crate) fn with_clean_ups(self, clean_ups: CleanUps) -> Self {
+        Routes { clean_ups: Some(clean_ups), ..self }
+    }
+
+    /// Has a request sent to the target of an exchange that has ended.
+    pub(super) fn clean_up(&self, target: u32, request: backend::Request) {
+        if let Some(clean_ups) = &self.clean_ups {
+            clean_ups.take(target, self.own(target, request));
+        }
+    }
+
+    /// A request to the target itself.
+    fn own(&self, target: u32, request: backend::Request) -> Result<Request, String> {
+        let (place, path) = self.place(target, &request.path)?;
+        if !place.is_target {
+            return Err("its path is not below the URL of the exchange's target".to_owned());
+        }
+        let request =
+            http_request(place.origin, self.version, (&self.secrets, &[]), &path, request)?;
+        Ok(request.ready(date))
     }
 
     /// Makes the request of a step ready, in an exchange with this target.
@@ -101,7 +129,6 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use load::transport::Request;
     use model::access::Access;
     use model::target::Target;
     use plugins::backend::Framing;

@@ -138,6 +138,7 @@ impl Writer {
                 id: sample.id.clone(),
                 input_tokens: sample.input_tokens,
                 audio_duration: sample.audio_duration.map(Nanos),
+                recorded_duration: sample.recorded_duration.map(Nanos),
                 output_tokens: sample.output_tokens,
                 prompt_end: self.prompt_end(&sample.prompt),
                 reference: sample

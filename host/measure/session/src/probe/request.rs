@@ -59,6 +59,7 @@ pub(super) fn sample() -> Sample {
         after: Vec::new(),
         recorded_answer: None,
         audio_duration: None,
+        recorded_duration: None,
         further: None,
         input_tokens: None,
         output_tokens: Some(TOKENS),

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use super::Resolution;
+use model::access::hmac::{self, Placeholder};
 use model::access::{Access, Sigv4, is_region, region_of};
 use model::redact;
 use model::target::{Secrets, Target};
-use plugins::backend::{Authentication, Backend, Credentials};
+use plugins::backend::{Authentication, Backend, Credentials, Hmac};
 use reader::Problem;
 use scenario::plan::{ApiKey, Scheme};
 
@@ -69,6 +70,7 @@ impl Resolution<'_> {
                 self.plain(sources, Scheme::Header(header.to_ascii_lowercase()))
             }
             Authentication::Sigv4(service) => self.aws(sources, service, targets),
+            Authentication::Hmac(hmac) => self.hmac(sources, hmac),
         };
         let target = &self.source.scenario.target;
         let headers: Vec<(String, String)> = target
@@ -102,7 +104,7 @@ impl Resolution<'_> {
             Authentication::Sigv4(_) => variables.push(AWS_ID.to_owned()),
             // The engines' users have it, whatever the backend names. To whom a key in a header of
             // its own belongs, the backend's variable says.
-            Authentication::Header(_) if !variables.is_empty() => {}
+            Authentication::Header(_) | Authentication::Hmac(_) if !variables.is_empty() => {}
             _ if variables.iter().any(|variable| variable == USUAL) => {}
             _ => variables.push(USUAL.to_owned()),
         }
@@ -149,10 +151,30 @@ impl Resolution<'_> {
         }
         let access = match &scheme {
             Scheme::Header(name) => Access::Header { name: name.clone(), key },
-            Scheme::Bearer | Scheme::Sigv4(_) => Access::Bearer(key),
+            Scheme::Bearer | Scheme::Sigv4(_) | Scheme::Hmac => Access::Bearer(key),
         };
         let variables = vec![variable.clone()];
         (access, ApiKey::From { variable, scheme }, variables)
+    }
+
+    /// A key that signs, as the backend describes.
+    fn hmac(&mut self, sources: Sources, described: &Hmac) -> (Access, ApiKey, Vec<String>) {
+        let Some((variable, key)) = self.found(&sources) else {
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        let parts = hmac::Hmac::parse_key(&key);
+        // Templates were checked when the backend named them.
+        let with = parts.and_then(|parts| described.with_key(parts).ok());
+        let with = with.filter(|with| !with.id.is_empty() || !with.has(Placeholder::Id));
+        let Some(with) = with else {
+            let what = "is no key for the signature of this backend";
+            let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
+            self.wrong_key(&variable, what, help);
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        let variables = vec![variable.clone()];
+        let planned = ApiKey::From { variable, scheme: Scheme::Hmac };
+        (Access::Hmac(Arc::new(with)), planned, variables)
     }
 
     /// A key of AWS, which signs.

@@ -363,6 +363,7 @@ fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: None,
+            recorded_duration: None,
             further: None,
             input_tokens: Some(1),
             output_tokens: settings.output_tokens,

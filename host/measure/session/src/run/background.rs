@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::control::Control;
+use crate::clean_up::{self, Cleaner};
 use crate::decode::Shared;
 use crate::decode::failures::FailureLimit;
 use crate::decode::inbox::Inboxes;
@@ -21,7 +22,7 @@ use load::backlog::{BOUND, Backlog};
 use load::pace::Announcer;
 use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
-use model::client::Spans;
+use model::client::{Cleaning, Spans};
 use model::clock::Clock;
 use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
@@ -42,8 +43,17 @@ pub(super) struct Background {
     pub(super) backlog: Arc<Backlog>,
     /// The sessions under way.
     pub(super) sessions: Arc<Sessions>,
-    continuers: Vec<GroupThread<()>>,
+    /// Sends what is to be sent once an exchange has ended, until something takes it to work.
+    pub(super) cleaner: Option<Cleaner>,
     decoders: Vec<GroupThread<()>>,
+    rest: Rest,
+}
+
+/// What goes on when everything is decoded.
+pub(super) struct Rest {
+    finished: Finished,
+    sessions: Arc<Sessions>,
+    continuers: Vec<GroupThread<()>>,
     recorder: GroupThread<Result<(), RecordError>>,
     /// Sends spans, if a collector gets some.
     spans: Option<GroupThread<Spans>>,
@@ -109,9 +119,13 @@ impl Background {
             vitals.enlist_queue(move || queue.len());
             vitals.enlist_backlog(&backlog);
         }
+        let limits = (clock, plan.timeouts.connect);
+        let (clean_ups, cleaner) =
+            clean_up::queue(parts.secrets.clone(), control.signal.clone(), limits);
+        let routes = Routes::new(parts.places(), plan.connection.http, parts.secrets.clone());
         let shared = Shared::new(
             failures.clone(),
-            Routes::new(parts.places(), plan.connection.http, parts.secrets.clone()),
+            routes.with_clean_ups(clean_ups),
             Arc::clone(&control.live.output_tokens),
             vitals.cloned(),
             &backlog,
@@ -128,23 +142,39 @@ impl Background {
         }
         Ok(Background {
             replies: Arc::new(replies),
-            finished,
             backlog,
-            sessions,
-            continuers,
+            cleaner: Some(cleaner),
             decoders,
-            recorder,
-            spans,
-            live: Arc::clone(&control.live),
-            failures,
+            rest: Rest {
+                finished: finished.clone(),
+                sessions: Arc::clone(&sessions),
+                continuers,
+                recorder,
+                spans,
+                live: Arc::clone(&control.live),
+                failures,
+            },
+            finished,
+            sessions,
         })
     }
 
-    /// Waits until everything reported is on disk.
-    pub(super) fn finish(self) -> Result<(), RunError> {
+    /// Waits until everything reported is decoded.
+    pub(super) fn decoded(self) -> Rest {
         drop(self.replies);
         for decoder in self.decoders {
             decoder.join();
+        }
+        self.rest
+    }
+}
+
+impl Rest {
+    /// Waits until everything is on disk. `cleaned` are the requests that were sent after their
+    /// exchanges.
+    pub(super) fn finish(self, cleaned: Option<Cleaning>) -> Result<(), RunError> {
+        if let Some(cleaned) = cleaned {
+            let _ = self.live.cleaned.set(cleaned);
         }
         self.sessions.stop();
         for continuer in self.continuers {

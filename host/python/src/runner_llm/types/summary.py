@@ -80,6 +80,7 @@ Id = Literal[
     "clock-step",
     "decode-behind",
     "spans-lost",
+    "clean-ups-failed",
     "held-back",
     "sessions-waited",
     "shared-machine",
@@ -153,6 +154,7 @@ Id = Literal[
 - `clock-step`: The system clock was stepped during the measurement.
 - `decode-behind`: Replies were decoded long after they were read.
 - `spans-lost`: A collector of traces did not take all spans.
+- `clean-ups-failed`: Requests that a backend wanted sent after exchanges failed.
 - `held-back`: Replies were not read for a time, because decoding or recording was behind.
 - `sessions-waited`: Sessions began late, because those under way took all the memory that they may
   take.
@@ -1045,6 +1047,27 @@ class Comparison:
             higher=value["higher"],
             counted=value["counted"],
             reference=value["reference"],
+        )
+
+
+@dataclass(frozen=True)
+class ServerCount:
+    """A number that a server counts, over the answers that state it."""
+
+    answers: int
+    """The number of answers that state it, zero included."""
+    total: int
+    """Their sum."""
+    mean: float
+    """Their mean."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ServerCount:
+        """Reads it from parsed JSON."""
+        return cls(
+            answers=value["answers"],
+            total=value["total"],
+            mean=value["mean"],
         )
 
 
@@ -2253,6 +2276,10 @@ class Client:
     """Calls to plugins during the load that were stopped because they ran too long, by plugin."""
     spans: Spans | None
     """The spans that were sent to a collector; absent if none were to be."""
+    cleaning: Cleaning | None
+    """The requests that were sent after their exchanges, such as to delete a job; absent if the
+    backend wanted none.
+    """
     machine: Machine | None
     """The whole machine; absent if the system does not report it."""
 
@@ -2272,6 +2299,7 @@ class Client:
             sessions=optional(SessionMemory.from_json, value.get("sessions")),
             plugin_overruns={key: Overruns.from_json(item) for key, item in value.get("plugin-overruns", {}).items()},
             spans=optional(Spans.from_json, value.get("spans")),
+            cleaning=optional(Cleaning.from_json, value.get("cleaning")),
             machine=optional(Machine.from_json, value.get("machine")),
         )
 
@@ -2418,6 +2446,29 @@ class Spans:
         return cls(
             sent=value["sent"],
             lost=value["lost"],
+            error=value.get("error"),
+        )
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """The requests that a backend wants sent once an exchange has ended. Of several load
+    generators, all together.
+    """
+
+    done: int
+    """Requests that the server accepted."""
+    failed: int
+    """Requests that it did not accept, or that could not be sent."""
+    error: str | None
+    """The first reason why one failed."""
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Cleaning:
+        """Reads it from parsed JSON."""
+        return cls(
+            done=value["done"],
+            failed=value["failed"],
             error=value.get("error"),
         )
 
@@ -3098,6 +3149,10 @@ class Summary:
     """Outcomes of the requests."""
     tokens: Tokens
     """Token counts and their sources."""
+    counts: dict[str, ServerCount]
+    """Further numbers that the server counts for each request, by name, over the answers that state
+    them; absent if none does.
+    """
     throughput: Throughput
     """Throughput."""
     arrivals: Arrivals | None
@@ -3175,6 +3230,7 @@ class Summary:
             thresholds=[Checked.from_json(item) for item in value.get("thresholds", [])],
             requests=Requests.from_json(value["requests"]),
             tokens=Tokens.from_json(value["tokens"]),
+            counts={key: ServerCount.from_json(item) for key, item in value.get("counts", {}).items()},
             throughput=Throughput.from_json(value["throughput"]),
             arrivals=optional(Arrivals.from_json, value.get("arrivals")),
             concurrency=Concurrency.from_json(value["concurrency"]),

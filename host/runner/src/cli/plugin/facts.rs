@@ -41,6 +41,10 @@ impl Server {
             Authentication::Sigv4(service) => {
                 ("sigv4", Some("authorization".to_owned()), Some(service))
             }
+            Authentication::Hmac(hmac) => {
+                let names = hmac.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
+                ("hmac", Some(names.collect::<Vec<_>>().join(", ")), None)
+            }
             Authentication::None => ("none", None, None),
         };
         let controls = outside.controls.into_iter();

@@ -192,6 +192,9 @@ fn tokens(summary: &Summary) -> Option<Part> {
         Some(remark) => format!("{}, {remark}", tokenizer.name),
         None => tokenizer.name.clone(),
     });
+    let counts = summary.counts.iter();
+    let counts: Vec<String> =
+        counts.map(|(name, stated)| format!("{name} {}", stated.words(count))).collect();
     Some(Part {
         title: "Tokens",
         words: None,
@@ -227,6 +230,7 @@ fn tokens(summary: &Summary) -> Option<Part> {
             ("Video tokens, of the input", kind(tokens.input_video)),
             ("Audio tokens, of the input", kind(tokens.input_audio)),
             ("Audio tokens, of the output", kind(tokens.output_audio)),
+            ("Further counts of the server", (!counts.is_empty()).then(|| counts.join(", "))),
             ("Output tokens per event", tokens.per_event.map(|value| significant(value, 4))),
             ("Tokenizer of the client", tokenizer),
         ]),

@@ -57,7 +57,7 @@ export class Backend {
   controls = {};
   /**
    * How the host adds the user's key, which a plugin never sees: `bearer`, `none`, `{ header: "x-api-key" }`, or
-   * `{ sigv4: "bedrock" }` for a service of AWS.
+   * `{ sigv4: "bedrock" }` for a service of AWS, or `{ hmac: { digest, message, encoding, headers } }` for a signature.
    */
   authentication = "bearer";
   /** The environment variable in which people keep the key, such as `OPENAI_API_KEY`, or null. */
@@ -238,6 +238,22 @@ export class Events {
   }
 
   /**
+   * Another number that the server counts for the request, by a name such as `image-tokens`. A value that is not a
+   * count, such as null, is treated as absent.
+   */
+  count(name, value) {
+    if (Number.isSafeInteger(value) && value >= 0) this.add("count", [name, value]);
+  }
+
+  /**
+   * A request, as `del(…)`, that the host sends when the exchange has ended, however it ended. The last one counts.
+   * @param {import("./contract").Request} request
+   */
+  cleanUp(request) {
+    this.add("clean-up", request);
+  }
+
+  /**
    * How long the parts of the request took by the server's own clock, in milliseconds. A value that is no duration,
    * such as null or one below zero, is treated as absent.
    */
@@ -353,6 +369,9 @@ export function post(path, body, headers = []) {
 
 /** A GET; `path` may be a whole URL in a step. */
 export const get = (path, headers = []) => ({ method: "GET", path, headers, body: NOTHING });
+
+/** A DELETE. */
+export const del = (path, headers = []) => ({ method: "DELETE", path, headers, body: NOTHING });
 
 /** One request, whose reply is the answer. */
 export const single = (request) => ({ tag: "request", val: request });

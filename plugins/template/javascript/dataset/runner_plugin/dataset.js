@@ -103,6 +103,7 @@ export function sample(id, prompt, fields = {}) {
     recordedAnswer: null,
     inputTokens: null,
     audioDuration: null,
+    recordedDuration: null,
     outputTokens: null,
     reference: null,
     turn: null,

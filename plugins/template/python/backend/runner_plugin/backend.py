@@ -22,7 +22,8 @@ class Backend:
     """Paths for GET requests other than inference, by `Control`."""
     authentication = api.Authentication_Bearer()
     """How the host adds the user's key, which a plugin never sees: `Authentication_Bearer()`, `Authentication_None_()`,
-    `Authentication_Header("x-api-key")`, or `Authentication_Sigv4("bedrock")` for a service of AWS."""
+    `Authentication_Header("x-api-key")`, `Authentication_Sigv4("bedrock")` for a service of AWS, or
+    `Authentication_Hmac(Hmac(Digest.SHA256, message, Encoding.HEX, headers))` for a signature."""
     key_variable = None
     """The environment variable in which people keep the key, such as `OPENAI_API_KEY`."""
 
@@ -158,6 +159,17 @@ class Events:
         given = {name: count(value) for name, value in counts.items()}
         self._add(api.Meaning_Usage(api.Usage(**absent | given)))
 
+    def count(self, name, value):
+        """Another number that the server counts for the request, by a name such as `image-tokens`. A value that is not a
+        count, such as None, is treated as absent."""
+        if type(value) is int and 0 <= value < 2**64:
+            self._add(api.Meaning_Count((name, value)))
+
+    def clean_up(self, request):
+        """A request, as `delete(…)`, that the host sends when the exchange has ended, however it ended. The last one
+        counts."""
+        self._add(api.Meaning_CleanUp(request))
+
     def timings(self, **parts):
         """How long the parts of the request took by the server's own clock, in milliseconds, by the names of the
         contract's record `timings`, such as `queue=1.5`. A value that is no duration, such as null or one below zero,
@@ -252,6 +264,11 @@ def post(path, body, headers=()):
 def get(path, headers=()):
     """A GET; `path` may be a whole URL in a step."""
     return api.Request("GET", well_formed(path), [(name, well_formed(value)) for name, value in headers], b"")
+
+
+def delete(path, headers=()):
+    """A DELETE."""
+    return api.Request("DELETE", well_formed(path), [(name, well_formed(value)) for name, value in headers], b"")
 
 
 def single(request):
@@ -405,6 +422,7 @@ __all__ = [
     "ServerMetric",
     "api",
     "count",
+    "delete",
     "excerpt",
     "extended",
     "invalid_config",

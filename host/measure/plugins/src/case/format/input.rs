@@ -201,6 +201,7 @@ impl SampleFile {
             after: Vec::new(),
             recorded_answer: None,
             audio_duration: self.audio_duration,
+            recorded_duration: None,
             further: None,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,

@@ -12,6 +12,7 @@ fn sample(id: &str, prompt: Prompt) -> Sample {
         after: Vec::new(),
         recorded_answer: None,
         audio_duration: None,
+        recorded_duration: None,
         further: None,
         input_tokens: None,
         output_tokens: Some(8),

@@ -21,6 +21,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         after: after.collect(),
         recorded_answer: Some(said(Role::Assistant, &format!("recorded {id}"))),
         audio_duration: None,
+        recorded_duration: None,
         further: None,
         input_tokens: Some(1),
         output_tokens: None,

@@ -1,0 +1,80 @@
+//! Further numbers that servers count for each exchange, by the names that backends give them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most names of a summary. Later ones are left out: each record has its own.
+const NAMES: usize = 256;
+
+/// A number that a server counts, over the answers that state it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ServerCount {
+    /// The number of answers that state it, zero included.
+    pub answers: u64,
+    /// Their sum.
+    pub total: u64,
+    /// Their mean.
+    pub mean: f64,
+}
+
+impl ServerCount {
+    /// Puts it in words, with these for numbers.
+    pub fn words(&self, number: impl Fn(u64) -> String) -> String {
+        format!(
+            "{} (mean {:.2}, of {} answers)",
+            number(self.total),
+            self.mean,
+            number(self.answers)
+        )
+    }
+}
+
+/// The numbers of the answers seen so far.
+#[derive(Default)]
+pub(super) struct ServerCounts(BTreeMap<String, ServerCount>);
+
+impl ServerCounts {
+    pub(super) fn add(&mut self, counts: &BTreeMap<String, u64>) {
+        for (name, count) in counts {
+            if self.0.len() == NAMES && !self.0.contains_key(name) {
+                continue;
+            }
+            let all = self.0.entry(name.clone()).or_default();
+            all.answers += 1;
+            all.total = all.total.saturating_add(*count);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> BTreeMap<String, ServerCount> {
+        for count in self.0.values_mut() {
+            count.mean = count.total as f64 / count.answers as f64;
+        }
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Summary;
+    use crate::summary::fixture::{facts, reply};
+    use model::exchange::Kind;
+
+    #[test]
+    fn an_answer_that_does_not_state_a_count_is_not_part_of_its_mean() {
+        let mut run: Vec<_> =
+            (0..3).map(|index| reply(index, 1000, &[(1050, Kind::Text, None, 4)])).collect();
+        assert!(Summary::of(&facts(), &run).counts.is_empty());
+        run[0].counts.insert("image-tokens".to_owned(), 5);
+        run[1].counts.insert("image-tokens".to_owned(), 0);
+        run[1].counts.insert("searches".to_owned(), u64::MAX);
+        run[2].counts.insert("searches".to_owned(), 1);
+        let counts = Summary::of(&facts(), &run).counts;
+        assert_eq!(counts["image-tokens"], ServerCount { answers: 2, total: 5, mean: 2.5 });
+        assert_eq!(counts["searches"].total, u64::MAX);
+        assert_eq!(counts.len(), 2);
+    }
+}

@@ -1,0 +1,197 @@
+//! Requests that a backend wants sent once an exchange has ended: to delete a job, or to close a
+//! session. They are no part of the exchange, and nothing of a measurement waits for them.
+//!
+//! Decode threads put them into a queue of a fixed length. One thread sends them, or in virtual time
+//! a task, each on a connection of its own. What fails, and what finds no room, is counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+
+use crate::decode::failures::fit;
+use load::pace::Signal;
+use load::question;
+use load::transport::{Connect, Request};
+use model::client::Cleaning;
+use model::clock::Clock;
+use model::target::Secrets;
+use model::units::Nanos;
+
+/// The most that wait.
+const WAITING: usize = 1024;
+/// The most that are under way at once.
+const IN_FLIGHT: usize = 16;
+/// Time for those that are left when all exchanges are over.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Interval at which to check whether the run was given up.
+const GLANCE: Duration = Duration::from_millis(100);
+/// The longest part of a server's message that is kept, in bytes.
+const MESSAGE_BYTES: usize = 200;
+
+/// A request, and the number of the target that it goes to.
+pub(crate) struct CleanUp {
+    target: u32,
+    request: Request,
+}
+
+/// Takes what is to be sent.
+pub struct CleanUps {
+    queue: Sender<CleanUp>,
+    tally: Arc<Tally>,
+}
+
+/// Sends what was taken.
+pub(crate) struct Cleaner {
+    queue: Receiver<CleanUp>,
+    tally: Arc<Tally>,
+    secrets: Secrets,
+    signal: Signal,
+    clock: Clock,
+    limit: Nanos,
+}
+
+/// The numbers so far.
+#[derive(Default)]
+struct Tally {
+    done: AtomicU64,
+    failed: AtomicU64,
+    error: OnceLock<String>,
+}
+
+/// Opens the queue of a run with these secrets, this clock and this limit for a connection.
+pub(crate) fn queue(
+    secrets: Secrets,
+    signal: Signal,
+    (clock, limit): (Clock, Nanos),
+) -> (CleanUps, Cleaner) {
+    let (sender, receiver) = channel(WAITING);
+    let tally = Arc::new(Tally::default());
+    let clean_ups = CleanUps { queue: sender, tally: Arc::clone(&tally) };
+    (clean_ups, Cleaner { queue: receiver, tally, secrets, signal, clock, limit })
+}
+
+impl CleanUps {
+    /// Takes a request for this target, or the reason why it cannot be sent.
+    pub(crate) fn take(&self, target: u32, request: Result<Request, String>) {
+        let taken = request.and_then(|request| {
+            let sent = self.queue.try_send(CleanUp { target, request });
+            sent.map_err(|_| format!("{WAITING} requests waited already"))
+        });
+        if let Err(why) = taken {
+            self.tally.fail(why);
+        }
+    }
+}
+
+impl Tally {
+    fn fail(&self, why: String) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        let _ = self.error.set(why);
+    }
+
+    fn count(&self, ended: Result<(), String>) {
+        match ended {
+            Ok(()) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
+            Err(why) => self.fail(why),
+        }
+    }
+}
+
+impl Cleaner {
+    /// Sends until all exchanges are over, on a thread of its own. Nothing is opened before there is
+    /// something to send.
+    pub(crate) fn run_here<C: Connect + Clone + 'static>(mut self, connect: C) -> Option<Cleaning> {
+        let Some(first) = self.queue.blocking_recv() else {
+            return self.told();
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => {
+                let local = tokio::task::LocalSet::new();
+                local.block_on(&runtime, self.run(connect, Some(first)))
+            }
+            Err(error) => {
+                self.tally.fail(error.to_string());
+                while self.queue.blocking_recv().is_some() {
+                    self.tally.fail(String::new());
+                }
+                self.told()
+            }
+        }
+    }
+
+    /// The same on a `LocalSet`.
+    pub(crate) async fn run<C: Connect + Clone + 'static>(
+        mut self,
+        connect: C,
+        mut first: Option<CleanUp>,
+    ) -> Option<Cleaning> {
+        let mut tasks = JoinSet::new();
+        let mut until = None;
+        loop {
+            let next = match first.take() {
+                Some(first) => Some(first),
+                None => tokio::select! {
+                    biased;
+                    Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                        self.tally.count(ended.unwrap_or_else(|error| Err(error.to_string())));
+                        continue;
+                    }
+                    next = self.queue.recv(), if until.is_none() && tasks.len() < IN_FLIGHT => next,
+                    () = tokio::time::sleep(GLANCE), if !tasks.is_empty() => {
+                        let is_late = until.is_some_and(|until| tokio::time::Instant::now() > until);
+                        if is_late || self.signal.is_aborted() {
+                            break;
+                        }
+                        continue;
+                    }
+                    else => break,
+                },
+            };
+            match next {
+                Some(CleanUp { target, request }) => {
+                    let (connect, secrets) = (connect.clone(), self.secrets.clone());
+                    let (clock, limit) = (self.clock, self.limit);
+                    tasks.spawn_local(async move {
+                        send(&connect, (target, request), (clock, limit))
+                            .await
+                            .map_err(|why| fit(&secrets.redact(&why)))
+                    });
+                }
+                None => until = Some(tokio::time::Instant::now() + PATIENCE),
+            }
+        }
+        let unfinished = tasks.len() + self.queue.len();
+        for _ in 0..unfinished {
+            self.tally.fail("the run ended before the server answered".to_owned());
+        }
+        self.told()
+    }
+
+    fn told(&self) -> Option<Cleaning> {
+        let Tally { done, failed, error } = &*self.tally;
+        let [done, failed] = [done, failed].map(|count| count.load(Ordering::Acquire));
+        let error = error.get().cloned();
+        (done + failed > 0).then_some(Cleaning { done, failed, error })
+    }
+}
+
+/// Sends one and reads the reply.
+async fn send<C: Connect>(
+    connect: &C,
+    (target, request): (u32, Request),
+    (clock, limit): (Clock, Nanos),
+) -> Result<(), String> {
+    let mut connection = question::open(connect, target, clock, limit).await?;
+    let (head, body) = question::answer(&mut connection, request).await?;
+    if (200..300).contains(&head.status) {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&body);
+    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = &said[..said.floor_char_boundary(said.len().min(MESSAGE_BYTES))];
+    Err(format!("HTTP {}: {said}", head.status))
+}

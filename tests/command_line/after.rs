@@ -1,0 +1,109 @@
+//! Events of a backend beside the answer: numbers that the server counts, and a request to send once
+//! an exchange has ended, as the server gets it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::authentication::{field, keyed, parrot};
+use crate::support::process::{only_run, run, runner};
+
+const KEY: &str = "sk-0123456789abcdef";
+
+fn summary(folder: &Path) -> Value {
+    let path = only_run(&folder.join("runs")).unwrap().join("summary.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn beginning<'a>(asked: &'a [String], with: &str) -> Vec<&'a String> {
+    asked.iter().filter(|asked| asked.starts_with(with)).collect()
+}
+
+#[test]
+fn a_request_follows_each_exchange_with_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let config = "scheme=bearer variable=ENGINE_API_KEY clean-up=/jobs/7?x=y";
+    let mut command = keyed(&format!("{url}/tenant"), folder.path(), config);
+    run(command.env("ENGINE_API_KEY", KEY)).with_code(0);
+    let asked = asked.lock().unwrap();
+    let deleted = beginning(&asked, "DELETE ");
+    assert_eq!(deleted.len(), beginning(&asked, "POST ").len(), "{asked:?}");
+    for asked in deleted {
+        assert!(asked.starts_with("DELETE /tenant/jobs/7?x=y HTTP/1.1\r\n"), "{asked}");
+        let expected = format!("Bearer {KEY}");
+        assert_eq!(field(asked, "authorization"), Some(&*expected));
+    }
+    let summary = summary(folder.path());
+    assert_eq!(summary["requests"]["total"], 3);
+    assert_eq!(summary["client"]["cleaning"]["failed"], 0, "{:#}", summary["client"]);
+    let findings = summary["findings"].to_string();
+    assert!(!findings.contains("clean-ups-failed"), "{findings}");
+}
+
+#[test]
+fn a_request_follows_an_exchange_that_timed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let config = "scheme=none clean-up=/jobs/7";
+    let mut command = keyed(&format!("{url}/endless"), folder.path(), config);
+    command.args(["--set", "timeouts.request='300ms'"]);
+    run(&mut command).with_code(5);
+    let asked = asked.lock().unwrap();
+    let deleted = beginning(&asked, "DELETE /endless/jobs/7 ").len();
+    assert_eq!(deleted, beginning(&asked, "POST ").len(), "{asked:?}");
+    assert!(deleted >= 3, "{deleted}");
+}
+
+#[test]
+fn one_that_fails_is_a_note_and_no_failure_of_its_exchange() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _) = parrot();
+    let mut command = keyed(&url, folder.path(), "scheme=none clean-up=/gone");
+    let ended = run(&mut command).with_code(0);
+    assert!(ended.stdout.contains("clean-ups-failed"), "{ended:?}");
+    let summary = summary(folder.path());
+    assert_eq!(summary["requests"]["successful"], 3);
+    let findings = summary["findings"].as_array().unwrap();
+    let mut found = findings.iter().filter(|found| found["id"] == "clean-ups-failed");
+    let note = found.next().unwrap();
+    assert_eq!((&note["severity"], found.next()), (&"note".into(), None));
+    assert!(note["seen"].as_str().unwrap().ends_with("failed: HTTP 404: no such job"), "{note}");
+}
+
+#[test]
+fn counts_are_summed_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _) = parrot();
+    let config = "scheme=none counts.image-tokens=3 counts.searches=0";
+    run(&mut keyed(&url, folder.path(), config)).with_code(0);
+    let mut report = runner();
+    report.arg("report").arg(only_run(&folder.path().join("runs")).unwrap()).arg("--details");
+    let ended = run(&mut report).with_code(0);
+    let line = ended.stdout.lines().find(|line| line.contains("image-tokens:")).unwrap();
+    assert!(line.ends_with("9 (mean 3.00, of 3 answers)"), "{line}");
+    let counts = summary(folder.path())["counts"].clone();
+    let expected =
+        |total: u64, mean: f64| serde_json::json!({ "answers": 3, "total": total, "mean": mean });
+    assert_eq!(
+        counts,
+        serde_json::json!({ "image-tokens": expected(9, 3.0), "searches": expected(0, 0.0) })
+    );
+    let records = only_run(&folder.path().join("runs")).unwrap().join("records.jsonl.zst");
+    let records =
+        String::from_utf8(zstd::decode_all(&std::fs::read(records).unwrap()[..]).unwrap()).unwrap();
+    let stated = r#""counts":{"image-tokens":3,"searches":0}"#;
+    let is_one = |line: &str| line.contains(stated) && line.contains(r#""phase":"measure""#);
+    assert_eq!(records.lines().filter(|line| is_one(line)).count(), 3, "{records}");
+}
+
+#[test]
+fn more_counts_than_allowed_are_the_plugins_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _) = parrot();
+    let counts: String = (0..33).map(|number| format!(" counts.n{number}=1")).collect();
+    let config = format!("scheme=none{counts}");
+    let ended = run(&mut keyed(&url, folder.path(), &config)).with_code(5);
+    let says = "it counts more than 32 things by name in one exchange";
+    assert!((ended.stdout + &ended.stderr).replace("\n", " ").contains(says));
+}
