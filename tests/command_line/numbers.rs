@@ -13,7 +13,7 @@ const REFUSED: [(&str, &str, i32); 14] = [
         "`load.requests`: expected a whole number from 1 to 1000000000, found 18446744073709551615",
         3,
     ),
-    ("--num-prompts 18446744073709551616", "number too large to fit in target type", 2),
+    ("--num-prompts 18446744073709551616", "expected at most 18446744073709551615", 2),
     (
         "--request-rate 1e300",
         "`load.rate`: expected from 0.000001 to 1000000 requests per second, or inf, found 1e300",

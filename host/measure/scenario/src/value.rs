@@ -1,6 +1,7 @@
 //! The values that a key can have: texts, numbers, times, sizes, paths, lists of them, and enums
 //! whose values have names.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
 
 use serde::Serializer;
@@ -70,7 +71,10 @@ impl Value for u64 {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("expected {}", Self::expected()))
+        text.parse().map_err(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => format!("expected at most {}", u64::MAX),
+            _ => format!("expected {}", Self::expected()),
+        })
     }
 
     fn toml(&self) -> String {
