@@ -206,6 +206,7 @@ pub(super) fn workload<'r>(
 }
 
 /// The text block of the first of these runs in a folder that can be read, on one screen.
+#[cfg(feature = "studies")]
 pub(super) fn block<'r>(folder: &Path, runs: impl IntoIterator<Item = &'r str>) -> Option<String> {
     Some(report::text::short(&first(folder, runs)?.summary))
 }
