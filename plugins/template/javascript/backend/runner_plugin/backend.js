@@ -32,7 +32,7 @@ const HOST_CALLS = [
 ];
 
 const FRAMINGS = ["event-stream", "lines", "length-prefixed", "grpc", "whole", "raw"];
-const SCHEMES = ["bearer", "header", "sigv4", "none"];
+const SCHEMES = ["bearer", "header", "sigv4", "hmac", "none"];
 const REASONS = [
   "overloaded",
   "unavailable",
