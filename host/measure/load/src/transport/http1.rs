@@ -215,6 +215,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                     return Err(format!("the reply's head has more than {HEAD_FIELDS} fields"));
                 }
                 // A server of HTTP/2 alone begins with its settings, a frame of the type 4.
+                Err(_) if reply.bytes.len() < 4 && reply.bytes.starts_with(&[0]) => {
+                    return Ok(None);
+                }
                 Err(_) if matches!(reply.bytes[..], [0, _, _, 4, ..]) => {
                     return Err("the reply is HTTP/2, not HTTP/1.1; use --http 2".to_owned());
                 }
