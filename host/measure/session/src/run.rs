@@ -221,23 +221,24 @@ where
     let worker = running.worker(connect);
     let cleaner = running.background.cleaner.take();
     let local = tokio::task::LocalSet::new();
-    let run = local.run_until(async {
+    // On the heap: the futures of a run are too large for the stack of a thread that tests it.
+    let run = local.run_until(Box::pin(async {
         let cleaning =
             cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone(), None)));
         let conduct = async {
             // The worker leaves when the orders end, so they end with the conducting.
             let orders = [handle];
-            running.conduct(&orders, prepared).await
+            Box::pin(running.conduct(&orders, prepared)).await
         };
-        let (conducted, ()) = tokio::join!(conduct, worker.run(receiver));
+        let (conducted, ()) = tokio::join!(conduct, Box::pin(worker.run(receiver)));
         let decoded = running.decoded();
         let cleaned = match cleaning {
             Some(cleaning) => cleaning.await.ok().flatten(),
             None => None,
         };
         decoded.finish(conducted, cleaned)
-    });
-    run.await
+    }));
+    Box::pin(run).await
 }
 
 /// Writes the requests, and asks what is not measured.
