@@ -24,7 +24,7 @@ use model::units::Nanos;
 const WAITING: usize = 1024;
 /// The most that are under way at once.
 const IN_FLIGHT: usize = 16;
-/// Time for those that are left when all exchanges are over.
+/// Time for the clean-up requests that are left when all exchanges are over.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval at which to check whether the run was given up.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -37,13 +37,13 @@ pub(crate) struct CleanUp {
     request: Request,
 }
 
-/// Takes what is to be sent.
+/// Queue for clean-up requests, of the decoders.
 pub struct CleanUps {
     queue: Sender<CleanUp>,
     tally: Arc<Tally>,
 }
 
-/// Sends what was taken.
+/// Sender of the queue's clean-up requests.
 pub(crate) struct Cleaner {
     queue: Receiver<CleanUp>,
     tally: Arc<Tally>,

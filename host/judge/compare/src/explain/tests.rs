@@ -184,7 +184,7 @@ fn stated(tool: Tool, requests: &[(f64, f64, u64)]) -> Claim {
     claim
 }
 
-/// What was answered and what failed are all that were asked.
+/// Answered and failed requests together are the number of requests.
 #[test]
 fn counts_say_how_many_requests_there_were() {
     let [a, mut told] = [Tool::Vllm, Tool::Sglang].map(|tool| stated(tool, &[(10.0, 20.0, 4)]));

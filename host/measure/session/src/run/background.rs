@@ -43,13 +43,13 @@ pub(super) struct Background {
     pub(super) backlog: Arc<Backlog>,
     /// The sessions under way.
     pub(super) sessions: Arc<Sessions>,
-    /// Sends what is to be sent once an exchange has ended, until something takes it to work.
+    /// Sender of clean-up requests, until a thread or a task takes it.
     pub(super) cleaner: Option<Cleaner>,
     decoders: Vec<GroupThread<()>>,
     rest: Rest,
 }
 
-/// What goes on when everything is decoded.
+/// Threads that go on once every reply is decoded: sessions, the recorder and spans.
 pub(super) struct Rest {
     finished: Finished,
     sessions: Arc<Sessions>,
