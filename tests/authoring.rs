@@ -112,6 +112,23 @@ fn what_does_not_compile_says_why_and_ends_with_the_code_of_a_plugin() {
 }
 
 #[test]
+fn a_syntax_error_in_python_is_the_last_message() {
+    let Some(compiler) = PYTHON.compiler() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = author(folder.path());
+    run_patiently(new.args(["plugin", "new", "scorer", "mine", "--lang", "python"])).with_code(0);
+    std::fs::write(folder.path().join("mine/scorer.py"), "def score(:\n    pass\n").unwrap();
+    let mut build = author(folder.path());
+    build.env(PYTHON.variable, compiler).args(["plugin", "build", "mine"]);
+    let ended = run_patiently(&mut build).with_code(4);
+    assert!(ended.stderr.contains("\"scorer.py\", line 1"), "{ended:#?}");
+    assert!(ended.stderr.contains("SyntaxError: invalid syntax"), "{ended:#?}");
+    assert!(ended.stderr.lines().count() < 12, "{ended:#?}");
+}
+
+#[test]
 fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().join("empty");

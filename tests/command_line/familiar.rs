@@ -453,6 +453,14 @@ fn whose_line_it_is_decides_what_it_leaves_open() {
             "ignore-eos = true",
         ),
         ("--backend openai-chat --dataset-name random", "ignore-eos-field = \"ignore_eos\""),
+        (
+            r#"--dataset-name random --random-range-ratio {"input":0.1,"output":0.5}"#,
+            "config.range-ratio.output = 0.5",
+        ),
+        (
+            r#"--dataset-name random --random-range-ratio {"input":0.1,"output":0.5}"#,
+            "config.like = \"vllm\"",
+        ),
         ("--backend vllm --dataset-name custom --dataset-path c.jsonl", "output-len = 256"),
         ("--backend sglang --dataset-name random", "range-ratio = 0.0"),
         ("--backend sglang --dataset-name random", "output-len = 1024"),

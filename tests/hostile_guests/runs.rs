@@ -221,7 +221,7 @@ fn ten_spoilt_in_a_row_end_the_run_with_the_records_on_disk() {
         let error = status.error.unwrap();
         assert!(
             error.starts_with(&format!(
-                "the run was stopped: plugin `{BACKEND}` failed in `{call}`: it panicked: "
+                "a plugin failed too often: plugin `{BACKEND}` failed in `{call}`: it panicked: "
             )) && error.ends_with("a panic on purpose (10 times in a row)"),
             "{error}"
         );

@@ -18,6 +18,7 @@ mod given;
 mod messages;
 #[cfg(test)]
 mod reference;
+mod rehearsal;
 mod reply;
 mod report;
 mod scorer;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 pub use files::Mistake;
 pub use given::{Ask, Case};
+pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
 use super::backend::{Backend, Control};

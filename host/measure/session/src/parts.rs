@@ -65,7 +65,7 @@ pub enum RunError {
     #[error(transparent)]
     NoSample(Box<PluginError>),
     /// A plugin failed too often.
-    #[error("the run was stopped: {0}")]
+    #[error("a plugin failed too often: {0}")]
     Aborted(String),
     /// Records could not be written.
     #[error(transparent)]

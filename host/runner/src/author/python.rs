@@ -1,5 +1,6 @@
 //! Python: componentize-py bundles the interpreter and the project's modules into a component.
 
+use std::env::consts::EXE_SUFFIX;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,6 +27,8 @@ pub fn compile(
 ) -> Result<(), AuthorError> {
     let module = entry.strip_suffix(".py").unwrap_or(entry).replace('/', ".");
     let mut command = called(project, kind)?;
+    let folder = fresh::without_links(project)?;
+    check_syntax(Path::new(command.get_program()), &folder, shell)?;
     command
         // With WASI, which the sandbox provides empty. Stubs would trap instead, so output, clocks
         // and exceptions would all end a call without a word, and the random numbers would be those
@@ -33,8 +36,25 @@ pub fn compile(
         .args(["componentize", "-p", ".", "-o"])
         .arg(component)
         .arg(module)
-        .current_dir(fresh::without_links(project)?);
+        .current_dir(folder);
     tool::call(shell, TOOL, &mut command, ShowOutput::Always)
+}
+
+/// Compiles the project's modules with the interpreter beside the compiler, if there is one: a
+/// mistake of syntax is then Python's own message, without the compiler's backtrace.
+fn check_syntax(compiler: &Path, folder: &Path, shell: Shell<'_>) -> Result<(), AuthorError> {
+    const CHECK: &str = "import sys\nfor name in sys.argv[1:]:\n try: compile(open(name, 'rb').read(), name, 'exec')\n \
+        except SyntaxError as wrong: sys.excepthook(SyntaxError, wrong, None); sys.exit(1)";
+    let beside = |name: &str| compiler.with_file_name(format!("{name}{}", EXE_SUFFIX));
+    let Some(python) = ["python3", "python"].map(beside).into_iter().find(|it| it.is_file()) else {
+        return Ok(());
+    };
+    let entries = std::fs::read_dir(folder).map_err(AuthorError::system("read", folder))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let modules = names.filter(|name| Path::new(name).extension().is_some_and(|it| it == "py"));
+    let mut command = tool::command(&python, folder);
+    command.args(["-I", "-c", CHECK]).args(modules);
+    tool::call(shell, "python", &mut command, ShowOutput::OnFailure)
 }
 
 /// Writes the contract's types for editors.

@@ -2,21 +2,22 @@
 //! shell when it asks what a word can be.
 //!
 //! A script asks the program itself at each press of the key: what can be written depends on the
-//! plugins, runs and files that are there. [`offers`] says which values an argument takes, [`places`]
-//! finds those that are files, [`line`] knows what is written already, and [`shells`] has the scripts.
+//! plugins, runs and files that are there. The scripts are `clap_complete`'s. [`offers`] says which
+//! values an argument takes, [`places`] finds files and folders, and [`line`] reads the words before.
 //! An answer reads names alone: it runs no plugin, asks no server, writes nothing and reports no
 //! error. Where anything fails, nothing is offered.
 
 mod line;
 mod offers;
 mod places;
-mod shells;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
 use super::error::CliError;
@@ -50,7 +51,21 @@ pub struct Args {
 /// # Errors
 /// If stdout cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let script = shells::script(args.shell).map_err(CliError::cannot("write the script"))?;
+    let shell = args.shell.to_string();
+    let shells = Shells::builtins();
+    let shell = shells.completer(&shell).ok_or(std::io::Error::from(ErrorKind::Unsupported));
+    let mut script = Vec::new();
+    shell
+        .and_then(|shell| {
+            shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)
+        })
+        .map_err(CliError::cannot("write the script"))?;
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if args.shell == Shell::Zsh {
+        // A file in zsh's path of functions becomes the function's body: the first call completes too.
+        script +=
+            "[[ \"$funcstack[1]\" = \"_runner\" ]] && _clap_dynamic_completer_runner \"$@\"\n";
+    }
     write_stdout(&script)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -70,8 +85,7 @@ pub fn answer() -> ExitCode {
         let shell = CompleteEnv::with_factory(|| offers::command(&line))
             .var(VARIABLE)
             .bin(PROGRAM)
-            .completer(PROGRAM)
-            .shells(shells::all());
+            .completer(PROGRAM);
         // Neither what a shell asked wrongly nor a pipe that it closed concerns anybody.
         let _ = shell.try_complete(words.clone(), here.as_deref());
     });

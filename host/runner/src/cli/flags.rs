@@ -4,11 +4,12 @@
 //! Flags that stand for one key each are declared with the key, in `scenario`; those here stand for
 //! parts of a key, or for several.
 
+use std::fmt;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure::{Exit, Failure};
 use model::nearest;
@@ -128,15 +129,16 @@ pub struct Flags {
         help_heading = "Requests"
     )]
     random_output_len: Option<u64>,
-    /// Range of the random dataset's lengths; 1.0 means not at all, as in SGLang's client
+    /// Range of random lengths; 1.0 = all equal, as in SGLang's client. vLLM's
+    /// {"input": R, "output": R} too
     #[arg(
         long,
         value_name = "RATIO",
         env = "RUNNER_RANDOM_RANGE_RATIO",
-        value_parser = finite,
+        value_parser = Ratio::parse,
         help_heading = "Requests"
     )]
-    random_range_ratio: Option<f64>,
+    random_range_ratio: Option<Ratio>,
     /// Output tokens per request (ShareGPT dataset), instead of the real answer's length
     #[arg(
         long,
@@ -308,6 +310,52 @@ impl Flags {
         let folders = self.plugin_folders();
         let here = std::iter::once(PathBuf::new());
         here.chain(folders).any(|folder| folder.join(file).exists())
+    }
+}
+
+/// A range of lengths: one ratio, or vLLM's JSON form with one for prompts and one for answers.
+#[derive(Clone, Copy, Debug)]
+enum Ratio {
+    Both(f64),
+    Each { input: f64, output: f64 },
+}
+
+impl Ratio {
+    fn parse(text: &str) -> Result<Self, String> {
+        if !text.trim_start().starts_with('{') {
+            return finite(text).map(Ratio::Both);
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Each {
+            input: f64,
+            output: f64,
+        }
+        let each = serde_json::from_str(text).map_err(|error| error.to_string());
+        each.map(|Each { input, output }| Ratio::Each { input, output })
+    }
+
+    /// True if it gives other lengths for vLLM than for SGLang.
+    fn has_two_readings(self) -> bool {
+        matches!(self, Ratio::Both(ratio) if ratio < 1.0)
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ratio::Both(ratio) => ratio.fmt(f),
+            Ratio::Each { .. } => Value::from(*self).fmt(f),
+        }
+    }
+}
+
+impl From<Ratio> for Value {
+    fn from(ratio: Ratio) -> Value {
+        match ratio {
+            Ratio::Both(ratio) => ratio.into(),
+            Ratio::Each { input, output } => json!({"input": input, "output": output}),
+        }
     }
 }
 

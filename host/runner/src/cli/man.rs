@@ -1,17 +1,15 @@
-//! `runner man`: prints the manual page of a command, or writes those of all commands to a folder.
+//! `runner man`: prints the manual page of a command, or writes the pages of all commands to a folder.
 //!
-//! The pages are made of the same words as help. [`page`] lays a page out, [`below`] reads the text
-//! that stands below the flags in help (examples, exit codes), [`pieces`] has the pieces of the
-//! format. Their bytes depend on the version, the command line and `SOURCE_DATE_EPOCH` alone.
-
-mod below;
-mod page;
-mod pieces;
+//! `clap_mangen` lays the pages out. Their bytes depend on the version, the command line and
+//! `SOURCE_DATE_EPOCH` alone.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
 use super::Cli;
 use super::destination::Destination;
@@ -43,21 +41,64 @@ pub struct Args {
 /// # Errors
 /// If there is no such command, or a page cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let program = page::built(Cli::command());
+    let program = built(Cli::command());
     let date = date(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
     let Some(folder) = &args.output else {
         let command = named(&program, &args.words)?;
-        write_stdout(&page::page(&program, command, &date))?;
+        write_stdout(&page(&program, command, &date))?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder)
         .map_err(CliError::write(folder, "; give a writable folder with --output"))?;
     for command in all(&program) {
-        let mut file = Destination::open(&folder.join(page::file(command)))?;
-        file.text(&page::page(&program, command, &date))?;
+        let mut file = Destination::open(&folder.join(format!("{}.1", name(command))))?;
+        file.text(&page(&program, command, &date))?;
         file.finish()?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command line with names and usages of all commands, without `help`, which has no page.
+fn built(program: Command) -> Command {
+    fn without_help(command: Command) -> Command {
+        command.disable_help_subcommand(true).mut_subcommands(without_help)
+    }
+    let mut program = without_help(program);
+    program.build();
+    program
+}
+
+/// The name of a command's page: `runner-plugin-new`.
+fn name(command: &Command) -> String {
+    command.get_bin_name().unwrap_or(command.get_name()).replace(' ', "-")
+}
+
+/// The page of a command. The text below the flags in help keeps its lines, because it has examples.
+fn page(program: &Command, command: &Command, date: &str) -> String {
+    let below = command.get_after_long_help().or_else(|| command.get_after_help());
+    let below = below.map(ToString::to_string);
+    let name = name(command);
+    let bare = command.clone().after_help(Resettable::Reset).after_long_help(Resettable::Reset);
+    let source = format!("runner {}", program.get_version().unwrap_or_default());
+    let man = Man::new(bare)
+        .title(name.to_uppercase())
+        .section("1")
+        .date(date)
+        .source(source)
+        .manual("User Commands");
+    let mut page = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = man.render(&mut page);
+    if let Some(below) = below {
+        let mut notes = Roff::new();
+        notes.control("SH", ["NOTES"]).control("nf", []);
+        for line in below.lines() {
+            notes.text([roman(line)]);
+        }
+        notes.control("fi", []);
+        let _ = notes.to_writer(&mut page);
+    }
+    String::from_utf8_lossy(&page).into_owned()
 }
 
 /// The command with these words.
@@ -120,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_slip_of_a_command_is_told() {
-        let program = page::built(Cli::command());
+        let program = built(Cli::command());
         let told = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             named(&program, &words).map(Command::get_name).map_err(|failure| failure.words())

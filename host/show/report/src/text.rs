@@ -142,7 +142,8 @@ fn load(block: &mut Block, summary: &Summary) {
 fn offered(block: &mut Block, run: &Run) {
     block.line("Backend:", Some(&run.backend));
     // Python prints a float with its point, as `{:?}` does.
-    let rate = run.request_rate.map_or("inf".to_owned(), |rate| format!("{rate:?}"));
+    let rate = run.request_rate.map(|rate| (rate * 1e4).round() / 1e4);
+    let rate = rate.map_or("inf".to_owned(), |rate| format!("{rate:?}"));
     block.line("Traffic request rate:", Some(rate));
     block.line("Arrival:", Some(&run.arrival));
     block.line("Maximum request concurrency:", run.max_in_flight);

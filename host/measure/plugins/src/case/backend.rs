@@ -129,7 +129,11 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
 pub(super) const MESSAGES: &str = "ws";
 
 /// How the one reply of a case is cut.
-fn cutting(dialect: &mut Dialect, ask: &Ask, is_socket: bool) -> Result<Cutting, PluginError> {
+pub(super) fn cutting(
+    dialect: &mut Dialect,
+    ask: &Ask,
+    is_socket: bool,
+) -> Result<Cutting, PluginError> {
     if is_socket {
         return Ok(Cutting::Messages);
     }

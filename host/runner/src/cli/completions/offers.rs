@@ -49,7 +49,7 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
             let line = Arc::clone(line);
             arg.add(ArgValueCompleter::new(move |written: &OsStr| {
                 let written = written.to_str();
-                written.map_or_else(Vec::new, |written| offer(written, &line))
+                written.map_or_else(Vec::new, |written| plain(offer(written, &line)))
             }))
         }
         None => arg,
@@ -66,6 +66,14 @@ fn offered(command: Command, line: &Arc<Line>) -> Command {
         command
     };
     command.mut_subcommands(|below| offered(below, line))
+}
+
+/// The values that mean themselves in every shell, also within quotes: the scripts do not quote. For
+/// other names of files the shell completes by itself.
+fn plain(mut values: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._/:=,+@%".contains(byte);
+    values.retain(|value| value.get_value().as_encoded_bytes().iter().all(is_plain));
+    values
 }
 
 /// True if something is offered for an argument.
@@ -493,7 +501,7 @@ fn tiers(written: &str, _: &Line) -> Vec<CompletionCandidate> {
             Some((metric, _)) => {
                 let known = metrics.filter(|name| *name == metric);
                 let percentiles = ["p50", "p90", "p95", "p99", "p99.9"];
-                let all = known.flat_map(|name| percentiles.map(|p| format!("{name}.{p}<")));
+                let all = known.flat_map(|name| percentiles.map(|p| format!("{name}.{p}")));
                 begun(part, all)
             }
         }

@@ -114,7 +114,7 @@ impl Flags {
         let read_so = matches!(settled.backend().as_deref(), Some("sglang" | "lmdeploy"));
         if let (Some(ratio), "random", None) =
             (self.random_range_ratio, &*dataset, config.get("like"))
-            && ratio < 1.0
+            && ratio.has_two_readings()
             && !read_so
         {
             match alone && self.line_of.is_none() {

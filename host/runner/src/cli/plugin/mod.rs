@@ -1,6 +1,7 @@
 //! `runner plugin`: tools for plugin authors, and facts about plugins for users. One file per
 //! subcommand.
 
+pub mod bench;
 pub mod build;
 pub mod check;
 pub mod guide;
@@ -25,6 +26,7 @@ use super::failure::Failure;
         runner plugin build                    writes target/plugin/my-engine.wasm\n  \
         runner plugin check target/plugin/my-engine.wasm\n  \
         runner plugin test                     runs its cases in the sandbox\n  \
+        runner plugin bench                    times a backend's calls on its cases\n  \
         runner plugin record URL               makes a case of a server's reply\n\n\
         To look around:\n  \
         runner plugin list                     the plugins that ship with the runner\n  \
@@ -42,6 +44,7 @@ enum Command {
     Build(build::Args),
     Check(check::Args),
     Test(test::Args),
+    Bench(bench::Args),
     Record(record::Args),
     Info(info::Args),
     List(list::Args),
@@ -58,6 +61,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         Command::Build(args) => build::exec(args),
         Command::Check(args) => check::exec(args),
         Command::Test(args) => test::exec(args),
+        Command::Bench(args) => bench::exec(args),
         Command::Record(args) => record::exec(args),
         Command::Info(args) => info::exec(args),
         Command::List(args) => list::exec(args),

@@ -75,7 +75,8 @@ enum Format {
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.artifacts.apply();
     let format = if args.json { Format::Json } else { args.format };
-    let begun = suite(args).and_then(|suite| {
+    let begun = suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox);
+    let begun = begun.and_then(|suite| {
         let said = suite.describe()?;
         Ok((suite, said))
     });
@@ -146,33 +147,38 @@ fn print(report: &SuiteReport, format: Format) -> Result<(), Failure> {
 }
 
 /// Finds and reads the component and the cases.
-fn suite(args: &Args) -> Result<Suite, Failure> {
-    let mut found = find::cases(&args.dir).map_err(Failure::input)?;
-    if let Some(wanted) = &args.filter {
+pub(super) fn suite(
+    dir: &Path,
+    plugin: Option<&str>,
+    filter: Option<&str>,
+    sandbox: &Sandbox,
+) -> Result<Suite, Failure> {
+    let mut found = find::cases(dir).map_err(Failure::input)?;
+    if let Some(wanted) = filter {
         let all = found.cases.len();
         found.cases.retain(|case| {
             let name = case.file_name().unwrap_or_default();
-            name.to_string_lossy().contains(wanted.as_str())
+            name.to_string_lossy().contains(wanted)
         });
         if found.cases.is_empty() {
             return Err(Failure::input(format!(
                 "none of the {all} cases in `{}` has `{wanted}` in its name",
-                args.dir.display()
+                dir.display()
             )));
         }
     }
-    let asked = match (&args.plugin, &found.project) {
-        (Some(plugin), _) => plugin.clone(),
+    let asked = match (plugin, &found.project) {
+        (Some(plugin), _) => plugin.to_owned(),
         (None, Some(project)) => component(None, project)?,
         (None, None) => {
             return Err(Failure::command_line(format!(
                 "`{}` is not in a plugin project, which has its cases in cases/; name the component with --plugin",
-                args.dir.display()
+                dir.display()
             )));
         }
     };
-    let plugin = args.sandbox.load(&asked, &shipped_alone())?;
-    read(&plugin, args.sandbox.limits()?, &found.cases)
+    let plugin = sandbox.load(&asked, &shipped_alone())?;
+    read(&plugin, sandbox.limits()?, &found.cases)
 }
 
 /// Reads cases, and reports all mistakes in them.

@@ -7,7 +7,7 @@
 use reader::{Config, Located, Place};
 
 use super::super::settle::Settled;
-use super::super::{Flags, backends};
+use super::super::{Flags, Ratio, backends};
 use model::temperature::Temperature;
 
 /// A client whose command lines are understood.
@@ -134,10 +134,15 @@ impl Flags {
                     (None, _) => (&VLLM, own()),
                 }
             }
-            (None, None) => {
-                let (flag, client) = self.familiar.alone()?;
-                (client, format!("--{flag}"))
-            }
+            (None, None) => match (self.familiar.alone(), self.random_range_ratio) {
+                (None, Some(Ratio::Each { .. })) => {
+                    (&VLLM, "--random-range-ratio with two ratios".to_owned())
+                }
+                (flag, _) => {
+                    let (flag, client) = flag?;
+                    (client, format!("--{flag}"))
+                }
+            },
         };
         // With a dataset that it lacks, no client would take the line.
         let dataset = self.dataset_name.as_deref();
@@ -240,6 +245,11 @@ impl Reading<'_> {
         if asked && backend.as_deref() == Some("openai") && config.get("ignore-eos-field").is_none()
         {
             config.set("ignore-eos-field", Located::new("ignore_eos".into(), self.place.clone()));
+        }
+        let load = &self.settled.scenario.load;
+        if load.warmup.is_none() && load.warming.is_none() {
+            self.apart
+                .push("one request that is not measured comes first (its --num-warmups is 0)");
         }
         let route = self.route();
         match route.as_deref() {
