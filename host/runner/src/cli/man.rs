@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
@@ -65,7 +65,20 @@ fn built(program: Command) -> Command {
     }
     let mut program = without_help(program);
     program.build();
-    program
+    with_variables(program)
+}
+
+/// A command with each flag's variable in its help, never with the variable's value.
+fn with_variables(command: Command) -> Command {
+    let named = |arg: Arg| {
+        let Some(variable) = arg.get_env().map(std::ffi::OsStr::to_os_string) else {
+            return arg;
+        };
+        let help = arg.get_long_help().or_else(|| arg.get_help());
+        let help = help.map(ToString::to_string).unwrap_or_default();
+        arg.hide_env(true).long_help(format!("{help}\n\n[env: {}]", variable.to_string_lossy()))
+    };
+    command.mut_args(named).mut_subcommands(with_variables)
 }
 
 /// The name of a command's page: `runner-plugin-new`.
