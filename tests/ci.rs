@@ -37,7 +37,6 @@ fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci").join(path)
 }
 
-/// A file in YAML.
 fn yaml(path: &Path) -> Value {
     let read = "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)";
     let read = Command::new("python3").args(["-c", read]).arg(path).output().unwrap();

@@ -28,7 +28,6 @@ use crate::support::process::{PROJECTS, run, runner};
 /// The first of the ports that the guide's engines listen on; all of them begin so.
 const PORTS: &str = "730";
 
-/// The languages beside Rust.
 const OTHERS: [Other; 3] = [PYTHON, JAVASCRIPT, C];
 
 /// True if a block of the guide is in this language.

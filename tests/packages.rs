@@ -32,7 +32,6 @@ use tempfile::TempDir;
 
 use crate::support::process::{Mock, run};
 
-/// The program under test.
 const TESTED: &str = env!("CARGO_BIN_EXE_runner");
 
 /// The program that is packaged, in a folder that lasts as long as the tests.

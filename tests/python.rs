@@ -12,7 +12,6 @@ use crate::support::lacking::{Lack, leave_out};
 use crate::support::process::{run_patiently, runner};
 use crate::support::pypi::{self, PYPI, prepared};
 
-/// The module's folder.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
 /// The folder of what its tests need.
 const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");

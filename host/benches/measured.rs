@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use statistics::beta::binomial;
 
-/// A bench.
 pub struct Benchmark {
     /// The file of the guide's page.
     pub page: &'static str,
@@ -20,13 +19,11 @@ pub type Part = (&'static str, u64, fn(u64) -> Vec<Section>);
 
 /// A table with what its columns mean.
 pub struct Section {
-    /// Its heading.
     pub title: String,
     /// The subject of the table.
     pub about: String,
     /// The heads of the columns.
     pub heads: Vec<String>,
-    /// The rows.
     pub rows: Vec<Vec<String>>,
     /// The reason why cells miss their target; empty if the table has no target.
     pub why: String,

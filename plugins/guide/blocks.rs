@@ -1,12 +1,10 @@
 //! The fenced blocks of a page: what they are, for which file, and their text. Used by this
 //! package's build and by the test that follows the guide.
 
-/// A fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The text after the fence.
     pub info: String,
-    /// Its lines.
     pub text: String,
 }
 

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// A request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: String,
@@ -25,7 +24,6 @@ struct State {
     next: u64,
 }
 
-/// The server.
 pub struct Api {
     pub url: String,
     state: Arc<Mutex<State>>,

@@ -1,7 +1,6 @@
 //! The expressions of GitHub Actions, as far as our files use them: names, texts, `==`, `!=`, `&&`
 //! and `||`. Anything else is a fault of the file.
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Text(String),

@@ -133,7 +133,6 @@ impl Repository {
 const HOSTILE: &str =
     "x\"; touch pwned; `touch pwned` $(touch pwned) '${{ github.token }}' ::error::";
 
-/// An action under way.
 struct Running<'j> {
     checkout: &'j Checkout,
     home: &'j Path,

@@ -19,9 +19,7 @@ struct Case {
     run: String,
     /// A last word, which may hold blanks.
     last: Option<String>,
-    /// The exit code.
     exit: i32,
-    /// The environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// True if it only fails at the end, so that a result is printed.

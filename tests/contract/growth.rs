@@ -13,7 +13,6 @@ use wit_parser::{
     Function, Handle, InterfaceId, Resolve, Type, TypeDefKind, TypeId, WorldItem, WorldKey,
 };
 
-/// The contract.
 const WIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit");
 
 /// The folders of the versions that are frozen.

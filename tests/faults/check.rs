@@ -63,12 +63,10 @@ impl How {
 pub struct After {
     /// All exchanges by phase and index.
     pub exchanges: Vec<Exchange>,
-    /// The summary.
     pub summary: Summary,
 }
 
 impl After {
-    /// The measured exchanges.
     pub fn measured(&self) -> impl Iterator<Item = &Exchange> {
         (self.exchanges.iter()).filter(|exchange| exchange.phase == Phase::Measure)
     }

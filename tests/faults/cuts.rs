@@ -20,7 +20,6 @@ struct Dialect {
     config: &'static str,
     /// The target and the request settings of the scenario, in whole tables.
     scenario: &'static str,
-    /// The mock engine's flags.
     mock: &'static [&'static str],
 }
 

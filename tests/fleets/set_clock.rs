@@ -25,7 +25,6 @@ const MONOTONIC: c_int = 1;
 const READ: c_int = 1;
 const SHARED: c_int = 1;
 
-/// The C library's own.
 fn real() -> ClockGettime {
     static REAL: OnceLock<ClockGettime> = OnceLock::new();
     *REAL.get_or_init(|| {

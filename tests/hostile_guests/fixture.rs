@@ -80,7 +80,6 @@ pub fn load_bytes(folder: &Path, bytes: &[u8]) -> Result<Plugin, PluginError> {
     load_bytes_within(folder, bytes, &Limits::default())
 }
 
-/// The same, within limits.
 pub fn load_bytes_within(
     folder: &Path,
     bytes: &[u8],
@@ -139,13 +138,11 @@ pub fn backend(config: &Value, grants: Grants) -> Backend {
     Backend::new(loaded(BACKEND, &PLUGIN), config, grants).unwrap()
 }
 
-/// The hostile dataset.
 pub fn dataset(config: &Value, grants: Grants) -> Dataset {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Dataset::new(loaded(DATASET, &PLUGIN), config, grants).unwrap()
 }
 
-/// The hostile scorer.
 pub fn scorer(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     Scorer::new(loaded(SCORER, &PLUGIN), config, grants).unwrap()
@@ -218,7 +215,6 @@ pub fn frames(texts: &[&str]) -> Frames {
     frames
 }
 
-/// An answer to judge.
 pub fn exchange(output: &str) -> Exchange {
     Exchange {
         id: "s".to_owned(),

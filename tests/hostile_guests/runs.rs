@@ -91,7 +91,6 @@ pub fn run(url: &str, backend: &str, dataset: &str, requests: u32, more: &str) -
     run_told(url, backend, dataset, requests, more, &[])
 }
 
-/// The same, with flags.
 fn run_told(
     url: &str,
     backend: &str,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A page that was read.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// The samples, in order.
     pub samples: Vec<Sample>,
 }
 

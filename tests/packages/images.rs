@@ -13,7 +13,6 @@ use super::{bare, made, measures, measuring};
 use crate::support::lacking::{self, RUNC};
 use crate::support::process::{Mock, only_run, run};
 
-/// A layout's files.
 struct Layout(TempDir);
 
 impl Layout {

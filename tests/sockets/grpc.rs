@@ -14,11 +14,8 @@ use crate::endings::{class, exchanges};
 use crate::support::process::{Mock, run, run_patiently, runner, words};
 use crate::support::pypi;
 
-/// The server.
 const TRITON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton.py");
-/// The client.
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/triton_client.py");
-/// The packages of both.
 const PACKAGES: &str = "tritonclient[grpc]==2.73.0\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {

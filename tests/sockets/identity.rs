@@ -13,7 +13,6 @@ use model::identity::Ids;
 use crate::endings::exchanges;
 use crate::support::process::{Mock, Process, run, runner, words};
 
-/// The router.
 const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/router.py");
 
 /// A line of the router's log.

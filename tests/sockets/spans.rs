@@ -21,7 +21,6 @@ use crate::support::lacking::leave_out;
 use crate::support::process::{Ended, Mock, Process, run, runner, words};
 use crate::support::pypi::{self, PYPI};
 
-/// The collector.
 const COLLECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/collector.py");
 /// OpenTelemetry's definitions.
 const PACKAGES: &str = "opentelemetry-proto==1.45.2\n";

@@ -11,7 +11,6 @@ use crate::endings::{class, exchanges};
 use crate::support::process::{run, runner, words};
 use crate::support::pypi;
 
-/// The server.
 const SPEECH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/speech.py");
 
 /// A line of the server's log.

@@ -14,7 +14,6 @@ use model::exchange::{Class, Exchange, Kind, Outcome, Reason};
 use crate::endings::{class, exchanges, report};
 use crate::support::process::{Process, run, runner, words};
 
-/// The server.
 const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/replicate.py");
 /// The backend.
 const BACKEND: &str =

@@ -15,9 +15,7 @@ use crate::support::authority::Authority;
 use crate::support::process::{Mock, Process, run, runner, words};
 use crate::support::pypi;
 
-/// The server.
 const REALTIME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/realtime.py");
-/// Its package.
 const PACKAGES: &str = "websockets==17.4\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {

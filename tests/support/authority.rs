@@ -13,9 +13,7 @@ pub struct Authority {
 
 /// A server's certificate and its key.
 pub struct Certified {
-    /// The certificate's file.
     pub certificate: PathBuf,
-    /// The key's file.
     pub key: PathBuf,
 }
 
@@ -30,7 +28,6 @@ impl Authority {
         Authority { folder, issuer }
     }
 
-    /// Its own certificate's file.
     pub fn certificate(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }

@@ -184,7 +184,6 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
-    /// The page as PDF.
     pub fn pdf(&self) -> String {
         let printed = self.devtools("Page.printToPDF", &json!({ "printBackground": true }));
         printed["data"].as_str().unwrap().to_owned()

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::lacking::{self, Lack};
 
-/// A language beside Rust.
 pub struct Other {
     /// Its name: the word at the end of the info of its blocks in the guide.
     pub word: &'static str,

@@ -31,7 +31,6 @@ launch-command = "vllm serve Qwen/Qwen3-8B --tensor-parallel-size 8"
 pub struct MadeUp {
     /// The number of requests.
     pub requests: u64,
-    /// The engine's version.
     pub version: &'static str,
     /// The factor for all latencies.
     pub slower: f64,

@@ -109,7 +109,6 @@ fn cleaned(mut command: Command) -> Command {
     command
 }
 
-/// A command line's words.
 pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace()
 }
@@ -119,7 +118,6 @@ pub fn words(line: &str) -> impl Iterator<Item = &str> {
 pub struct Ended {
     /// The exit code; absent if a signal killed it.
     pub code: Option<i32>,
-    /// All of its stdout.
     pub stdout: String,
     /// All of its stderr, except lines about plugins that took long to compile, which depends on
     /// the machine.
@@ -284,7 +282,6 @@ pub fn run_patiently(command: &mut Command) -> Ended {
 /// `runner mock` as a process of its own, on a port of its own.
 pub struct Mock {
     process: Process,
-    /// Its base URL.
     pub url: String,
     /// The folder of its log, if it keeps one.
     log: Option<TempDir>,
@@ -335,7 +332,6 @@ impl Mock {
         truths.collect::<Result<_, _>>().unwrap()
     }
 
-    /// Its port.
     pub fn port(&self) -> &str {
         self.url.rsplit_once(':').unwrap().1
     }
@@ -370,7 +366,6 @@ impl Mock {
         number.map_or(0.0, |number| number.parse().unwrap())
     }
 
-    /// Its metrics.
     pub fn metrics(&self) -> String {
         use std::io::Write;
         let address = self.url.trim_start_matches("http://");

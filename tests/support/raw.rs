@@ -27,7 +27,6 @@ pub enum Act {
     Repeat(Vec<u8>, usize),
     /// Nothing, for this long.
     Wait(Duration),
-    /// The connection is closed.
     Close,
     /// The connection is reset, where it is one of TCP; any other is closed.
     Reset,
@@ -88,7 +87,6 @@ pub fn whole(status: &str, content: &str) -> Vec<Act> {
 /// Returns the reactions to a request, by its number.
 type ByNumber = Box<dyn Fn(u64) -> Vec<Act> + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
-/// The server.
 #[derive(Default)]
 pub struct Raw {
     replies: Vec<(u64, Vec<Act>)>,
@@ -223,7 +221,6 @@ impl Raw {
 
 /// A raw server over TCP, until it is dropped.
 pub struct Listening {
-    /// Its base URL.
     pub url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,

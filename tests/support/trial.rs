@@ -28,7 +28,6 @@ use tempfile::TempDir;
 use super::memory::{Away, Memory};
 use super::raw::Raw;
 
-/// A run to make.
 #[derive(Clone, Default)]
 pub struct Trial {
     scenario: String,
@@ -45,7 +44,6 @@ pub struct Trial {
     looks: Option<Duration>,
 }
 
-/// The results.
 pub struct Ran {
     /// The plan, with the model's name in it.
     pub plan: Plan,
@@ -55,7 +53,6 @@ pub struct Ran {
     pub exchanges: Vec<Exchange>,
     /// Facts beside them from which the summary was made.
     pub facts: RunFacts,
-    /// The summary.
     pub summary: Summary,
     /// The block of text that is printed.
     pub text: String,
@@ -267,7 +264,6 @@ enum Never {}
 const SPEED: &str = "ttft = '120ms'\nitl = '20ms'\n";
 
 impl Ran {
-    /// The run's folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

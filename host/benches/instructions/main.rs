@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 /// The file of the counts to compare with.
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/instructions.toml");
 
-/// The text above them.
 const PREAMBLE: &str = "\
 # Instructions a unit, by build. `host/benches/instructions.sh --bless` writes those of the build that it runs.
 # A count that is higher by more than the tolerance, as a share, is a failure.

@@ -38,7 +38,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.
 pub struct Workload {
-    /// Its name.
     pub name: &'static str,
     /// Name of one unit.
     pub unit: &'static str,

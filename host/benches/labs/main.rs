@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use measured::{Benchmark, RULE, Section, cell, exceeds, falls_short, percent, run};
 use simulated::{Case, Ended, ONE_OPTION, STRATEGIES};
 
-/// The guide's page.
 const PAGE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/lab-statistics.md");
 
@@ -26,7 +25,6 @@ const LABS: u64 = 500;
 /// is rare.
 const RARE: u64 = 4;
 
-/// The bench.
 const BENCH: Benchmark = Benchmark {
     page: PAGE,
     head,

@@ -12,7 +12,6 @@ use lab::strategy::{Kind, Study};
 use lab::{Lab, Next, Results, RunKey, Scenario, Start, digest, findings, next, study};
 use result::finding::Verdict;
 
-/// The strategies.
 pub const STRATEGIES: [&str; 4] = ["matrix", "one-at-a-time", "halving", "descent"];
 
 /// Three options with three, two and two values.
@@ -25,9 +24,7 @@ pub const ONE_OPTION: &str = "mode = [\"plain\", \"fast\"]\n";
 /// A case: a lab and what is true of it.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// The strategy.
     pub strategy: &'static str,
-    /// The engine's options.
     pub options: &'static str,
     /// The gain of the fast mode, as a share.
     pub fast: f64,
@@ -56,7 +53,6 @@ impl Case {
         }
     }
 
-    /// The lab file's text.
     fn text(&self) -> String {
         let subject = match self.p99 {
             Some(_) => "subject-to = [\"ttft.p99 < 1s\"]\n",
@@ -140,7 +136,6 @@ fn scenarios() -> [Scenario; 1] {
 pub struct Ended {
     lab: Lab,
     results: Results,
-    /// Its study.
     pub study: Study,
 }
 

@@ -291,12 +291,10 @@ fn first_request_ms(folder: &Path) -> Result<f64> {
 /// A load whose memory is looked at.
 struct Held {
     name: &'static str,
-    /// The engine's flags.
     mock: &'static [&'static str],
     /// Its script; empty for none.
     script: &'static str,
     streams: usize,
-    /// The runner's flags.
     flags: &'static str,
 }
 

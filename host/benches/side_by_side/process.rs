@@ -10,7 +10,6 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The program under test.
 pub const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// The core of clients, and that of the engine.
 pub const CORES: [&str; 2] = ["0", "1"];
@@ -34,7 +33,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All processor time.
     pub fn cpu(&self) -> Duration {
         self.user + self.system
     }

@@ -64,7 +64,6 @@ pub const MIXED: Named = ("5 % prompts of 12k, ", BIMODAL);
 /// Prompts have beginnings in common.
 pub const PREFIXES: Named = ("prefix templates, ", TEMPLATES);
 
-/// A case of these.
 pub fn case(workload: Named, engine: Engine, load: Load, requests: usize) -> Case {
     let name = format!("{}{}{}", workload.0, words(load, requests), engine.name);
     Case::of(&name, parameters(engine), workload.1, load, requests)

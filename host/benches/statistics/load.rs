@@ -4,7 +4,6 @@ use model::exchange::Exchange;
 use result::summary::{Loop, Run, RunFacts, Summary};
 use simulator::{Case, Load};
 
-/// The form of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
     /// Token by token.

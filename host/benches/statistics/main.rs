@@ -24,7 +24,6 @@ use std::process::ExitCode;
 
 use measured::{Benchmark, RULE, run};
 
-/// The guide's page.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/src/reference/statistics.md");
 
 /// The bench. A comparison takes several runs, and much longer than their summaries.

@@ -3,7 +3,6 @@
 use crate::measured::{cell, exceeds, falls_short, percent};
 use statistics::{Ranked, Sorted};
 
-/// The aim of intervals.
 #[derive(Clone, Copy)]
 pub enum Target {
     /// Hold the truth in 90 to 99 % of the runs, be given in 95 % at least, and be no more than 1.5
@@ -27,7 +26,6 @@ pub const WORDS: &str = "\"Given\" is the share of runs that have an interval at
     to be, which is 1.96 standard deviations of the figure over the runs. A width is marked if it is more than 1.5 times the \
     needed one even though the standard deviation is known from these runs only (χ² of a normal figure, one-sided, at 5 %).";
 
-/// The counts.
 #[derive(Clone, Default)]
 pub struct Tally {
     runs: usize,

@@ -71,7 +71,6 @@ const FIELDS: [(&str, Field); 14] = [
 /// The readings of one device on a DCGM page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// The driver's version.
     pub driver: Option<String>,
     /// The devices with their readings, in the order in which the page names them.
     pub devices: Vec<(Device, Reading)>,

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 /// The place where the kernel shows them.
 pub const ROOT: &str = "/sys/class/powercap";
 
-/// A counter.
 #[derive(Debug)]
 struct Zone {
     /// The file with the counter, in microjoules.
@@ -43,7 +42,6 @@ pub enum NoRapl {
     /// A file has no number.
     #[error("{}: {why}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// The reason why it cannot be used.
         why: String,

@@ -17,7 +17,6 @@ const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Work that is done along with a recording, on its thread.
 pub trait Aside: Send {
-    /// The thread has begun.
     fn begin(&mut self) {}
 
     /// An entry was added to the recording. Of readings that fail again and again, few are entries.

@@ -83,7 +83,6 @@ fn feed(file: &mut File, mut to: impl FnMut(&[u8])) -> std::io::Result<()> {
 
 /// The contents of a repository in the cache.
 pub(crate) struct Blobs {
-    /// The repository's folder.
     folder: PathBuf,
     /// The place where the hub's tools keep the locks on it.
     locks: PathBuf,

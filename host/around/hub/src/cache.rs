@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use crate::files::holds_tokenizer;
 use crate::name::{Repository, is_component};
 
-/// A cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
@@ -25,7 +24,6 @@ pub struct Cache {
 pub struct Snapshot {
     /// The folder with its files.
     pub folder: PathBuf,
-    /// The commit.
     pub commit: String,
 }
 
@@ -66,7 +64,6 @@ impl Cache {
         Cache { root: root.into() }
     }
 
-    /// Its folder.
     pub fn root(&self) -> &Path {
         &self.root
     }

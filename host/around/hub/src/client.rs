@@ -61,7 +61,6 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Its status.
     pub(crate) fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
@@ -140,7 +139,6 @@ impl Pace {
     }
 }
 
-/// A connection that failed.
 struct Failed {
     error: HubError,
     /// True if it may work the next time.
@@ -189,7 +187,6 @@ impl Client {
         })
     }
 
-    /// The hub's address.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }

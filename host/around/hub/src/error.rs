@@ -8,7 +8,6 @@ use crate::size;
 /// The reason why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// A variable is wrong.
     #[error("{0}")]
     Setting(String),
     /// Downloads are forbidden.
@@ -17,11 +16,8 @@ pub enum HubError {
     /// There are terms to accept first.
     #[error("{name} is gated (HTTP {status}): {advice}")]
     Gated {
-        /// The repository.
         name: String,
-        /// The status.
         status: u16,
-        /// The action to take.
         advice: String,
     },
     /// There is none, or it is not shown to everyone.
@@ -29,29 +25,22 @@ pub enum HubError {
         "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN is not a token of somebody who may read it"
     )]
     NoRepository {
-        /// The hub.
         endpoint: String,
         /// The kind that it was taken for.
         kind: &'static str,
-        /// Its name.
         name: String,
-        /// The status.
         status: u16,
     },
     /// No such branch, tag or commit.
     #[error("{name} has no revision `{revision}`; give a branch, a tag or a commit of it")]
     NoRevision {
-        /// The repository.
         name: String,
-        /// The revision.
         revision: String,
     },
     /// No such file.
     #[error("{name} has no file `{path}`{advice}")]
     NoFile {
-        /// The repository.
         name: String,
-        /// The file.
         path: String,
         /// The nearest name, or nothing.
         advice: String,
@@ -61,21 +50,16 @@ pub enum HubError {
         "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command: what has come is kept"
     )]
     Unreachable {
-        /// The host.
         host: String,
-        /// The observation.
         cause: String,
     },
     /// Something else than an answer.
     #[error("{host} answered {what} with HTTP {status}{said}")]
     Status {
-        /// The host.
         host: String,
         /// The file or list that was requested.
         what: String,
-        /// The status.
         status: u16,
-        /// The hub's reason.
         said: String,
     },
     /// An answer that makes no sense.
@@ -83,11 +67,9 @@ pub enum HubError {
         "{host} answered {what} with something unexpected: {cause}; is HF_ENDPOINT the address of a hub?"
     )]
     Unexpected {
-        /// The host.
         host: String,
         /// The file or list that was requested.
         what: String,
-        /// Its mistake.
         cause: String,
     },
     /// A file of unknown size has no end within what may come.
@@ -95,7 +77,6 @@ pub enum HubError {
         "{path}: the hub does not state its size, and more than the {limit} bytes came that may still be downloaded; it was deleted; allow more with --max-size"
     )]
     Larger {
-        /// The file.
         path: String,
         /// The number of bytes that were allowed.
         limit: u64,
@@ -105,13 +86,10 @@ pub enum HubError {
         "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
     )]
     Checksum {
-        /// The file.
         path: String,
-        /// The digest.
         hash: &'static str,
         /// The facts that the hub states.
         expected: String,
-        /// Its kind.
         found: String,
     },
     /// The contents have another length than the hub says.
@@ -119,7 +97,6 @@ pub enum HubError {
         "{path}: {found} bytes came, and the hub states {expected}; they were deleted; repeat the command"
     )]
     Length {
-        /// The file.
         path: String,
         /// The facts that the hub states.
         expected: u64,
@@ -129,9 +106,7 @@ pub enum HubError {
     /// A download that stopped too often.
     #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to go on from there", size(*held))]
     Stopped {
-        /// The file.
         path: String,
-        /// The host.
         host: String,
         /// The amount that is there.
         held: u64,
@@ -144,15 +119,11 @@ pub enum HubError {
         folder.display()
     )]
     DiskFull {
-        /// The file's folder.
         folder: PathBuf,
     },
-    /// The disk fails otherwise.
     #[error("cannot write {}: {cause}; choose a folder to download to with HF_HUB_CACHE", path.display())]
     Disk {
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
 }

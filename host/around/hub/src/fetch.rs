@@ -25,7 +25,6 @@ const DOWNLOADS: usize = 4;
 /// Everything that a repository has at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The commit.
     pub commit: String,
     /// Its files, by their paths.
     pub files: Vec<String>,
@@ -58,16 +57,12 @@ pub enum Event<'a> {
     Lost(u64),
     /// A connection failed, and the download goes on with another.
     Again {
-        /// The file.
         path: &'a str,
-        /// The observation.
         cause: &'a str,
     },
     /// A file is complete and checked.
     Done {
-        /// The file.
         path: &'a str,
-        /// Its length.
         bytes: u64,
         /// True if it had been there already.
         was_there: bool,

@@ -13,7 +13,6 @@ const LONGEST: usize = 96;
 pub enum Kind {
     /// A model, and its tokenizer.
     Model,
-    /// A dataset.
     Dataset,
 }
 
@@ -99,7 +98,6 @@ impl Repository {
         Ok(Repository { revision: Some(revision.to_owned()), ..self })
     }
 
-    /// Its contents.
     pub fn kind(&self) -> Kind {
         self.kind
     }

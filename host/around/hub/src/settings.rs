@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::cache::Cache;
 use crate::error::HubError;
 
-/// The hub.
 const HUB: &str = "https://huggingface.co";
 
 /// The hub's address, the token, and the folder of the cache.
@@ -16,7 +15,6 @@ pub struct Settings {
     pub endpoint: String,
     /// True if nothing may be downloaded: `HF_HUB_OFFLINE`.
     pub offline: bool,
-    /// The local cache.
     pub cache: Cache,
     /// The user's token: `HF_TOKEN`, else the content of the file `HF_TOKEN_PATH`.
     pub(crate) token: Option<Token>,

@@ -57,7 +57,6 @@ impl Route {
     }
 }
 
-/// A request, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ask {
     pub route: Route,
@@ -88,7 +87,6 @@ pub(super) struct Refusal {
     /// vLLM's name for the kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// The parameter at fault.
     pub param: Option<String>,
 }
 

@@ -48,7 +48,6 @@ pub(super) struct Fixed {
     pub body: Bytes,
 }
 
-/// A wire format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Dialect {
     pub path: Cow<'static, str>,

@@ -21,7 +21,6 @@ const BODIES_KIB: usize = 1 << 20;
 pub(super) enum Keeps {
     /// Only counts.
     Nothing,
-    /// The truth about each.
     Truth,
     /// The truth, and every byte read and written.
     Bytes,
@@ -91,7 +90,6 @@ impl Engine {
         }))
     }
 
-    /// The script it plays.
     pub fn script(&self) -> &Script {
         &self.script
     }

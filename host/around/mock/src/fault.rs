@@ -20,7 +20,6 @@ use model::random::mix;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "written::Written", into = "written::Written")]
 pub struct Fault {
-    /// The fault.
     pub what: What,
     /// The requests that it affects.
     pub on: On,
@@ -39,12 +38,10 @@ pub enum On {
     Share(f64),
 }
 
-/// A kind of fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// `http-error`: an HTTP error status (`status`, 500 if not given) and a JSON error.
     HttpError {
-        /// The status.
         status: u16,
         /// Time until a retry (`retry-after`), in whole seconds.
         retry_after: Option<Duration>,
@@ -52,7 +49,6 @@ pub enum What {
     /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
     /// Without a choice of requests, on every route.
     Html {
-        /// The status.
         status: u16,
     },
     /// `hang-up`: the connection is closed without a reply; in HTTP/2, only the request's stream.
@@ -112,7 +108,6 @@ pub enum What {
 pub enum Breakdown {
     /// An error inside a reply that began as a success, then the end marker.
     InBandError,
-    /// The connection breaks.
     Cut {
         /// With a TCP reset (`reset = true`) instead of an orderly close in the middle of the
         /// reply.
@@ -123,7 +118,6 @@ pub enum Breakdown {
     NoDone,
     /// As `no-done`, and a WebSocket is closed with this code (`code`, 1011 if not given).
     Close {
-        /// The code.
         code: u16,
     },
 }
@@ -160,7 +154,6 @@ impl On {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Mishaps {
     pub http_error: Option<(u16, Option<Duration>)>,
-    /// The web page's status.
     pub html: Option<u16>,
     /// True if with a TCP reset.
     pub hang_up: Option<bool>,

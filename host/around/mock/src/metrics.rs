@@ -14,7 +14,6 @@ use super::truth::lock;
 /// A metric's name, kind, help, and its series: labels and value.
 type Family<'a> = (&'a str, &'a str, &'a str, Vec<(String, f64)>);
 
-/// The page.
 pub(super) fn page(engine: &Engine) -> String {
     let model = engine.script.listed_models()[0]
         .replace('\\', "\\\\")
@@ -39,7 +38,6 @@ fn count(counter: &AtomicU64) -> f64 {
     counter.load(Relaxed) as f64
 }
 
-/// The scheduler's figures.
 struct Scheduler {
     running: f64,
     waiting: f64,

@@ -19,9 +19,7 @@ use super::truth::lock;
 /// A page that is not the engine's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its type.
     pub content_type: &'static str,
-    /// Its text.
     pub text: String,
 }
 

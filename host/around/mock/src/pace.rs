@@ -163,7 +163,6 @@ impl Slot {
     }
 }
 
-/// A request's turn.
 pub(super) struct Turn {
     /// The time when its processing begins.
     pub slot: Slot,

@@ -37,10 +37,8 @@ pub(super) enum Asked {
     Unknown,
 }
 
-/// A prediction.
 #[derive(Debug, PartialEq)]
 pub(super) struct Job {
-    /// Its id.
     pub id: String,
     /// The origin of its URLs.
     pub origin: String,

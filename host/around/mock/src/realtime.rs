@@ -35,7 +35,6 @@ use super::stream::{Fate, ReplyBody};
 use events::{Asked, Events};
 use frames::{Message, Reader, Writer};
 
-/// The path.
 pub(super) const PATH: &str = "/v1/realtime";
 
 /// Time for which a client may close after its answer.
@@ -50,7 +49,6 @@ enum Broke {
     Cut { reset: bool },
     /// The WebSocket is closed with this code and reason.
     Close(u16, &'static str),
-    /// The client went away.
     Left,
 }
 

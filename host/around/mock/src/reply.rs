@@ -47,7 +47,6 @@ pub(super) enum What {
         /// True if the answer is complete with them.
         last: bool,
     },
-    /// The connection breaks.
     Cut { reset: bool },
     /// The reply ends properly in HTTP's terms.
     End {

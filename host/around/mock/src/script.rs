@@ -277,9 +277,7 @@ pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read the script {}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// It is not a script that can be played.
@@ -288,9 +286,7 @@ pub enum ScriptError {
     /// A value that cannot be played.
     #[error("the script's `{key}` is wrong: {message}")]
     Value {
-        /// The key.
         key: &'static str,
-        /// The expectation.
         message: String,
     },
 }

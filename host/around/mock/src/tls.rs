@@ -24,17 +24,13 @@ pub enum TlsError {
         "`{path}` cannot be used as --tls-cert: {cause}; expected certificates in PEM form, the server's own first"
     )]
     Certificate {
-        /// The file.
         path: PathBuf,
-        /// Its mistake.
         cause: String,
     },
     /// The key's file cannot be used.
     #[error("`{path}` cannot be used as --tls-key: {cause}; expected a private key in PEM form")]
     Key {
-        /// The file.
         path: PathBuf,
-        /// Its mistake.
         cause: String,
     },
     /// They do not match, or rustls does not support this key.

@@ -17,7 +17,6 @@ use super::script::{LONGEST, possible_span};
 /// The events of every streamed reply of OpenAI's routes, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// The events.
     pub moments: Vec<Moment>,
 }
 
@@ -31,16 +30,13 @@ pub struct Moment {
     /// The `delta` of a chunk's choice. On the completions route its `content` is the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<Map<String, Value>>,
-    /// The choice's index.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub index: u32,
-    /// The choice's finish reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// Output tokens that the chunk's `usage` reports; without `delta` the chunk has no choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<u32>,
-    /// A comment line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// Bytes as they stand here.
@@ -49,7 +45,6 @@ pub struct Moment {
     /// The end marker.
     #[serde(default, skip_serializing_if = "is_false")]
     pub done: bool,
-    /// The connection breaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Breaks>,
     /// The tokens that it brings.
@@ -239,7 +234,6 @@ impl Moment {
 pub struct Pause {
     /// The time from the first request to its beginning.
     pub after: Span,
-    /// Its length.
     #[serde(rename = "for")]
     pub lasting: Span,
 }

@@ -8,7 +8,6 @@ use crate::{
     open_slowing,
 };
 
-/// The arrival of requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     /// By chance, at a rate that is this share of the engine's capacity.
@@ -25,7 +24,6 @@ pub enum Load {
     },
     /// From so many users, who each wait for their answer.
     Closed(usize),
-    /// All at the beginning.
     AtOnce,
 }
 
@@ -47,9 +45,7 @@ pub struct Draw {
     pub workload: u64,
     /// The engine's own randomness: its pace in this run, and its jitter.
     pub engine: u64,
-    /// The round's factor.
     pub round: u64,
-    /// The start's factor.
     pub start: u64,
 }
 
@@ -58,7 +54,6 @@ pub struct Draw {
 pub struct Case {
     /// Its name in the table.
     pub name: String,
-    /// The engine.
     pub engine: Parameters,
     pub workload: Workload,
     pub load: Load,
@@ -148,7 +143,6 @@ impl Case {
     }
 }
 
-/// A load in words.
 pub fn words(load: Load, requests: usize) -> String {
     match load {
         Load::Open(share) => format!("open loop, {share} of capacity, {requests} requests"),

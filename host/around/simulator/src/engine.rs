@@ -20,7 +20,6 @@ pub struct Work {
     pub cached_tokens: u32,
 }
 
-/// An engine at work.
 #[derive(Clone, Debug)]
 pub struct Engine {
     parameters: Parameters,

@@ -17,7 +17,6 @@ impl Lengths {
         Lengths { mean: tokens, spread: 0.0 }
     }
 
-    /// A length.
     pub fn draw(self, random: &mut Random) -> u32 {
         // The variance of the logarithm that gives this spread.
         let variance = (1.0 + self.spread * self.spread).ln();
@@ -31,7 +30,6 @@ impl Lengths {
     }
 }
 
-/// The sizes of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Workload {
     /// Lengths of prompts, without their common prefix.

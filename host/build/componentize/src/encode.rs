@@ -26,7 +26,6 @@ pub enum EncodeError {
         /// The first function that it imports from there.
         import: String,
     },
-    /// The encoder rejects it.
     #[error("the module cannot be turned into a component: {0}")]
     Refused(String),
 }

@@ -14,7 +14,6 @@ const DT_STRSZ: u64 = 10;
 /// A binary as its head describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
-    /// The processor.
     pub machine: Machine,
     /// The loader that starts it. A static binary has none.
     pub interpreter: Option<String>,

@@ -16,18 +16,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::product::Product;
 
-/// A kind of package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An archive to unpack.
     Archive,
-    /// A wheel for Python.
     Wheel,
     /// A package for Debian and Ubuntu.
     Deb,
     /// Packages for npm.
     Npm,
-    /// A container image.
     Image,
 }
 

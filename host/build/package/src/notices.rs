@@ -78,7 +78,6 @@ fn document(texts: BTreeMap<String, BTreeSet<Crate>>, without: &BTreeMap<Crate, 
     document
 }
 
-/// A crate's sources.
 struct Source {
     folder: std::path::PathBuf,
     license: String,

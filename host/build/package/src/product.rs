@@ -19,20 +19,15 @@ pub const NOTICES: &str = "THIRD-PARTY.txt";
 /// Place of the certificates of authorities in most distributions.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The ingredients of packages.
 #[derive(Clone, Debug)]
 pub struct Product {
-    /// The project.
     pub project: Project,
     /// The machine that the program is for.
     pub target: Target,
-    /// The program's head.
     pub elf: Elf,
-    /// The program's file.
     pub path: PathBuf,
     /// Its bytes.
     pub program: Vec<u8>,
-    /// Its texts about itself.
     pub texts: Texts,
     /// The bill of materials, as CycloneDX writes it in JSON; packages without one have no such file.
     pub sbom: Option<Vec<u8>>,

@@ -9,15 +9,12 @@ use toml::{Table, Value};
 /// The facts of the checkout that packages are made from.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// The checkout.
     pub root: PathBuf,
-    /// The workspace's version.
     pub version: String,
     /// Its licence, as SPDX writes it.
     pub license: String,
     /// The address of its repository, if it has one: `https://github.com/OWNER/NAME`.
     pub repository: Option<String>,
-    /// The licence's text.
     pub license_text: Vec<u8>,
     /// `README.md`.
     pub readme: Vec<u8>,

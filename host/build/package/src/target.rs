@@ -16,7 +16,6 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// All of them.
     pub const ALL: [Machine; 2] = [Machine::X86_64, Machine::Aarch64];
 
     /// Its name in Rust, Python and Nix.
@@ -35,7 +34,6 @@ impl Machine {
         }
     }
 
-    /// Its name in Node.
     pub fn node(self) -> &'static str {
         match self {
             Machine::X86_64 => "x64",
@@ -47,7 +45,6 @@ impl Machine {
 /// A processor, and whose C library a binary needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The processor.
     pub machine: Machine,
     /// True if the binary needs no library and no loader, so that it runs on any Linux.
     pub is_static: bool,

@@ -24,7 +24,6 @@ const SHELLS: [(&str, &str); 5] = [
 /// A program's texts about itself.
 #[derive(Clone, Debug)]
 pub struct Texts {
-    /// Its version.
     pub version: String,
     /// Man pages of section 1, by file name, such as `runner.1`.
     pub man: BTreeMap<String, Vec<u8>>,

@@ -51,7 +51,6 @@ pub struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// An empty tree.
     pub fn new() -> Self {
         Tree::default()
     }

@@ -49,16 +49,13 @@ pub enum Wanted {
     /// The first that works.
     #[default]
     Any,
-    /// The active toolchain.
     Active,
-    /// The distribution's.
     Distribution,
 }
 
 /// A toolchain, and why it was chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Chosen {
-    /// The toolchain.
     pub toolchain: Toolchain,
     /// The reason, as text for parentheses.
     pub why: &'static str,
@@ -75,7 +72,6 @@ pub enum ToolchainError {
         "Rust is not installed: install it with rustup, then run `rustup target add {target}`{packages}"
     )]
     NoRust {
-        /// The target.
         target: &'static str,
         /// The alternative, as text to append.
         packages: &'static str,
@@ -83,7 +79,6 @@ pub enum ToolchainError {
     /// Rust is installed, but not the target.
     #[error("no installed Rust compiles for {target}: run `rustup target add {target}`{packages}")]
     NoTarget {
-        /// The target.
         target: &'static str,
         /// The alternative, as text to append.
         packages: &'static str,
@@ -94,7 +89,6 @@ pub enum ToolchainError {
          rustc-web cargo-web rust-web-src rust-web-llvm lld"
     )]
     Distribution {
-        /// The missing thing.
         what: &'static str,
         /// The path where it was expected.
         path: &'static str,
@@ -188,7 +182,6 @@ impl Toolchain {
         }
     }
 
-    /// Its display name.
     pub fn name(self) -> &'static str {
         match self {
             Toolchain::Active => "the active Rust toolchain",
@@ -272,7 +265,6 @@ fn sysroot(root: &Path) -> Option<PathBuf> {
         .map(|sysroot| PathBuf::from(sysroot.trim()))
 }
 
-/// The distribution's linker.
 const LINKER: &str = "/usr/bin/wasm-ld";
 
 /// Checks that everything that the distribution's Rust needs for the target is installed.

@@ -17,9 +17,7 @@ use crate::{steps, toolchain};
 pub enum Which {
     /// The plugins of the demo's scenario.
     Demo,
-    /// The plugins that ship.
     Shipping,
-    /// The tests' own too.
     All,
 }
 

@@ -16,7 +16,6 @@ const FOLDERS: [Folder; 5] = [
     Folder::new("tests/guests", "guests", false),
 ];
 
-/// A folder of guests.
 struct Folder {
     path: &'static str,
     kind: &'static str,

@@ -19,7 +19,6 @@ pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 pub struct Lack {
     /// Its name in `RUNNER_LEAVE_OUT`.
     pub key: &'static str,
-    /// Its name.
     pub what: &'static str,
     /// The way to get it: a command, or a sentence.
     pub remedy: &'static str,

@@ -3,7 +3,6 @@
 use super::range::Range;
 use crate::claim::{Claim, Tool};
 
-/// A claim's figures.
 pub struct Figures<'a> {
     pub(super) claim: &'a Claim,
 }

@@ -28,7 +28,6 @@ const PAGES: [&str; 3] = [
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Page {
-    /// The page's title.
     #[expect(dead_code, reason = "for those who read the file")]
     title: String,
     url: String,

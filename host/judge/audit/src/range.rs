@@ -27,7 +27,6 @@ impl Range {
         Range { low: value, high: value }
     }
 
-    /// The middle.
     pub(crate) fn mid(self) -> f64 {
         f64::midpoint(self.low, self.high)
     }

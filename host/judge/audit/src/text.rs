@@ -11,7 +11,6 @@ use result::finding::Verdict;
 /// The width that lines are broken at.
 const WIDTH: usize = 110;
 
-/// The audit as text.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     for result in &report.results {

@@ -26,9 +26,7 @@ pub enum Side {
 pub struct Measured {
     /// The facts that a report has about it.
     pub reported: Reported,
-    /// Its prompts.
     pub prompts: Prompts,
-    /// Its judged answers.
     pub answers: Answers,
     /// Its blocks; absent if runs are too short for any.
     pub blocked: Option<Blocked>,
@@ -37,7 +35,6 @@ pub struct Measured {
 /// The figures that another tool states.
 #[derive(Debug)]
 pub struct Stated {
-    /// The claim.
     pub claim: Claim,
     /// The reasons to doubt it, in a line each.
     pub doubts: Vec<String>,

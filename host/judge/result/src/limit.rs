@@ -24,7 +24,6 @@ pub(crate) const VERDICT: &str = "verdict";
 
 /// The limits that one user takes.
 pub struct Grammar<R: 'static> {
-    /// The relations, as written.
     pub signs: &'static [(&'static str, R)],
     /// Numbers that the user takes.
     pub numbers: Numbers,
@@ -39,7 +38,6 @@ pub enum Numbers {
     Any,
     /// Zero and those above, as the sign says the direction.
     FromZero,
-    /// Those above zero.
     AboveZero,
 }
 
@@ -90,7 +88,6 @@ impl Relation {
         }
     }
 
-    /// The relation as written.
     pub fn sign(self) -> &'static str {
         let known = LEVELS.iter().find(|(_, relation)| *relation == self);
         known.map_or("", |(sign, _)| sign)

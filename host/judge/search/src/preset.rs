@@ -28,9 +28,7 @@ use crate::slo::{Tier, tiers};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Preset {
-    /// Its name.
     pub name: &'static str,
-    /// Its description.
     pub about: &'static str,
     pub load: Load,
     /// Its tiers, as flags would state them; none where it has no objective, and is a sweep.
@@ -56,7 +54,6 @@ pub struct Rule {
     /// Its subject, in one word for programs.
     pub name: &'static str,
     pub value: Value,
-    /// The rule in words.
     pub about: &'static str,
 }
 
@@ -68,7 +65,6 @@ pub enum Value {
     Flag(bool),
     /// A number, in the unit that its name ends with.
     Number(u32),
-    /// A word.
     Word(&'static str),
 }
 

@@ -13,7 +13,6 @@ pub struct Course(pub Vec<Line>);
 /// The course of one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// The figure.
     pub name: Name,
     /// Means of levels and times, rates of counts, shares; absent where it is not known.
     pub values: Vec<Option<f64>>,

@@ -49,7 +49,6 @@ pub(crate) enum Source {
     Largest(&'static str),
     /// A gauge, of which the mean counts.
     Mean(&'static str),
-    /// A counter, added up.
     Count(&'static str),
     /// A counter as a share of another that contains it.
     Share(&'static str, &'static str),
@@ -57,7 +56,6 @@ pub(crate) enum Source {
     Part(&'static str, &'static str),
     /// A histogram, and what its unit takes to become milliseconds.
     Time(&'static str, f64),
-    /// A histogram of sizes.
     Size(&'static str),
 }
 

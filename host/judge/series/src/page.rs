@@ -43,11 +43,9 @@ model::words! {
 pub struct PageSample {
     /// The name of the metric.
     pub name: String,
-    /// Its labels by name.
     pub labels: BTreeMap<String, String>,
     /// The kind of its family.
     pub kind: Kind,
-    /// Its value.
     pub value: f64,
 }
 

@@ -39,7 +39,6 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recorded {
-    /// The series.
     pub series: Series,
     /// Its values where they changed, by the place of the page among those of its target; absent
     /// where the page did not have it any longer.

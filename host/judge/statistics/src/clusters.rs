@@ -23,7 +23,6 @@ const FARTHEST: f64 = 3.0;
 /// Values that depend on each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// Their sum.
     pub sum: f64,
     /// Their number.
     pub count: u64,

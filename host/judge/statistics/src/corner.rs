@@ -12,7 +12,6 @@ const STEPS: u32 = 64;
 pub struct Corner {
     /// The place of the corner.
     pub at: f64,
-    /// The height there.
     pub level: f64,
     /// The slopes below it and above it.
     pub slopes: [f64; 2],

@@ -16,9 +16,7 @@ use crate::student;
 /// A standard error, and how well it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sure {
-    /// The standard error.
     pub error: f64,
-    /// Its degrees of freedom.
     pub freedom: f64,
 }
 

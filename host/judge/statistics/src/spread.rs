@@ -84,7 +84,6 @@ fn rounded(sample: f64, scale: f64) -> u64 {
 /// The statistics of samples, and what they are computed from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figures {
-    /// The samples themselves.
     Samples(Sorted),
     /// Counts of them.
     Histogram(Counted),

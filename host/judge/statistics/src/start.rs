@@ -39,7 +39,6 @@ const FEW: f64 = 5.0;
 /// drawn on beyond that.
 const BEYOND: f64 = 1.05;
 
-/// A slow start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowStart {
     /// The number of slices until it was over, the idle ones included.

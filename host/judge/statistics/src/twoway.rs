@@ -15,9 +15,7 @@ use crate::moments::mean_if_any;
 /// The variation that the trials and rounds of an experiment leave unexplained.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Residual {
-    /// The sum of squares.
     pub squares: f64,
-    /// The degrees of freedom.
     pub freedom: f64,
 }
 
@@ -56,7 +54,6 @@ pub struct Fit {
     residual: Residual,
 }
 
-/// A trial's values.
 #[derive(Clone, Debug)]
 struct Side {
     /// Their mean.

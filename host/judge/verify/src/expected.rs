@@ -17,7 +17,6 @@ type ByFigure = BTreeMap<String, BTreeMap<String, f64>>;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Expected {
-    /// The case's name.
     pub name: String,
     /// The part that it belongs to.
     pub part: Part,

@@ -17,7 +17,6 @@ use result::figure::Statistic;
 pub struct Run {
     /// The server's log of it.
     pub log: Log,
-    /// The client's own result.
     pub sources: Sources,
 }
 

@@ -47,7 +47,6 @@ pub type Count<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {message}")]
 pub struct FileError {
-    /// The file as given.
     pub file: String,
     /// The mistake, and what was expected.
     pub message: String,

@@ -11,7 +11,6 @@ use crate::stream::{Chunk, Event, Kind, events};
 /// The requests of a run, in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
-    /// The requests.
     pub requests: Vec<Request>,
 }
 

@@ -168,7 +168,6 @@ model::words! {
 /// A figure by name: a quantity, and of latencies which statistic of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
-    /// The quantity.
     pub quantity: Quantity,
     /// The statistic; absent of counts, and where all that there are is meant.
     pub statistic: Option<Statistic>,
@@ -326,7 +325,6 @@ impl Default for Meaning {
 
 /// The facts that values are computed from.
 pub struct World<'a> {
-    /// The server's log.
     pub log: &'a Log,
     /// The number of its first requests that are no part of the measurement.
     pub warm_up: usize,

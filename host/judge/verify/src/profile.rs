@@ -22,7 +22,6 @@ pub struct Profile {
     pub name: String,
     /// Its name as people write it.
     pub title: String,
-    /// Its home page.
     #[serde(default)]
     pub home: Option<String>,
     /// The way to install it, shown where its program is missing.
@@ -56,7 +55,6 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Version {
-    /// The command.
     pub command: Vec<String>,
     /// A regular expression whose first group is the version, in what the command writes.
     #[serde(default)]
@@ -69,7 +67,6 @@ pub struct Version {
 pub struct Arguments {
     /// The trait of a case that calls for them.
     pub when: When,
-    /// The arguments, with placeholders.
     pub add: Vec<String>,
 }
 
@@ -146,7 +143,6 @@ pub struct Claim {
     /// The error that the client's own documentation states: `5ms` or `2%`.
     #[serde(default)]
     pub error: Option<String>,
-    /// The documentation's words.
     #[serde(default)]
     pub words: Option<String>,
     /// The place of these words.
@@ -171,7 +167,6 @@ impl Default for OneOrMore {
 }
 
 impl OneOrMore {
-    /// All words.
     pub fn words(&self) -> Vec<String> {
         match self {
             OneOrMore::One(word) => vec![word.clone()],
@@ -180,7 +175,6 @@ impl OneOrMore {
     }
 }
 
-/// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -210,7 +204,6 @@ impl Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fold {
-    /// Their sum.
     Sum,
     /// Their number.
     Count,
@@ -259,7 +252,6 @@ pub struct Cannot {
     /// The figures that it lacks there; all, and so the case, if absent.
     #[serde(default)]
     pub figures: Vec<String>,
-    /// The reason.
     pub why: String,
 }
 

@@ -172,7 +172,6 @@ pub struct Worker<C> {
     pub places: u32,
     /// The rule by which requests use connections again.
     pub reuse: Reuse,
-    /// The run's clock.
     pub clock: Clock,
     /// Told when a reply has ended.
     pub signal: Signal,

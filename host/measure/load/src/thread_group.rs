@@ -30,13 +30,10 @@ pub struct ThreadGroup {
     "a bug in the runner ended the run: its thread `{thread}` panicked: {message}; please report it with the lines above"
 )]
 pub struct Panicked {
-    /// The thread's name.
     pub thread: String,
-    /// The panic's message.
     pub message: String,
 }
 
-/// A thread under way.
 pub struct GroupThread<T>(JoinHandle<Option<T>>);
 
 impl ThreadGroup {

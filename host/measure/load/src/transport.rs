@@ -72,9 +72,7 @@ pub trait Connect {
 /// The beginning of a reply.
 #[derive(Debug)]
 pub struct Head {
-    /// Its status.
     pub status: u16,
-    /// Its header fields.
     pub headers: HeaderMap,
 }
 

@@ -13,7 +13,6 @@ use crate::{About, Seen};
 /// The most sessions under way that are kept in mind.
 const MOST: usize = 1 << 16;
 
-/// The sessions under way.
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: HashMap<TraceId, Session>,

@@ -21,7 +21,6 @@ pub struct ConfigTable {
 pub struct ConfigEntry {
     /// The key and its place.
     pub key: Located<String>,
-    /// Its value.
     pub value: ConfigValue,
 }
 
@@ -33,9 +32,7 @@ pub type ConfigValue = Located<Config>;
 pub enum Config {
     /// A string, a number or a truth value.
     Scalar(Value),
-    /// A list.
     List(Vec<ConfigValue>),
-    /// A nested table.
     Table(ConfigTable),
 }
 
@@ -102,7 +99,6 @@ impl ConfigTable {
         self.entries.iter().find(|entry| entry.key.value == key)
     }
 
-    /// The entries in order.
     pub fn iter(&self) -> std::slice::Iter<'_, ConfigEntry> {
         self.entries.iter()
     }

@@ -17,7 +17,6 @@ pub type Source = Arc<NamedSource<String>>;
 pub enum Place {
     /// In a scenario's text.
     Text {
-        /// The text.
         source: Source,
         /// The part of it, in bytes.
         span: SourceSpan,
@@ -79,9 +78,7 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 /// A value and the place where it was set.
 #[derive(Clone, Debug)]
 pub struct Located<T> {
-    /// The value.
     pub value: T,
-    /// The place.
     pub place: Place,
 }
 

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::config::Config;
 
-/// A string in quotes.
 pub fn string(text: &str) -> String {
     // What JSON escapes, TOML escapes in the same way; but JSON lets one control character stand.
     Value::from(text).to_string().replace('\u{7f}', "\\u007F")

@@ -97,9 +97,7 @@ pub fn free_names<'n>(
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Later {
-    /// The time, in UTC.
     pub at: String,
-    /// The scorers.
     pub scorers: Vec<PlannedPlugin>,
     /// Each score by its name, of each measured answer by the exchange's index.
     pub scores: BTreeMap<String, Column<f64>>,

@@ -16,7 +16,6 @@ pub struct Environment {
     pub contract: String,
     /// Operating system and architecture.
     pub platform: String,
-    /// The processor's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// Cores this process may use.
@@ -25,7 +24,6 @@ pub struct Environment {
     /// Main memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// The kernel's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// File descriptors this process may open.

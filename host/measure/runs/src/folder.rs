@@ -80,7 +80,6 @@ pub struct RunFolder(PathBuf);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
-    /// The beginning, in UTC.
     pub started: String,
     /// The end, in UTC.
     pub ended: String,
@@ -110,19 +109,14 @@ pub enum FolderError {
     /// Writing failed.
     #[error("cannot write `{path}`: {cause}")]
     Write {
-        /// The file or folder.
         path: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
     /// Reading failed.
     #[error("cannot read `{path}`: {cause}; is `{folder}` the folder of a run?")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The folder.
         folder: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
     /// Neither a run's folder nor one that holds any.
@@ -136,15 +130,12 @@ pub enum FolderError {
     /// A folder could not be searched.
     #[error("cannot list `{path}`: {cause}; pass the runs' folders one by one")]
     List {
-        /// The folder.
         path: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
     /// A file holds something else.
     #[error("`{path}` is not in the form that this version of the runner writes: {cause}")]
     Malformed {
-        /// The file.
         path: PathBuf,
         cause: String,
     },
@@ -218,7 +209,6 @@ impl RunFolder {
         self.discard_unbegun();
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

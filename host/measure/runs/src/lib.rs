@@ -35,12 +35,10 @@ use scenario::plan::Plan;
 pub struct Reported {
     /// The name of the run's folder.
     pub folder: String,
-    /// The plan.
     pub plan: Plan,
     /// Its environment; absent if it was not written.
     pub environment: Option<Environment>,
     /// The end of the run; absent if it was killed or has not ended.
     pub status: Option<Status>,
-    /// The summary.
     pub summary: Summary,
 }

@@ -18,7 +18,6 @@ pub type Maybe<T> = Option<Located<T>>;
 pub struct Entry {
     /// The path, as TOML writes it: `target.headers.x-team`.
     pub path: String,
-    /// The value, as TOML.
     pub value: String,
     /// The place where it was said.
     pub place: Place,
@@ -26,7 +25,6 @@ pub struct Entry {
     pub secret: bool,
 }
 
-/// A single value.
 pub trait Value: Clone + Serialize {
     /// Describes the expected value in messages.
     fn expected() -> String;

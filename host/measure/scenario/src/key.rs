@@ -22,7 +22,6 @@ pub struct Key {
     pub default: Option<String>,
     /// The default in words, when it is not a single value.
     pub otherwise: Option<&'static str>,
-    /// Its flag.
     pub flag: Option<Flag>,
     /// Names that other tools have for it.
     pub theirs: &'static [&'static str],
@@ -41,7 +40,6 @@ pub struct Key {
     pub check: fn(&str) -> Result<(), String>,
 }
 
-/// A key's flag.
 #[derive(Clone, Debug)]
 pub struct Flag {
     /// Its name, without the dashes.
@@ -95,7 +93,6 @@ const SHARES: [&str; 2] = ["SHARE", "PROBABILITY"];
 
 /// Headings of help.
 pub mod heading {
-    /// The server under test.
     pub(crate) const TARGET: &str = "Target";
     pub(crate) const REQUESTS: &str = "Requests";
     pub(crate) const LOAD: &str = "Load";

@@ -26,7 +26,6 @@ table! {
         order: Maybe<u64> => unplanned();
         /// The subject of the measurement, for readers of the result.
         about: About;
-        /// The server under test.
         target: Target;
         /// The model's tokenizer.
         tokenizer: Tokenizer;
@@ -40,7 +39,6 @@ table! {
         request: RequestOptions;
         /// The connection to the server.
         connection: Connection;
-        /// The timeouts.
         timeouts: Timeouts;
         /// The scorers that judge the answers; if the list is empty, nothing judges them.
         scorers: Option<Vec<Located<Scorer>>>;

@@ -34,7 +34,6 @@ pub(super) struct Beside {
 
 /// Chat templates as their file holds them.
 pub(super) struct Templates {
-    /// The file's name.
     pub(super) file: String,
     /// By name, of which `default` is one, or what is wrong with the file.
     pub(super) texts: Result<BTreeMap<String, String>, String>,

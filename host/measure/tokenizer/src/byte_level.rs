@@ -97,7 +97,6 @@ impl ByteLevel {
         self.lock().push(memory);
     }
 
-    /// The text of ids.
     pub(super) fn decode(&self, ids: &[u32]) -> String {
         let bytes = self.spelling.of(ids);
         String::from_utf8(bytes)

@@ -60,7 +60,6 @@ pub enum ChatError {
     /// The template itself refuses such messages.
     #[error("the chat template refuses the messages: {message}")]
     Refused {
-        /// The template's own message.
         message: String,
     },
     /// It fails with these messages.
@@ -74,7 +73,6 @@ pub enum ChatError {
     Encoding(String),
 }
 
-/// A model's chat template.
 pub struct ChatTemplate {
     templates: Environment<'static>,
     /// The values that every rendering sees: the special tokens by role.

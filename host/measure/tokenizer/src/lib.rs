@@ -77,9 +77,7 @@ pub enum TokenizerError {
         "tokenizer `{path}`: {cause}; give the model's tokenizer file or a folder that holds one"
     )]
     Unreadable {
-        /// The path as given.
         path: PathBuf,
-        /// The system's error.
         cause: std::io::Error,
     },
     /// A folder without a tokenizer.
@@ -87,7 +85,6 @@ pub enum TokenizerError {
         "tokenizer `{folder}`: the folder holds none of {looked_for}; give one that does, or such a file"
     )]
     Absent {
-        /// The folder as given.
         folder: PathBuf,
         /// The names that were looked for.
         looked_for: String,
@@ -95,7 +92,6 @@ pub enum TokenizerError {
     /// A folder with several that are of the same right.
     #[error("tokenizer `{folder}`: the folder holds {files}; give the path of one of them")]
     Several {
-        /// The folder as given.
         folder: PathBuf,
         /// The names of the files.
         files: String,

@@ -10,7 +10,6 @@ use super::table::{Key, Merge, Pairs, Strings};
 pub(super) struct Merges {
     /// The token of each byte.
     pub(super) bytes: [u32; 256],
-    /// The merges of neighbours.
     pub(super) pairs: Pairs,
     /// Number of bytes of each token.
     pub(super) lengths: Vec<u32>,

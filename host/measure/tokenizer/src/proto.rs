@@ -7,7 +7,6 @@
 use super::read::MOST_IDS;
 use super::shape::TOKEN;
 
-/// A model.
 pub(super) struct Proto {
     pub(super) pieces: Vec<Piece>,
     pub(super) kind: u64,
@@ -33,7 +32,6 @@ pub(super) struct Piece {
 /// The purpose of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A part of texts.
     Normal,
     /// The piece for unknown characters.
     Unknown,
@@ -153,7 +151,6 @@ impl Proto {
     }
 }
 
-/// A field's value.
 enum Field<'b> {
     Number(u64),
     Four(u32),

@@ -15,7 +15,6 @@ const DEPTH: usize = 128;
 /// Most spaces of an indentation.
 const INDENT: usize = 64;
 
-/// The notation of JSON.
 pub struct Style {
     indent: Option<String>,
     /// Between items, and between a key and its value.

@@ -17,9 +17,7 @@ pub enum AuthorError {
     /// There is no such template.
     #[error("there is no template for a {kind} in {language}; choose one of {others}")]
     NoTemplate {
-        /// The kind.
         kind: &'static str,
-        /// The language.
         language: &'static str,
         /// The languages that have one.
         others: String,
@@ -29,15 +27,12 @@ pub enum AuthorError {
     System {
         /// The operation, such as `write`.
         what: &'static str,
-        /// Its path.
         path: PathBuf,
-        /// The system's error.
         cause: std::io::Error,
     },
     /// The folder is not a project.
     #[error("`{}` is not a plugin project: {expected}", .folder.display())]
     NoProject {
-        /// The folder.
         folder: PathBuf,
         /// The expectation, and what to do.
         expected: String,
@@ -45,12 +40,10 @@ pub enum AuthorError {
     /// A file of the project is wrong.
     #[error("`{}`: {what}", .file.display())]
     Project {
-        /// The file.
         file: PathBuf,
         /// The mistake, and what was expected.
         what: String,
     },
-    /// A compiler is missing.
     #[error("{0}")]
     Missing(String),
     /// No Rust can compile for WebAssembly.
@@ -59,7 +52,6 @@ pub enum AuthorError {
     /// A compiler failed; it printed the reason to stderr.
     #[error("{tool} failed ({how}); see its output above")]
     Tool {
-        /// Its name.
         tool: &'static str,
         /// Its exit code or signal.
         how: String,
@@ -67,9 +59,7 @@ pub enum AuthorError {
     /// A compiler did not write its output.
     #[error("{tool} did not write `{}`", .path.display())]
     Nothing {
-        /// Its name.
         tool: &'static str,
-        /// The expected output.
         path: PathBuf,
     },
     /// The bindings cannot be generated from the contract.
@@ -77,7 +67,6 @@ pub enum AuthorError {
     Bindings {
         /// The folder with the contract.
         folder: PathBuf,
-        /// The reason.
         what: String,
     },
     /// It is a component, but not a plugin.
@@ -87,15 +76,12 @@ pub enum AuthorError {
          the interface"
     )]
     NoPlugin {
-        /// The plugin's name.
         name: String,
     },
     /// The compiled module cannot be turned into a component.
     #[error("`{name}` was compiled, but cannot be turned into a component: {cause}")]
     Encode {
-        /// The plugin's name.
         name: String,
-        /// The reason.
         cause: EncodeError,
     },
 }

@@ -118,7 +118,6 @@ pub fn project_of(component: &Path) -> Option<Project> {
     (project.component() == component).then_some(project)
 }
 
-/// The remedy.
 pub fn remedy(project: &Project) -> String {
     format!("run `runner plugin build {}`", project.folder.display())
 }

@@ -9,7 +9,6 @@ use super::project::Project;
 use super::tool::{self, Shell, ShowOutput};
 use model::plugin::Kind;
 
-/// The compiler's name.
 const TOOL: &str = "componentize-qjs";
 
 const MISSING: &str = "componentize-qjs, which turns JavaScript into components, is not installed. Install it: `npm \

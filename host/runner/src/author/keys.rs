@@ -20,14 +20,11 @@ const MOST_INNER: usize = 2000;
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Key {
-    /// Its name.
     pub key: String,
-    /// Its type, in words.
     #[serde(rename = "type")]
     pub kind: String,
     /// True if it is required.
     pub required: bool,
-    /// Its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// Its meaning.
@@ -44,7 +41,6 @@ pub struct Table {
     /// The name by which the schema refers to it, if it does: tables with the same one are the
     /// same.
     pub name: Option<String>,
-    /// Its keys.
     pub keys: Vec<Key>,
 }
 

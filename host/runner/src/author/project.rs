@@ -10,10 +10,8 @@ use model::plugin::Kind;
 /// The manifest of a project in a language other than Rust.
 pub(crate) const MANIFEST: &str = "runner-plugin.toml";
 
-/// A plugin's project.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// Its folder.
     pub folder: PathBuf,
     /// The plugin's name, and its component's.
     pub name: String,
@@ -21,7 +19,6 @@ pub struct Project {
     pub sources: Sources,
 }
 
-/// A project's sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sources {
     /// A crate, by the name of its module.
@@ -31,7 +28,6 @@ pub enum Sources {
     },
     /// Files in one of the other languages.
     Files {
-        /// The language.
         language: Language,
         /// The kind of plugin; for a crate, its exports tell.
         kind: Kind,

@@ -10,7 +10,6 @@ use super::project::Project;
 use super::tool::{self, Shell, ShowOutput};
 use model::plugin::Kind;
 
-/// The compiler's name.
 const TOOL: &str = "componentize-py";
 
 const MISSING: &str = "componentize-py, which turns Python into components, is not installed. Install it: \

@@ -96,7 +96,6 @@ impl Failure {
         }
     }
 
-    /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.exit)
     }

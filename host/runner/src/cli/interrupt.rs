@@ -200,7 +200,6 @@ impl Interrupt {
         self.lock().leaving = does;
     }
 
-    /// A run is over.
     pub fn done(&self) {
         self.lock().doing = Doing::Nothing;
     }

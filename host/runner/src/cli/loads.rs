@@ -12,9 +12,7 @@ const SETTER: &str = "the load that is varied";
 /// The size of a load, and its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount {
-    /// The quantity that varies.
     pub load: Load,
-    /// Its value.
     pub at: f64,
     /// Requests to measure; the scenario's own number or duration if absent.
     pub requests: Option<u64>,

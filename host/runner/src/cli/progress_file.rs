@@ -22,7 +22,6 @@ use model::clean;
 use scenario::plan::{Amount, Plan};
 use session::live::{History, Live, Snapshot};
 
-/// A file of progress.
 pub(super) struct ProgressFile {
     file: Arc<File>,
     path: PathBuf,

@@ -19,11 +19,9 @@ const STDIN: &str = "<stdin>";
 /// A scenario's text and its location.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Text {
-    /// Its name in messages.
     pub name: String,
     /// The place where its relative paths start.
     pub folder: Option<PathBuf>,
-    /// The text.
     pub text: String,
 }
 

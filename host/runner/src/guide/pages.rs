@@ -6,7 +6,6 @@ use model::nearest;
 /// A page of the guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its name for users.
     pub name: &'static str,
     /// Its subject, in a few words.
     pub about: &'static str,
@@ -15,7 +14,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// Its text, in Markdown.
     pub fn text(&self) -> &'static str {
         shipped::text(self.file).unwrap_or_default()
     }

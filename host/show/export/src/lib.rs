@@ -42,7 +42,6 @@ use runs::folder::{FolderError, RunFolder};
 use schema::Head;
 use sink::Sink;
 
-/// A table of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// A row for each request.
@@ -56,7 +55,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Table::Requests => "requests",

@@ -25,7 +25,6 @@ pub use quick_junit::SerializeError;
 
 /// The runs of a build, and what came of the comparison with the baseline.
 pub struct Build {
-    /// The scenario.
     pub scenario: String,
     /// The runs, in the order in which they began.
     pub runs: Vec<Run>,
@@ -39,7 +38,6 @@ pub struct Build {
 pub struct Run {
     /// The name of its folder.
     pub folder: String,
-    /// Its summary.
     pub summary: Summary,
 }
 
@@ -56,7 +54,6 @@ pub enum Baseline {
         /// True if that fails the build.
         fails: bool,
     },
-    /// The two were compared.
     Compared(Box<Compared>),
 }
 
@@ -65,9 +62,7 @@ pub enum Baseline {
 pub enum Subject {
     /// The verdict on whether a run measured what it was meant to measure.
     Run,
-    /// A threshold.
     Threshold,
-    /// A finding.
     Finding,
     /// The baseline: if there is one that can be compared, in all that was asked for.
     Baseline,

@@ -21,12 +21,10 @@ pub use draw::{Look, Width, svg};
 pub(crate) use draw::{escape, swatch, thickness as phase_height};
 pub use palette::Theme;
 
-/// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// Stable and unique in a page: `ttft-ecdf`. Files and anchors are named by it.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Advice for reading it, in a sentence or two.
     pub note: String,
@@ -50,7 +48,6 @@ pub struct Chart {
 pub enum Form {
     /// Half of the width.
     Half,
-    /// All of it.
     Full,
 }
 
@@ -160,7 +157,6 @@ pub enum Tone {
 pub struct Mark {
     /// Its meaning: a place in the chart's keys.
     pub key: usize,
-    /// Its shape.
     pub shape: Shape,
     pub points: Vec<Point>,
     /// Its values at the chart's rows; absent if it only illustrates another mark.

@@ -28,7 +28,6 @@ use runs::Reported;
 pub struct Charts {
     /// Distributions: for each metric its cumulative distribution and its histogram.
     pub distributions: Vec<Chart>,
-    /// The course over time.
     pub course: Vec<Chart>,
     /// The parts of the time to first token.
     pub first_token: Vec<Chart>,
@@ -55,7 +54,6 @@ impl Charts {
         }
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Chart> {
         let of_load = self.distributions.iter().chain(&self.course);
         let of_load = of_load.chain(&self.first_token);

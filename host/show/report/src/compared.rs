@@ -10,7 +10,6 @@ use compare::{
 use model::number;
 use result::figure::{Better, Figure};
 
-/// The page.
 pub fn page(compared: &Compared) -> Document {
     let mut page = Document::new("Comparison", "Comparison");
     let mut sides = Table::new(["Side", "What", "Model", "Scenario", "Verdict"]);
@@ -224,7 +223,6 @@ impl Shown {
         }
     }
 
-    /// A value.
     pub(super) fn value(self, value: f64) -> String {
         match self {
             Shown::Share => format!("{:.2}", value * 100.0),

@@ -33,7 +33,6 @@ const OBJECTIVES: [(&str, &str); 3] = [("ttft", "ttft"), ("tpot", "tpot"), ("e2e
 
 /// A run as another tool sees it.
 pub struct Compatible<'a> {
-    /// The run.
     pub reported: &'a Reported,
     /// Its figures, by the tool's definitions.
     pub figures: Figures,

@@ -22,11 +22,9 @@ use crate::chart::Chart;
 use result::finding::{Finding, Verdict};
 use result::metric::Metric;
 
-/// A page.
 pub struct Document {
     /// The kind of page, in a word or two above its title: `Lab`.
     pub kind: &'static str,
-    /// Its title.
     pub title: String,
     pub blocks: Vec<Block>,
     /// The folders of the runs whose records it shows, for its last line.
@@ -39,20 +37,16 @@ pub enum Block {
     Heading(Heading),
     /// The headings of levels 2 and 3, with links to them. In HTML the bar has them.
     Contents,
-    /// A paragraph.
     Paragraph(Text),
     /// A paragraph on how to read what is beside it.
     Remark(Text),
-    /// A list.
     List(Vec<Text>),
     /// Lines to be copied or read as they are.
     Code {
         /// Their language, for Markdown: `bash`, `text`.
         language: &'static str,
-        /// The lines.
         text: String,
     },
-    /// A table.
     Table(Table),
     /// A chart. Those that follow each other share the width.
     Chart(Box<Chart>),
@@ -60,13 +54,11 @@ pub enum Block {
     Facts(Vec<Pair>),
     /// Facts below each other.
     Pairs(Vec<Pair>),
-    /// The most important figures.
     Figures(Vec<Figure>),
     /// Blocks that belong together, several such beside each other.
     Cards(Vec<Vec<Block>>),
     /// Blocks that a reader opens.
     Details {
-        /// Their subject.
         summary: String,
         /// True if they are open on paper.
         is_printed: bool,
@@ -82,7 +74,6 @@ pub enum Block {
     Series(Vec<String>),
 }
 
-/// A heading.
 #[derive(Clone, Debug)]
 pub struct Heading {
     /// From 2 to 4.
@@ -97,7 +88,6 @@ pub struct Heading {
 /// A table. A column whose cells are all numbers is aligned to the right, the first column never.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The columns' headings.
     pub head: Vec<String>,
     /// The rows, each with as many cells as there are headings.
     pub rows: Vec<Vec<Cell>>,
@@ -112,7 +102,6 @@ pub enum Fit {
     /// The cells of a row stand below each other.
     #[default]
     Stacked,
-    /// Its cells become narrow.
     Narrow,
     /// It is moved sideways.
     Scrolled,
@@ -187,7 +176,6 @@ pub enum Span {
 }
 
 impl Span {
-    /// Its words.
     fn words(&self) -> String {
         match self {
             Span::Plain(text)
@@ -286,7 +274,6 @@ impl Text {
         self
     }
 
-    /// Its words.
     fn words(&self) -> String {
         self.0.iter().map(Span::words).collect()
     }
@@ -360,7 +347,6 @@ impl Table {
 }
 
 impl Document {
-    /// An empty page.
     pub fn new(kind: &'static str, title: impl Into<String>) -> Self {
         Document { kind, title: title.into(), blocks: Vec::new(), folders: Vec::new() }
     }
@@ -439,7 +425,6 @@ impl Document {
         }
     }
 
-    /// Its charts, in order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(&**chart),
@@ -447,7 +432,6 @@ impl Document {
         })
     }
 
-    /// The page as Markdown.
     pub fn markdown(&self) -> String {
         markdown::markdown(self, 1)
     }

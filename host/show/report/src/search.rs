@@ -15,7 +15,6 @@ use search::{Answer, Load};
 
 pub use page::page;
 
-/// The answer as text.
 pub fn text(answer: &Answer) -> String {
     let mut text = String::new();
     for (number, found) in answer.tiers.iter().enumerate() {

@@ -7,7 +7,6 @@ use series::{Figure, Name};
 pub(crate) struct Served {
     /// Its label, with its unit.
     pub label: &'static str,
-    /// Its value.
     pub value: f64,
 }
 

@@ -82,7 +82,6 @@ pub fn text(summary: &Summary) -> String {
     block.end(&[])
 }
 
-/// The server's own series.
 fn series(block: &mut Block, summary: &Summary) {
     block.section("Server's Own Series");
     for Served { label, value } in served(summary) {

@@ -11,7 +11,6 @@ use result::summary::{TimeSlice, TimeSlices};
 
 /// A column of the table.
 struct Column {
-    /// Its name in CSV.
     name: &'static str,
     /// Its head in a page.
     head: &'static str,

@@ -6,7 +6,6 @@ use runner_plugin::dialect::tools::{self, Choice, Tools};
 use runner_plugin::{Body, Error, Media, Sample, Settings};
 use serde_json::{Value, json};
 
-/// The API in messages.
 const API: &str = "the Messages API";
 
 /// Settings for which the API has no field. The servers that imitate it do not know such fields

@@ -14,11 +14,9 @@
 
 use runner_plugin::Error;
 
-/// A message, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     headers: &'a [u8],
-    /// The payload.
     pub payload: &'a [u8],
 }
 

@@ -6,7 +6,6 @@ use runner_plugin::dialect::tools::{self, Choice, Tools};
 use runner_plugin::{Body, Error, Media, Sample, Settings};
 use serde_json::{Map, Value, json};
 
-/// The API in messages.
 const API: &str = "Bedrock's Converse";
 
 /// Settings for which the API has no field. Some models have such fields of their own, for

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::InputType;
 
-/// The API in messages.
 const API: &str = "Cohere's chat route";
 
 /// Settings for which the chat route has no field.

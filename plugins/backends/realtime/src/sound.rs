@@ -3,11 +3,9 @@
 
 use runner_plugin::{Error, Media, Sample};
 
-/// A piece of sound.
 pub struct Piece {
     /// Its samples, in base64.
     pub base64: String,
-    /// Its length.
     pub nanoseconds: u64,
 }
 

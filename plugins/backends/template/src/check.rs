@@ -148,7 +148,6 @@ impl Mistakes {
     }
 }
 
-/// A placeholder's name.
 pub fn written(name: Name) -> &'static str {
     let entry = NAMES.iter().find(|(known, _)| *known == name);
     entry.map_or("", |(_, text)| text)

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 /// Declares the placeholders with their names.
 macro_rules! names {
     ($($name:ident = $text:literal,)*) => {
-        /// A placeholder.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Name {
             $(#[doc = concat!("`{", $text, "}`.")] $name,)*

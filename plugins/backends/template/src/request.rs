@@ -56,7 +56,6 @@ impl Template {
         Template { forms, headers, config }
     }
 
-    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }

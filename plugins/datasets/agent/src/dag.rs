@@ -24,7 +24,6 @@ use crate::graph::{After, Graph, Request};
 use crate::source::{Source, named, rows};
 use outline::{Place, Spawn, Starts};
 
-/// A line.
 #[derive(Deserialize)]
 struct Conversation {
     #[serde(default)]
@@ -147,7 +146,6 @@ impl Source for Dag {
     }
 }
 
-/// A session under construction.
 struct Walk<'a> {
     dag: &'a Dag,
     root: String,

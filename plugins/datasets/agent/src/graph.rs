@@ -15,7 +15,6 @@ pub(crate) struct Request {
     /// The request whose conversation it continues, which it also depends on; a fresh one if
     /// absent.
     pub(crate) parent: Option<usize>,
-    /// The new messages.
     pub(crate) messages: Vec<Message>,
     pub(crate) after: Vec<After>,
     pub(crate) answer: Option<Message>,

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::config::{Format, invalid};
 
-/// A source of sessions.
 pub(crate) trait Source {
     /// The samples of the next session to measure, the root first; `None` at the end. `pass` says
     /// how often the file began, and is part of names from 2 on.

@@ -198,7 +198,6 @@ impl Source for Synthetic {
     }
 }
 
-/// An agent under construction.
 struct Agent<'a> {
     seed: u64,
     number: u64,

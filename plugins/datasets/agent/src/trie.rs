@@ -20,7 +20,6 @@ use crate::texts::{Texts, with_texts};
 /// Changes the seed for spare samples.
 const SPARE: u64 = 0x5fa4_e000;
 
-/// A line.
 #[derive(Debug, Deserialize)]
 struct Row {
     input_prompt_length: u32,

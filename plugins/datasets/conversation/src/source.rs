@@ -17,7 +17,6 @@ pub(crate) struct Conversation {
     pub(crate) name: Option<String>,
     /// The place where it is from: `line 3`.
     pub(crate) place: String,
-    /// Its kind.
     pub(crate) class: Option<String>,
     /// Fields for each of its requests, a JSON object.
     pub(crate) parameters: Option<String>,
@@ -30,7 +29,6 @@ pub(crate) struct Conversation {
     pub(crate) fault: Option<&'static str>,
 }
 
-/// A source of conversations.
 pub(crate) trait Source {
     /// The next conversation to measure; `None` at the end.
     fn next(&mut self) -> Result<Option<Conversation>, Error>;

@@ -183,7 +183,6 @@ pub fn path<'r>(row: &'r Row, name: &str) -> Option<&'r Value> {
     rest.split('.').try_fold(row.get(first)?, |value, key| value.get(key))
 }
 
-/// A value as text.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

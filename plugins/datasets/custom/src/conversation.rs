@@ -11,7 +11,6 @@ use crate::media::{Finder, Kind};
 pub struct Turn {
     /// Messages before the answer, after the answer of the turn before.
     pub messages: Vec<Message>,
-    /// The answer.
     pub answer: Option<Message>,
 }
 

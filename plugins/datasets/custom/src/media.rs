@@ -16,11 +16,9 @@ pub struct Finder(pub Rc<dyn Files>);
 /// The kind of media to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An image.
     Image,
     /// Audio.
     Audio,
-    /// A video.
     Video,
 }
 

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use crate::fingerprint;
 
-/// The names so far.
 #[derive(Default)]
 pub struct Names {
     /// Fingerprints of the rows' own names, and of what replaced one.

@@ -18,7 +18,6 @@ use crate::source::Row;
 /// The prompts and settings of a row.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Its name.
     pub id: Option<String>,
     /// The first prompt.
     pub prompt: Prompt,
@@ -26,7 +25,6 @@ pub struct Draft {
     pub answer: Option<Message>,
     /// True if that is the reference, which says nothing about the length of answers.
     pub answer_is_reference: bool,
-    /// The turns that follow.
     pub following: Vec<Turn>,
     /// True if it is a pair of ShareGPT, for which SGLang's bounds hold.
     pub pair: bool,

@@ -14,7 +14,6 @@ use crate::config::Format;
 use crate::format::{Names, head, object, told};
 use crate::tables;
 
-/// A row: its columns.
 pub type Row = Map<String, Value>;
 
 /// The most rows of a file that is shuffled: their places take this many times 8 bytes.
@@ -38,13 +37,11 @@ pub enum Place {
 
 /// A row of the file.
 pub struct Found {
-    /// Its place.
     pub place: Place,
     /// The row, or why it cannot be read.
     pub row: Result<Row, String>,
 }
 
-/// A file of rows.
 pub struct Source {
     /// Its name in the scenario.
     name: String,

@@ -8,7 +8,6 @@ use runner_plugin::{Message, Role};
 pub struct Turn {
     /// The messages since the answer before; the model answers the last one.
     pub messages: Vec<Message>,
-    /// The answer on record.
     pub answer: Option<Message>,
     /// Time between the end of the answer before and its due time, in nanoseconds.
     pub delay: u64,

@@ -24,7 +24,6 @@ const ROUNDS: usize = 6;
 /// Bytes to read of the file for each token.
 const BYTES: u64 = 8;
 
-/// A text to write.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The place where it is drawn from.

@@ -9,15 +9,12 @@ const DEEPEST: u32 = 32;
 /// A column, or a group of columns.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name.
     pub name: String,
     /// Number of times that it occurs.
     pub times: Times,
     /// The definition level from which on it is there.
     pub def: u16,
-    /// Its repetition level.
     pub rep: u16,
-    /// Its kind.
     pub what: What,
 }
 
@@ -42,16 +39,13 @@ pub enum What {
     Map(Box<Node>),
 }
 
-/// A column of values.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     /// The way values are stored.
     pub stored: Stored,
     /// Their meaning.
     pub means: Means,
-    /// Its highest definition level.
     pub def: u16,
-    /// Its highest repetition level.
     pub rep: u16,
 }
 

@@ -5,7 +5,6 @@
 /// Deepest nesting of structs.
 const DEEPEST: u32 = 32;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     Bool(bool),
@@ -64,7 +63,6 @@ pub fn read(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
 pub struct Input<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// The position.
     pub at: usize,
 }
 

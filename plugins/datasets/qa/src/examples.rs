@@ -24,9 +24,7 @@ const MOST_DRAWN: usize = 8 << 20;
 
 /// The examples of all questions.
 pub enum Examples {
-    /// The same for all.
     Same(Vec<QuestionText>),
-    /// Those of each subject.
     OfSubject(HashMap<String, Vec<QuestionText>>),
     /// Drawn for each question, from a file of examples or from the questions.
     Drawn(Option<Table>, Draws),

@@ -13,7 +13,6 @@ const BETWEEN: &str = "\n\n";
 /// The text of a question, with or without its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestionText {
-    /// The question.
     pub text: String,
     /// The way its answer begins.
     pub begins: Option<String>,

@@ -28,9 +28,7 @@ impl Display for Place {
 /// A row of a file.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its place.
     pub place: Place,
-    /// Its columns.
     pub fields: Map<String, Value>,
 }
 
@@ -95,7 +93,6 @@ impl Row {
     }
 }
 
-/// A list of texts.
 pub fn texts(value: &Value) -> Option<Vec<String>> {
     let items = value.as_array()?.iter();
     items.map(|item| item.as_str().map(str::to_owned)).collect()

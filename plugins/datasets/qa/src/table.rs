@@ -19,7 +19,6 @@ const MOST_ROWS: usize = 1 << 20;
 /// The most bytes of rows that are held.
 const MOST_HELD: usize = 96 << 20;
 
-/// A file's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Lines,
@@ -28,7 +27,6 @@ enum Format {
     Parquet,
 }
 
-/// A file of rows.
 pub struct Table {
     /// Its name in the scenario.
     name: &'static str,

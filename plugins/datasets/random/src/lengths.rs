@@ -19,7 +19,6 @@ pub(crate) struct Lengths {
     less: u32,
 }
 
-/// The source of lengths.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// The range of a tool, drawn from its generator.

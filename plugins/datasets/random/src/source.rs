@@ -14,7 +14,6 @@ use crate::lengths::{Draw, Kind, Lengths};
 /// asked for.
 pub(crate) const ENOUGH_TOKENS: usize = 1 << 20;
 
-/// A source of prompts.
 pub(crate) trait Source {
     /// At most `limit` further prompts to measure; none ends the sequence. Fewer when they have
     /// [`ENOUGH_TOKENS`].
@@ -53,7 +52,6 @@ impl AnswerRequest {
     }
 }
 
-/// A prompt.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Content {
     Text(String),

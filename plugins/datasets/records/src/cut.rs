@@ -11,7 +11,6 @@ pub const PIECE: usize = 1 << 20;
 /// time, and a plugin has 256 MiB.
 pub const LONGEST: usize = 24 << 20;
 
-/// The separator of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Lines; those that are blank do not count.
@@ -25,7 +24,6 @@ pub enum Cut {
     Items,
 }
 
-/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its number in the file, from 1, if the file was read from its beginning.

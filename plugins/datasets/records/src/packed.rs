@@ -21,7 +21,6 @@ pub enum Packed {
 
 /// A file as a stream of what is in it, compressed or not.
 pub struct Bytes {
-    /// The file.
     pub file: Rc<dyn File>,
     /// Position of the next read, in bytes from its beginning.
     pub offset: u64,

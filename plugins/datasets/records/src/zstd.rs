@@ -7,7 +7,6 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 /// The content of a stream's frames.
 pub struct Frames<R: BufRead> {
     frame: Option<Box<StreamingDecoder<R, FrameDecoder>>>,
-    /// The stream, between frames.
     stream: Option<R>,
 }
 

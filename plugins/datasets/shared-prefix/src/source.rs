@@ -32,13 +32,11 @@ pub(crate) struct Conversation {
     pub(crate) first: Content,
     /// Tokens of the first prompt as the server counts them.
     pub(crate) input_tokens: u32,
-    /// The later questions.
     pub(crate) later: Vec<String>,
     /// Output tokens to request in each turn.
     pub(crate) output_tokens: Vec<u32>,
 }
 
-/// A prompt.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Content {
     Text(String),

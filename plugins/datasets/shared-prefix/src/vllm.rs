@@ -35,7 +35,6 @@ pub(crate) struct Vllm {
     /// The prompts in the order in which they are sent, if they are shuffled.
     order: Option<Vec<u32>>,
     sent: usize,
-    /// All prefixes so far.
     prefixes: Vec<Vec<u32>>,
     /// The texts behind the prefix, of all prompts so far; without a shuffle of the last.
     made: Vec<Made>,

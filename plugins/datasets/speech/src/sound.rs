@@ -6,7 +6,6 @@ use runner_plugin::File;
 /// The facts about a sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sound {
-    /// The file's media type.
     pub media_type: &'static str,
     /// The length in seconds, if the header says it.
     pub seconds: Option<f64>,

@@ -7,11 +7,8 @@ use crate::words::Words;
 /// A part of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The stream's name.
     pub(crate) stream: u64,
-    /// Words before it.
     pub(crate) from: u32,
-    /// Its words.
     pub(crate) length: u32,
 }
 

@@ -58,7 +58,6 @@ pub use config::{Config, Form, Labels, Name, Replay, TooLong, Window, WrongBlock
 /// The scenario's name for the trace.
 const FILE: &str = "data";
 
-/// A trace.
 pub struct Trace {
     player: Player,
     spares: u64,

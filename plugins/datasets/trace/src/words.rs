@@ -105,7 +105,6 @@ impl Words {
         ((u128::from(number) * self.words.len() as u128) >> 64) as usize
     }
 
-    /// The text of words.
     pub(crate) fn text(&self, marked: bool, indices: impl Iterator<Item = usize>) -> String {
         let mut text = String::new();
         if marked {
@@ -157,7 +156,6 @@ fn kind(text: &str) -> Option<usize> {
     }
 }
 
-/// A text of words.
 fn joined<'a>(words: impl IntoIterator<Item = &'a Word>, bare: bool) -> String {
     let text: String = words.into_iter().map(|word| word.text.as_str()).collect();
     match text.strip_prefix(' ') {

@@ -14,7 +14,6 @@ const LONGEST: usize = 1000;
 /// answer.
 const LARGEST: usize = 64 * 1024;
 
-/// A keyword.
 pub enum Word {
     /// As it is.
     Literal(Vec<char>),
@@ -88,7 +87,6 @@ fn is_plain(text: &str) -> bool {
     !text.contains(['.', '^', '$', '*', '+', '?', '{', '}', '[', ']', '\\', '|', '(', ')'])
 }
 
-/// A pattern within bounds.
 fn pattern(text: &str, any_case: bool) -> Result<Regex, String> {
     (RegexBuilder::new(text).case_insensitive(any_case))
         .size_limit(LARGEST)

@@ -20,11 +20,9 @@ const MOST_MISTAKES: usize = 10;
 
 /// The form that a keyword's value must have.
 enum Form {
-    /// A schema.
     One,
     /// A list of schemas, of at least one.
     List,
-    /// A table of schemas.
     Table,
     /// A table of schemas whose keys are patterns.
     Patterns,
@@ -40,11 +38,8 @@ enum Form {
     NamesByName,
     /// Names of types.
     Types,
-    /// A list.
     Values,
-    /// A truth value.
     Truth,
-    /// A pattern.
     Pattern,
     /// A reference into the same schema.
     Pointer,
@@ -118,7 +113,6 @@ impl Schema {
         if wrong.is_empty() { Ok(Schema { root, patterns }) } else { Err(wrong) }
     }
 
-    /// The whole schema.
     pub fn root(&self) -> &Value {
         &self.root
     }

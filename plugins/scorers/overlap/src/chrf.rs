@@ -7,7 +7,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use judging::python;
 
-/// The longest n-grams.
 const ORDER: usize = 6;
 
 /// Weight of recall against precision, squared.

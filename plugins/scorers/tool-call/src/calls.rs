@@ -10,9 +10,7 @@ const MOST_CALLS: usize = 1000;
 /// A call of a tool.
 #[derive(Debug, PartialEq)]
 pub struct Call {
-    /// The tool's name.
     pub name: String,
-    /// The arguments by name.
     pub arguments: Map<String, Value>,
 }
 

@@ -35,10 +35,8 @@ pub enum NvmlError {
     /// The library is none, or of no version that is known.
     #[error("the library for NVML has no function `{0}`")]
     NoFunction(&'static str),
-    /// A function failed.
     #[error("NVML's `{function}` failed: {message}")]
     Failed {
-        /// Its name.
         function: &'static str,
         /// NVML's message.
         message: String,
@@ -240,7 +238,6 @@ impl Library {
         self.number_of("nvmlDeviceGetTemperature", function, device, TEMPERATURE_GPU)
     }
 
-    /// A clock, in MHz.
     pub fn clock(&self, device: Handle, clock: Clock) -> Result<Option<u64>, NvmlError> {
         self.number_of("nvmlDeviceGetClockInfo", self.clock, device, clock as c_int)
     }

@@ -30,7 +30,6 @@ pub struct Request {
 /// A file of the repository.
 #[derive(Clone, Debug)]
 pub struct Contents {
-    /// Its contents.
     pub bytes: Vec<u8>,
     /// True if it is in the store of large files, and so on the server for contents.
     pub is_large: bool,
@@ -55,13 +54,11 @@ pub struct State {
     pub states_no_sizes: bool,
     /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,
-    /// The requests that came.
     pub seen: Vec<Request>,
 }
 
 /// The two servers, until the test ends.
 pub struct Hub {
-    /// The hub's address.
     pub url: String,
     pub state: Arc<Mutex<State>>,
 }
@@ -272,7 +269,6 @@ fn of_hub(request: Request, state: &mut State, contents: &str) -> Reply {
         .with("X-Repo-Commit", COMMIT)
 }
 
-/// The server for contents.
 fn of_contents(mut request: Request, state: &mut State) -> Reply {
     request.is_of_contents = true;
     state.seen.push(request.clone());

@@ -65,7 +65,6 @@ pub(super) struct SamplingParams {
     pub n: Option<u32>,
 }
 
-/// A prompt, counted.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub tokens: usize,

@@ -14,7 +14,6 @@ const DEFAULT_TOKENS: i64 = 16;
 /// The form of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TritonForm {
-    /// The request's own id.
     pub id: String,
     /// True if an answer in one piece repeats its prompt.
     pub has_input: bool,

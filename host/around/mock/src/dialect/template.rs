@@ -23,7 +23,6 @@ pub(super) enum Value {
     Tokens,
     /// The event's place in the reply, from 0.
     Index,
-    /// The request's id.
     Id,
     /// The model that was asked for.
     Model,
@@ -131,7 +130,6 @@ pub(super) const AFTER: &[Value] = &[
 /// Available for an error.
 pub(super) const OF_ERRORS: &[Value] = &[Message, Status];
 
-/// A text with placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Template {
     parts: Vec<Part>,

@@ -18,7 +18,6 @@ const FINAL: u8 = 0x80;
 
 /// A message of a client.
 pub(super) enum Message {
-    /// A text.
     Text(String),
     /// Bytes.
     Binary,

@@ -73,7 +73,6 @@ impl<'t> Changelog<'t> {
         self.0.iter().map(Section::name).collect()
     }
 
-    /// A version's section.
     pub fn of(&self, version: &str) -> Option<&Section<'t>> {
         self.0.iter().find(|section| section.name() == version)
     }

@@ -38,7 +38,6 @@ impl File {
 
 /// The version of the tree, and everywhere it stands.
 pub struct Versions {
-    /// The version in Cargo.toml.
     pub current: Version,
     files: Vec<File>,
     mistakes: Vec<String>,

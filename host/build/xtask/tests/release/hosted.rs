@@ -47,7 +47,6 @@ pub enum End {
     Skipped,
 }
 
-/// A workflow's run.
 pub struct Run {
     /// Calls and uses of actions, in their order, as `JOB: CALL`.
     pub log: Vec<String>,
@@ -175,7 +174,6 @@ struct Machine<'j, 'm> {
 }
 
 impl Machine<'_, '_> {
-    /// An expression's value.
     fn value(&self, expression: &str) -> String {
         let event = self.all.event;
         let parts: Vec<&str> = expression.split('.').collect();

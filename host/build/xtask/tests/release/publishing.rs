@@ -30,7 +30,6 @@ fn at(run: &Run, call: &str) -> usize {
 
 const ARCH: [&str; 2] = ["x86_64", "aarch64"];
 
-/// All packages, sorted.
 fn packages() -> Vec<String> {
     let mut all = ["runner-llm-0.1.0.tgz", "runner-llm.rb", "flake.nix", "package.nix"]
         .map(str::to_owned)

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, Lengths, ReadError, Source, Tool, number};
 
-/// Their latencies by ours.
 const LATENCIES: [(&str, &str); 4] = [
     ("request_latency", "e2e"),
     ("time_to_first_token", "ttft"),

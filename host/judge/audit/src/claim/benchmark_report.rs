@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Source, Tool, definitions};
 
-/// Its latencies by ours.
 const LATENCIES: [(&str, &str); 4] = [
     ("request_latency", "e2e"),
     ("time_to_first_token", "ttft"),
@@ -14,7 +13,6 @@ const LATENCIES: [(&str, &str); 4] = [
     ("inter_token_latency", "itl"),
 ];
 
-/// Its rates by ours.
 const RATES: [(&str, &str); 4] = [
     ("request_rate", "throughput.requests-per-s"),
     ("input_token_rate", "throughput.input-tokens-per-s"),

@@ -32,7 +32,6 @@ enum Line {
     Count(&'static str),
     /// The backend, that is, the engine.
     Backend,
-    /// The requested rate.
     Rate,
     /// The cap on requests in flight.
     Cap,

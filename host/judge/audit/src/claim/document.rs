@@ -12,7 +12,6 @@ use super::{
 /// The content of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
-    /// The file as given.
     pub file: String,
     /// Its results, in the order of the file.
     pub claims: Vec<Claim>,

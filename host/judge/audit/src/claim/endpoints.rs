@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, Lengths, ReadError, Source, Tool};
 
-/// Its series by ours.
 const LATENCIES: [(&str, &str); 3] = [("latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
 /// From its unit of time to milliseconds.

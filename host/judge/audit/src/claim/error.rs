@@ -4,11 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {what}; {expected}", .place.as_deref().map(|place| format!(", {place}")).unwrap_or_default())]
 pub struct ReadError {
-    /// The file as given.
     pub file: String,
     /// The place in the file: `line 3`, `benchmarks[1].metrics`.
     pub place: Option<String>,
-    /// The text found there.
     pub what: String,
     /// The expectation, and what to do.
     pub expected: String,

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, Lengths, ReadError, Sample, Source, Tool};
 
-/// Its latencies by ours.
 const LATENCIES: [(&str, &str); 3] = [("e2e_latency", "e2e"), ("ttft", "ttft"), ("tpot", "tpot")];
 
 /// Figures of the run as a whole, by their keys. Counts are exact.

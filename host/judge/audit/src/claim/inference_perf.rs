@@ -18,7 +18,6 @@ const LATENCIES: [(&str, &str); 5] = [
     ("normalized_time_per_output_token", "ntpot"),
 ];
 
-/// Its rates by ours.
 const RATES: [(&str, &str); 4] = [
     ("requests_per_sec", "throughput.requests-per-s"),
     ("input_tokens_per_sec", "throughput.input-tokens-per-s"),

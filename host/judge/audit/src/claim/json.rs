@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::{Claim, ReadError, Stated, number};
 
-/// A JSON object.
 pub(super) type Object = Map<String, Value>;
 
 /// Reads JSON text with Python's additions.

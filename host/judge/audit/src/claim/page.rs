@@ -21,11 +21,9 @@ pub(super) struct Fence<'a> {
     pub end: usize,
     /// The text after the opening fence: `bash`, `yaml`.
     pub info: &'a str,
-    /// Its content.
     pub text: &'a str,
 }
 
-/// A heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heading {
     pub at: usize,

@@ -16,7 +16,6 @@ pub(super) struct Wrong {
     pub what: String,
 }
 
-/// The bounds, in words.
 const BOUNDS: &str = "it is more than a report can be: one document of at most 1,000,000 values, \
     64 of them inside each other, with aliases that repeat at most 10,000";
 

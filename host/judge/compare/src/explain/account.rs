@@ -31,7 +31,6 @@ const METRICS: [&str; 12] = [
     "tpot-with-first",
 ];
 
-/// A result.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub(super) source: String,
@@ -130,7 +129,6 @@ pub(super) enum Recipe {
 /// The requests that a figure is of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Of {
-    /// Those that were measured.
     Measured,
     /// Those, without so many that were sent first.
     Without(u64),

@@ -6,7 +6,6 @@ use super::{Explained, Kind, Part, Range, Row};
 use audit::figures::shown;
 use audit::text::wrapped;
 
-/// The explanation as text.
 pub fn text(explained: &Explained) -> String {
     let mut out = String::new();
     for side in &explained.sides {

@@ -6,7 +6,6 @@ use super::Better::{Higher, Lower, Neither};
 
 /// A figure of the run as a whole.
 pub struct Whole {
-    /// Its name.
     pub name: &'static str,
     /// The name that people use.
     pub label: &'static str,

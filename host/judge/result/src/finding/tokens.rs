@@ -82,7 +82,6 @@ struct Apart {
     apart: u64,
     /// Between the totals, as a share of the reference.
     share: f64,
-    /// The totals, in words.
     totals: String,
 }
 

@@ -23,7 +23,6 @@ model::words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
     pub tokens: u32,
-    /// Its source.
     pub source: Source,
 }
 

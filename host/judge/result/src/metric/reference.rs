@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::{CATALOGUE, Measure, Of};
 
-/// The page, in Markdown.
 fn page() -> String {
     let mut page = String::from(
         "# Metrics\n\n\

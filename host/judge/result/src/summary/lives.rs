@@ -27,7 +27,6 @@ const POINT: u32 = 16;
 pub(super) enum Coming {
     /// At times of their own, whatever the engine does.
     Timed,
-    /// All at once.
     AtOnce,
     /// Whenever another one has ended.
     Closed,

@@ -70,7 +70,6 @@ pub struct Step {
 /// A message to send over a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The message.
     pub message: Message,
     /// Time after the message before it was due, when this one is due.
     pub delay: Nanos,

@@ -16,7 +16,6 @@ use model::units::Nanos;
 /// The size that a message counts as, in addition to its content.
 const MESSAGE_BYTES: usize = size_of::<Waiting>();
 
-/// The messages that wait.
 pub(super) struct Outbox {
     waiting: VecDeque<Waiting>,
     /// Counts their size in all among what the run holds.

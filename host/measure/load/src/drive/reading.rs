@@ -91,7 +91,6 @@ pub(super) struct Read<Io> {
     pub end: End,
     /// When.
     pub at: Nanos,
-    /// Its connection.
     pub connection: Connection<Io>,
     /// Until when it was not read, because this client was behind.
     pub excused: Nanos,

@@ -21,7 +21,6 @@ const GLANCE: Duration = Duration::from_micros(20);
 pub struct Follower<Item> {
     /// Due time, since the run's origin.
     pub due: Nanos,
-    /// The request.
     pub item: Item,
 }
 

@@ -58,9 +58,7 @@ pub enum DialError {
         "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
     )]
     Unknown {
-        /// The target.
         target: String,
-        /// The resolver's error.
         cause: String,
     },
     /// The name of a host where an exchange may go on is not known.
@@ -68,9 +66,7 @@ pub enum DialError {
         "cannot find the host `{host}` of `[target] hosts`: {cause}; is the name right (--allow-host)?"
     )]
     UnknownHost {
-        /// The host.
         host: String,
-        /// The resolver's error.
         cause: String,
     },
     /// TLS cannot be set up for it.

@@ -16,7 +16,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::poller::{Poller, Readiness, Registered};
 use super::socket::Ready;
 
-/// The socket.
 pub struct Polled(Registered<TcpStream>);
 
 impl Polled {

@@ -326,7 +326,6 @@ impl Drop for Watching<'_> {
 }
 
 impl<S: Source> Registered<S> {
-    /// The socket.
     pub fn socket(&self) -> &S {
         &self.socket
     }

@@ -14,7 +14,6 @@ pub enum Request {
     Http1 {
         /// Request line and header fields.
         head: Bytes,
-        /// The body.
         body: Bytes,
     },
     /// For HTTP/2, whose header fields are compressed in the connection's own way.

@@ -15,7 +15,6 @@ use model::units::Nanos;
 /// The facts that a byte stream records about itself, for its users above (also above TLS).
 #[derive(Debug)]
 pub struct Wire {
-    /// The run's clock.
     pub clock: Clock,
     /// Instant at which the bytes of the last read came.
     read_at: Cell<Nanos>,

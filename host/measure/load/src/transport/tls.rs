@@ -20,7 +20,6 @@ pub enum TrustError {
         "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"
     )]
     File {
-        /// The file.
         path: PathBuf,
         cause: String,
     },

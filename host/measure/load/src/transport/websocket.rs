@@ -45,9 +45,7 @@ const KEPT_BYTES: usize = 4 << 10;
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// A text message.
     Text(String),
-    /// A binary message.
     Binary(Vec<u8>),
 }
 

@@ -40,7 +40,6 @@ pub(super) fn seconds(ticks: u64) -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }
 
-/// The calling thread.
 pub(super) fn this_thread() -> Option<Id> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     link.file_name()?.to_str()?.parse().ok().map(Id)

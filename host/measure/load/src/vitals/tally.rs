@@ -19,7 +19,6 @@ pub(super) struct Sample {
     pub threads: Vec<Option<Spent>>,
 }
 
-/// The figures so far.
 pub(super) struct Tally {
     names: Vec<String>,
     first: Sample,
@@ -46,7 +45,6 @@ pub(super) struct Whole {
 /// The share of a core that a thread used in a second. Shares are between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Busy {
-    /// Its name.
     pub name: String,
     /// On a core.
     pub cpu: f64,

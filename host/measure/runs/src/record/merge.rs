@@ -10,7 +10,6 @@ use model::exchange::Phase;
 /// The records of one process.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
-    /// Its file.
     pub path: PathBuf,
     /// The time by which its clock is ahead of that of the run's records, in nanoseconds.
     pub ahead: i128,

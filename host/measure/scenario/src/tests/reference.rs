@@ -27,7 +27,6 @@ const TABLES: [(&str, &str); 17] = [
     ("sandbox", "The resource limits of plugins."),
 ];
 
-/// The page.
 fn page() -> String {
     let mut page = "# Scenario keys\n\n\
          This page is generated from the declarations of the keys; do not edit it. `runner scenario keys` prints the \

@@ -52,7 +52,6 @@ pub fn render_in(program: impl Into<OsString>) {
 pub(super) struct Sources {
     /// The file that they are from.
     pub(super) file: String,
-    /// The texts by name.
     pub(super) texts: BTreeMap<String, String>,
     /// The special tokens by role.
     pub(super) special: BTreeMap<String, String>,

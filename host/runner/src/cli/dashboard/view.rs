@@ -26,11 +26,9 @@ const PANELS: (u16, u16) = (72, 22);
 /// Facts about the run, from its plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
-    /// Its name.
     pub name: String,
     /// Engine, model and target. A plan's targets hold no credentials.
     pub of: String,
-    /// The amount of work.
     pub amount: Amount,
     /// Requests before the measurement.
     pub warmup: u32,

@@ -89,7 +89,6 @@ pub const REFUSED: [(&str, &str); 6] = [
 /// A path of a backend, and the key of its configuration that chooses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// The plugin.
     pub plugin: &'static str,
     /// The path; `MODEL` stands for any one segment.
     pub path: &'static str,
@@ -191,7 +190,6 @@ pub struct Chosen {
     pub model: Option<String>,
 }
 
-/// The name of theirs.
 pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }

@@ -68,7 +68,6 @@ pub const REFUSED: [(&str, &str); 5] = [
     ),
 ];
 
-/// The name of theirs.
 pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }

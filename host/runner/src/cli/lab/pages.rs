@@ -13,7 +13,6 @@ use super::super::saved::{block, workload};
 
 /// The page, as one HTML file.
 pub(super) const PAGE: &str = "lab.html";
-/// The same, as Markdown.
 const MARKDOWN: &str = "lab.md";
 /// The page's content, as JSON.
 const REPORT: &str = "lab-report.json";

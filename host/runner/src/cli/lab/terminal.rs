@@ -15,9 +15,7 @@ use super::super::watch::Watching;
 
 /// A terminal that has a lab conducted.
 pub(super) struct Terminal<'t> {
-    /// The displays of runs.
     pub watching: &'t Watching,
-    /// The interrupts.
     pub interrupt: &'t Interrupt,
 }
 

@@ -38,7 +38,6 @@ const SETTLES_WITHIN: Duration = Duration::from_millis(200);
 /// A client that is judged, and everything that its runs share.
 pub struct Conductor {
     profile: Profile,
-    /// This program.
     own: String,
     folder: Folder,
     tokenizer: Tokenizer,

@@ -38,7 +38,6 @@ fn page(build: &Build, with_sign: bool) -> Document {
     page
 }
 
-/// The page.
 pub fn markdown(build: &Build) -> String {
     let mut out = page(build, true).markdown_section(2);
     if let Baseline::Compared(compared) = &build.baseline {

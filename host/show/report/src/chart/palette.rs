@@ -65,7 +65,6 @@ pub(crate) const PHASES: usize = 9;
 /// Dashes of lines, one after the other: the first is drawn through.
 const DASHES: [&str; SERIES] = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2 5 2"];
 
-/// A colour's value.
 pub fn colour(name: &str, theme: Theme) -> &'static str {
     let found = COLOURS.iter().find(|(known, ..)| *known == name);
     let (_, light, dark) = found.unwrap_or(&COLOURS[3]);

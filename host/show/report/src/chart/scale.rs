@@ -16,9 +16,7 @@ pub struct Scale {
 /// A place on an axis that is written out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// The value.
     pub at: f64,
-    /// The value in words.
     pub label: String,
 }
 

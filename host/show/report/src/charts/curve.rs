@@ -21,7 +21,6 @@ const WIDE: f64 = 20.0;
 pub struct Plot {
     /// Its name, unique in its page.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Advice for reading it.
     pub note: String,
@@ -45,7 +44,6 @@ pub struct Plane {
     pub y: String,
     /// True if it is a share.
     pub is_share: bool,
-    /// The lines.
     pub lines: Vec<Line>,
     /// Places worth a name.
     pub rules: Vec<Rule>,
@@ -56,9 +54,7 @@ pub struct Plane {
 pub struct Line {
     /// The name of the points. Lines of the same label have the same key.
     pub label: String,
-    /// Their shape.
     pub shape: Drawn,
-    /// The points.
     pub spots: Vec<Spot>,
 }
 
@@ -75,7 +71,6 @@ pub enum Drawn {
     Crossed,
 }
 
-/// A point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
     /// The row of the table that it is in: its load.
@@ -84,7 +79,6 @@ pub struct Spot {
     pub x: f64,
     /// The position from bottom to top.
     pub y: f64,
-    /// The point in words.
     pub text: String,
 }
 

@@ -23,11 +23,9 @@ const FURTHEST: f64 = 2.0;
 pub struct Forest {
     /// Its name, unique in its page.
     pub name: String,
-    /// Its title.
     pub title: String,
     /// Advice for reading it.
     pub note: String,
-    /// The horizontal axis.
     pub x: String,
     /// The meaning of zero: `the baseline`.
     pub zero: String,
@@ -35,7 +33,6 @@ pub struct Forest {
     pub rows: Vec<Difference>,
 }
 
-/// A difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The name of what differs.
@@ -50,7 +47,6 @@ pub struct Difference {
     pub text: String,
 }
 
-/// The chart.
 pub fn chart(forest: &Forest) -> Chart {
     let kinds = [
         (Some(true), "better", Tone::Spots(2)),

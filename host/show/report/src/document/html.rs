@@ -18,7 +18,6 @@ use result::metric::Metric;
 /// Names of elements that every page has.
 const TAKEN: [&str; 4] = ["main", "theme", "live", "chart-keys"];
 
-/// A page under way.
 struct Html<'d> {
     text: String,
     /// The headings with their names.
@@ -31,7 +30,6 @@ struct Html<'d> {
     series: &'d [String],
 }
 
-/// The page.
 pub(super) fn html(page: &Document) -> String {
     let definitions = definitions(&page.blocks);
     let headings = headings(&page.blocks);

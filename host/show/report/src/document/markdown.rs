@@ -12,7 +12,6 @@ const MARKS: &str = "\\`*_{}[]#|~$!^";
 /// The heading of the list of sections.
 const CONTENTS: &str = "Table of Contents";
 
-/// A page under way.
 struct Markdown<'d> {
     out: String,
     /// The level of the title.

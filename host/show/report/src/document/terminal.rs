@@ -6,7 +6,6 @@ use comfy_table::{CellAlignment, LineStyle, Table as Lines, TableStyle};
 use super::{Block, Document, Pair, Span, Table, Text};
 use crate::plain;
 
-/// The page.
 pub(super) fn text(page: &Document) -> String {
     let mut out = format!("== {} ==\n", plain(&page.title));
     blocks(&mut out, &page.blocks);

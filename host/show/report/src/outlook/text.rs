@@ -10,7 +10,6 @@ use runs::outlook::{End, Lengths, Outlook, Shown};
 
 /// The column of the values.
 const LABELS: usize = 18;
-/// The longest bar.
 const BAR: usize = 40;
 
 /// The outlook as text, with a newline at its end.

@@ -6,7 +6,6 @@ use model::exchange::Usage;
 use model::shell::quoted;
 use runs::probe::{Control, Model, Outcome, Probe, Route, Shape};
 
-/// An outcome in words.
 fn outcome_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Answers => "answers",
@@ -85,7 +84,6 @@ fn some(count: u64, what: &str) -> String {
     }
 }
 
-/// The document as text.
 pub fn text(probe: &Probe) -> String {
     let mut text = String::new();
     let mut line = |label: &str, value: &str| {

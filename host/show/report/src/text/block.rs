@@ -13,7 +13,6 @@ pub(super) type Scale = (&'static str, f64);
 
 pub(super) const MS: Scale = (" (ms)", 1.0);
 
-/// The block under way.
 #[derive(Default)]
 pub(crate) struct Block {
     pub(super) text: String,

@@ -6,7 +6,6 @@ use std::fmt::{Display, Write};
 use super::super::plain;
 use statistics::{Figures, Ranked};
 
-/// A block under way.
 #[derive(Default)]
 pub(super) struct Padded {
     text: String,

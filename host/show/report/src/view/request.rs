@@ -12,7 +12,6 @@ use result::summary::first_token::Split;
 pub struct Request {
     /// Its number.
     pub index: u64,
-    /// The sample's name.
     pub id: String,
     pub due_s: f64,
     /// The time for which the cap held it back; absent without a cap.

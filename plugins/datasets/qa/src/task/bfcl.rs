@@ -12,7 +12,6 @@ use super::{Facts, Question, Source};
 use crate::row::{Row, unexpected};
 use crate::table::Table;
 
-/// The single-turn categories.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::None,

@@ -33,7 +33,6 @@ pub const MBPP_INSTRUCT: Facts = Facts { stop: &[], ..MBPP };
 /// The rows of MBPP that are its test split, by `task_id`.
 const TEST_SPLIT: std::ops::RangeInclusive<u64> = 11..=510;
 
-/// A question of HumanEval.
 pub fn function(task: Task, row: &Row) -> Result<Question, String> {
     let prompt = row.text("prompt")?;
     let id = row.label("task_id")?;
@@ -99,7 +98,6 @@ fn program_asked(task: Task, row: &Row) -> Result<QuestionText, String> {
     })
 }
 
-/// A question of MBPP.
 pub fn program(task: Task, row: &Row) -> Result<Question, String> {
     let setup = match row.any("test_imports") {
         Some(_) => row.texts("test_imports")?.join("\n"),
@@ -120,7 +118,6 @@ pub fn program(task: Task, row: &Row) -> Result<Question, String> {
     })
 }
 
-/// An example of MBPP.
 pub fn example(task: Task, row: &Row) -> Result<QuestionText, String> {
     let code = row.text("code")?;
     let ends = match task {

@@ -15,7 +15,6 @@ pub struct Context<'a> {
     pub number: usize,
     /// The orders of the choices of GPQA.
     pub orders: &'a Orders,
-    /// The answers of BFCL.
     pub answers: &'a Answers,
 }
 

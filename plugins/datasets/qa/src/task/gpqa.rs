@@ -23,7 +23,6 @@ pub const COT: Facts = Facts { stop: &["</s>"], ..PLAIN };
 /// `gpqa_*_cot_zeroshot`.
 pub const COT_ZEROSHOT: Facts = Facts { examples: Source::None, ..COT };
 
-/// The choices' columns.
 const CHOICES: [&str; 4] =
     ["Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3", "Correct Answer"];
 

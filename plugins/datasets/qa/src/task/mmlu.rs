@@ -107,7 +107,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// All subjects.
 pub fn subjects() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, subjects)| subjects.iter().copied())
 }

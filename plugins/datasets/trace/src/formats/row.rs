@@ -19,7 +19,6 @@ pub(crate) struct Row {
     pub(crate) took: Option<i64>,
     /// Time that the client waited before it, in nanoseconds, if the trace says so itself.
     pub(crate) wait: Option<i64>,
-    /// The session's name.
     pub(crate) session: Option<String>,
     /// Its own name and that of the request that it follows, in traces that link requests.
     pub(crate) link: Option<Link>,
@@ -44,13 +43,11 @@ pub(crate) struct Row {
 /// A request's place in a tree of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Its name.
     pub(crate) name: i64,
     /// The name of the one that it follows.
     pub(crate) parent: Option<i64>,
 }
 
-/// A prompt.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Made up.

@@ -26,7 +26,6 @@ const DEEPEST: u32 = 8;
 /// The most requests of a session.
 const MOST_REQUESTS: usize = 100_000;
 
-/// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -44,7 +43,6 @@ pub(crate) struct Session {
 pub(crate) struct Node {
     /// The place where it is in the line.
     pub(crate) range: Range<usize>,
-    /// Its conversation.
     pub(crate) thread: usize,
     /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,

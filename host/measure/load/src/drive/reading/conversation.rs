@@ -39,11 +39,9 @@ pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
     pub end: End,
     /// When it ended.
     pub at: Nanos,
-    /// The WebSocket.
     pub socket: WebSocket<Io>,
 }
 
-/// The conversation.
 struct Conversation<Io: AsyncRead + AsyncWrite + Unpin> {
     /// The task that waits for the end.
     task: OnceCell<Waker>,
@@ -134,7 +132,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Conversation<Io> {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
-    /// The task's turn.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(End, Nanos)> {
         if self.ended.is_none() {
             self.turn(cx);

@@ -116,7 +116,6 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
-    /// The task's turn.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Option<End>, Nanos)> {
         if self.ended.is_none() {
             self.read(cx);

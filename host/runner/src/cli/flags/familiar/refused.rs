@@ -31,7 +31,6 @@ pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'s
     if long == "profile" && values.iter().any(of_guidellm) { GUIDELLM_PROFILE } else { usual }
 }
 
-/// All of them.
 pub(super) const ROWS: [Row; 80] = [
     refused("multi", RATES),
     refused("request-rate-range", RATES),
