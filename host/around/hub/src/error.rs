@@ -15,11 +15,7 @@ pub enum HubError {
     Offline,
     /// There are terms to accept first.
     #[error("{name} is gated (HTTP {status}): {advice}")]
-    Gated {
-        name: String,
-        status: u16,
-        advice: String,
-    },
+    Gated { name: String, status: u16, advice: String },
     /// There is none, or it is not shown to everyone.
     #[error(
         "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN is not a token of somebody who may read it"
@@ -33,10 +29,7 @@ pub enum HubError {
     },
     /// No such branch, tag or commit.
     #[error("{name} has no revision `{revision}`; give a branch, a tag or a commit of it")]
-    NoRevision {
-        name: String,
-        revision: String,
-    },
+    NoRevision { name: String, revision: String },
     /// No such file.
     #[error("{name} has no file `{path}`{advice}")]
     NoFile {
@@ -49,10 +42,7 @@ pub enum HubError {
     #[error(
         "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command: what has come is kept"
     )]
-    Unreachable {
-        host: String,
-        cause: String,
-    },
+    Unreachable { host: String, cause: String },
     /// Something else than an answer.
     #[error("{host} answered {what} with HTTP {status}{said}")]
     Status {
@@ -118,14 +108,9 @@ pub enum HubError {
         "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command: what has come is kept",
         folder.display()
     )]
-    DiskFull {
-        folder: PathBuf,
-    },
+    DiskFull { folder: PathBuf },
     #[error("cannot write {}: {cause}; choose a folder to download to with HF_HUB_CACHE", path.display())]
-    Disk {
-        path: PathBuf,
-        cause: io::Error,
-    },
+    Disk { path: PathBuf, cause: io::Error },
 }
 
 impl HubError {

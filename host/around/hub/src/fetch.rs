@@ -56,10 +56,7 @@ pub enum Event<'a> {
     /// So many bytes that were there are not used.
     Lost(u64),
     /// A connection failed, and the download goes on with another.
-    Again {
-        path: &'a str,
-        cause: &'a str,
-    },
+    Again { path: &'a str, cause: &'a str },
     /// A file is complete and checked.
     Done {
         path: &'a str,

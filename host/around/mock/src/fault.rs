@@ -48,9 +48,7 @@ pub enum What {
     },
     /// `html`: a web page instead of an API (`status`, 200 if not given), as behind a wrong port.
     /// Without a choice of requests, on every route.
-    Html {
-        status: u16,
-    },
+    Html { status: u16 },
     /// `hang-up`: the connection is closed without a reply; in HTTP/2, only the request's stream.
     HangUp {
         /// With a TCP reset (`reset = true`).
@@ -117,9 +115,7 @@ pub enum Breakdown {
     /// then. A WebSocket is closed.
     NoDone,
     /// As `no-done`, and a WebSocket is closed with this code (`code`, 1011 if not given).
-    Close {
-        code: u16,
-    },
+    Close { code: u16 },
 }
 
 impl What {

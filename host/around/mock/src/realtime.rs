@@ -46,7 +46,9 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The way a conversation ended, if not with a whole answer.
 enum Broke {
     /// The connection ends, in this way.
-    Cut { reset: bool },
+    Cut {
+        reset: bool,
+    },
     /// The WebSocket is closed with this code and reason.
     Close(u16, &'static str),
     Left,

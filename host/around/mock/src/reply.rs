@@ -47,7 +47,9 @@ pub(super) enum What {
         /// True if the answer is complete with them.
         last: bool,
     },
-    Cut { reset: bool },
+    Cut {
+        reset: bool,
+    },
     /// The reply ends properly in HTTP's terms.
     End {
         /// True if nothing is missing.

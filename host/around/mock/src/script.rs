@@ -276,19 +276,13 @@ impl Default for Script {
 pub enum ScriptError {
     /// The file could not be read.
     #[error("cannot read the script {}: {source}", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// It is not a script that can be played.
     #[error(transparent)]
     Wrong(#[from] ScenarioError),
     /// A value that cannot be played.
     #[error("the script's `{key}` is wrong: {message}")]
-    Value {
-        key: &'static str,
-        message: String,
-    },
+    Value { key: &'static str, message: String },
 }
 
 impl Script {

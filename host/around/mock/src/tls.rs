@@ -23,16 +23,10 @@ pub enum TlsError {
     #[error(
         "`{path}` cannot be used as --tls-cert: {cause}; expected certificates in PEM form, the server's own first"
     )]
-    Certificate {
-        path: PathBuf,
-        cause: String,
-    },
+    Certificate { path: PathBuf, cause: String },
     /// The key's file cannot be used.
     #[error("`{path}` cannot be used as --tls-key: {cause}; expected a private key in PEM form")]
-    Key {
-        path: PathBuf,
-        cause: String,
-    },
+    Key { path: PathBuf, cause: String },
     /// They do not match, or rustls does not support this key.
     #[error("the certificate and the key of --tls-cert and --tls-key cannot be used: {0}")]
     Rustls(#[from] rustls::Error),

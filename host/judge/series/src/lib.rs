@@ -6,7 +6,6 @@
 //! ([`names`]), what they were over an interval ([`figures`]) or over equal spans of time ([`course`]),
 //! and what a request passes before its first token ([`stages`]). It is pure: `session` fetches the pages, `runs` has the file, `report` draws.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod course;

@@ -8,7 +8,6 @@
 //! a dozen, their numbers never change, and that crate brings an SDK with it. Binary messages are
 //! what every collector takes; the JSON form is optional for many, and three times as large.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod message;

@@ -1,4 +1,4 @@
-//! Cases: folders that define a plugin's expected output, run in the sandbox under the limits of a
+//! Cases: folders and files that define a plugin's expected output, run in the sandbox under the limits of a
 //! run.
 //!
 //! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`]
@@ -9,7 +9,6 @@ mod backend;
 mod damage;
 mod dataset;
 mod dice;
-#[allow(clippy::disallowed_methods, reason = "writes cases, which their author shares")]
 mod expect;
 mod files;
 pub mod find;
@@ -24,6 +23,8 @@ mod report;
 mod scorer;
 mod seen;
 mod sessions;
+#[allow(clippy::disallowed_methods, reason = "writes cases, which their author shares")]
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +47,7 @@ use model::frame::Framing;
 use model::plugin::Kind;
 use model::plugin::Limits;
 use seen::Observations;
+use store::Store;
 use tokenizer::Tokenizer;
 
 /// A plugin and its cases.
@@ -133,7 +135,7 @@ impl Suite {
         let own = format!(" {}: ", self.plugin.asked);
         let log = seen.lines.iter();
         let log = log.map(|line| line.replacen(&own, ": ", 1)).collect();
-        let (differing, written) = expect::compare(&case.folder, &found, bless);
+        let (differing, written) = expect::compare(&mut case.store.clone(), &found, bless);
         let mut failures = seen.failures;
         failures.extend(differing);
         CaseReport { name: case.name.clone(), log, failures, written, checks: seen.checks }
@@ -165,8 +167,8 @@ impl Suite {
             dialect.is_some_and(|dialect| matches!(dialect.control(what), Ok(Some(_))))
         };
         let fails = |(case, _): (&Case, &Ask)| {
-            let events = std::fs::read_to_string(case.folder.join("events.json"));
-            events.is_ok_and(|events| events.contains(r#""kind":"failure""#))
+            let events = case.store.read("events.json").unwrap_or_default();
+            String::from_utf8_lossy(&events).contains(r#""kind":"failure""#)
         };
         let refused = |(_, ask): (&Case, &Ask)| matches!(ask.reply, Some(Reply::Error(..)));
         let streams = |wanted| move |(_, ask): (&Case, &Ask)| ask.settings.streaming == wanted;
@@ -204,7 +206,7 @@ impl Suite {
             plugin.is_ok_and(|plugin| backend::ends(&plugin, ask))
         });
         // Only some of a plugin's cases may have been asked for.
-        found || beside(&case.folder).any(|events| events.contains(r#""kind":"end""#))
+        found || beside(&case.path).any(|events| events.contains(r#""kind":"end""#))
     }
 
     fn run(&self, case: &Case, seen: &mut Observations) -> Result<(), PluginError> {
@@ -269,13 +271,11 @@ pub fn reply_file(framing: Framing, status: u16, body: &[u8]) -> String {
     format!("reply.{ending}")
 }
 
-/// The events that other cases beside a folder expect.
-fn beside(folder: &Path) -> impl Iterator<Item = String> {
-    let absolute = std::path::absolute(folder).unwrap_or_default();
-    let entries = find::above(folder).and_then(|parent| std::fs::read_dir(parent).ok());
-    let entries = entries.into_iter().flatten().flatten();
-    let others = entries.filter(|entry| Some(&*entry.file_name()) != absolute.file_name());
-    let others: Vec<PathBuf> = others.map(|entry| entry.path()).collect();
-    let events = others.into_iter().map(|other| other.join("events.json"));
-    events.filter_map(|file| std::fs::read_to_string(file).ok())
+/// The events that other cases beside a case expect.
+fn beside(case: &Path) -> impl Iterator<Item = String> {
+    let absolute = std::path::absolute(case).unwrap_or_default();
+    let all = find::above(case).and_then(|parent| find::within(&parent).ok()).unwrap_or_default();
+    let others = all.into_iter().filter(move |other| other.file_name() != absolute.file_name());
+    let events = others.filter_map(|other| Store::open(&other).ok()?.read("events.json").ok());
+    events.map(|events| String::from_utf8_lossy(&events).into_owned())
 }

@@ -108,17 +108,10 @@ pub struct Status {
 pub enum FolderError {
     /// Writing failed.
     #[error("cannot write `{path}`: {cause}")]
-    Write {
-        path: PathBuf,
-        cause: io::Error,
-    },
+    Write { path: PathBuf, cause: io::Error },
     /// Reading failed.
     #[error("cannot read `{path}`: {cause}; is `{folder}` the folder of a run?")]
-    Read {
-        path: PathBuf,
-        folder: PathBuf,
-        cause: io::Error,
-    },
+    Read { path: PathBuf, folder: PathBuf, cause: io::Error },
     /// Neither a run's folder nor one that holds any.
     #[error(
         "`{path}` is not the folder of a run and does not contain one: expected a `plan.json` in it or in a folder below it, as in runs/20260102-030405-quick-start"
@@ -129,16 +122,10 @@ pub enum FolderError {
     },
     /// A folder could not be searched.
     #[error("cannot list `{path}`: {cause}; pass the runs' folders one by one")]
-    List {
-        path: PathBuf,
-        cause: io::Error,
-    },
+    List { path: PathBuf, cause: io::Error },
     /// A file holds something else.
     #[error("`{path}` is not in the form that this version of the runner writes: {cause}")]
-    Malformed {
-        path: PathBuf,
-        cause: String,
-    },
+    Malformed { path: PathBuf, cause: String },
     /// The records cannot be read.
     #[error(transparent)]
     Records(#[from] RecordError),

@@ -1,4 +1,4 @@
-//! The scenario's tests: folders of invalid input with the messages they give, the scenarios that
+//! The scenario's tests: invalid input with the messages it gives, the scenarios that
 //! ship, and what must hold for any text. `BLESS=1` rewrites the expectations.
 
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ mod reference;
 mod slices;
 
 /// A scenario that says everything that can be said.
-const FULL: &str = include_str!("cases/full.toml");
+const FULL: &str = include_str!("full.toml");
 
 /// The crate's folder of such tests.
 fn folder(name: &str) -> PathBuf {
@@ -62,34 +62,55 @@ fn rendered(problems: Vec<Problem>) -> String {
     lines.join("\n") + "\n"
 }
 
-#[test]
-fn invalid_scenarios_are_told_what_is_wrong() {
-    let cases = folders(&folder("cases"));
-    assert!(cases.len() >= 15, "the cases are gone");
-    let mut failures = Vec::new();
-    for case in cases {
-        let text = fs::read_to_string(case.join("scenario.toml")).unwrap();
-        match Scenario::parse("scenario.toml", &text) {
-            Ok(scenario) => match scenario.validate() {
-                Ok(()) => failures.push(format!("{}: nothing is found wrong", case.display())),
-                Err(error) => {
-                    let told = rendered(error.problems().to_vec());
-                    failures.extend(compare(&case.join("error.txt"), &told).err());
-                }
-            },
-            Err(error) => {
-                let told = rendered(error.problems().to_vec());
-                failures.extend(compare(&case.join("error.txt"), &told).err());
-            }
+/// The names and texts of `cases.txt`, a file in the format
+/// [txtar](https://pkg.go.dev/golang.org/x/tools/txtar).
+fn cases() -> Vec<(String, String)> {
+    let text = fs::read_to_string(folder("cases.txt")).unwrap();
+    let mut cases: Vec<(String, String)> = vec![(String::new(), String::new())];
+    for line in text.split_inclusive('\n') {
+        let name = line.strip_prefix("-- ").and_then(|rest| rest.strip_suffix(" --\n"));
+        match name {
+            Some(name) => cases.push((name.to_owned(), String::new())),
+            None => cases.last_mut().unwrap().1 += line,
         }
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    cases
+}
+
+#[test]
+fn invalid_scenarios_are_told_what_is_wrong() {
+    let mut cases = cases();
+    assert!(cases.len() > 150, "the cases are gone");
+    let mut messages = String::new();
+    for (name, text) in &mut cases {
+        if name.ends_with("/scenario.toml") {
+            let found = Scenario::parse("scenario.toml", text).and_then(|it| it.validate());
+            let error = found.expect_err(name);
+            messages = rendered(error.problems().to_vec());
+        } else if name.ends_with("/error.txt") {
+            *text = std::mem::take(&mut messages);
+        }
+    }
+    let text = cases.iter().map(|(name, text)| match name.as_str() {
+        "" => text.clone(),
+        name => format!("-- {name} --\n{text}"),
+    });
+    let expected = fs::read_to_string(folder("cases.txt")).unwrap();
+    let actual: String = text.collect();
+    let differing =
+        expected.lines().zip(actual.lines()).find(|(expected, actual)| expected != actual);
+    if let Err(_) = compare(&folder("cases.txt"), &actual) {
+        panic!(
+            "cases.txt and these messages differ, first here (BLESS=1 writes them): {differing:?}"
+        );
+    }
 }
 
 #[test]
 fn three_mistakes_are_three_problems() {
-    let text = fs::read_to_string(folder("cases/three-mistakes/scenario.toml")).unwrap();
-    let error = Scenario::parse("scenario.toml", &text).unwrap_err();
+    let cases = cases();
+    let (_, text) = cases.iter().find(|(name, _)| name == "three-mistakes/scenario.toml").unwrap();
+    let error = Scenario::parse("scenario.toml", text).unwrap_err();
     assert_eq!(error.problems().len(), 3);
     assert_eq!(error.related().unwrap().count(), 3);
 }
@@ -133,7 +154,7 @@ fn shipped_scenarios_are_read_as_meant() {
 fn everything_can_be_said() {
     let scenario = Scenario::parse("full.toml", FULL).unwrap_or_else(|error| panic!("{error}"));
     let read = serde_json::to_string_pretty(&said(&scenario)).unwrap() + "\n";
-    compare(&folder("cases/full.json"), &read).unwrap();
+    compare(&folder("full.json"), &read).unwrap();
 }
 
 /// Loads that [`FULL`] cannot hold beside the rest of its load, key by key.

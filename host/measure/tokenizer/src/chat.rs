@@ -59,9 +59,7 @@ pub enum ChatError {
     },
     /// The template itself refuses such messages.
     #[error("the chat template refuses the messages: {message}")]
-    Refused {
-        message: String,
-    },
+    Refused { message: String },
     /// It fails with these messages.
     #[error("the chat template fails: {cause}")]
     Failed {

@@ -76,10 +76,7 @@ pub enum TokenizerError {
     #[error(
         "tokenizer `{path}`: {cause}; give the model's tokenizer file or a folder that holds one"
     )]
-    Unreadable {
-        path: PathBuf,
-        cause: std::io::Error,
-    },
+    Unreadable { path: PathBuf, cause: std::io::Error },
     /// A folder without a tokenizer.
     #[error(
         "tokenizer `{folder}`: the folder holds none of {looked_for}; give one that does, or such a file"

@@ -58,10 +58,7 @@ pub enum AuthorError {
     },
     /// A compiler did not write its output.
     #[error("{tool} did not write `{}`", .path.display())]
-    Nothing {
-        tool: &'static str,
-        path: PathBuf,
-    },
+    Nothing { tool: &'static str, path: PathBuf },
     /// The bindings cannot be generated from the contract.
     #[error("cannot generate bindings from `{}`: {what}", .folder.display())]
     Bindings {
@@ -75,15 +72,10 @@ pub enum AuthorError {
          `runner_plugin::export_backend!(TYPE)`, or the macro of its kind; elsewhere, compile it with bindings of \
          the interface"
     )]
-    NoPlugin {
-        name: String,
-    },
+    NoPlugin { name: String },
     /// The compiled module cannot be turned into a component.
     #[error("`{name}` was compiled, but cannot be turned into a component: {cause}")]
-    Encode {
-        name: String,
-        cause: EncodeError,
-    },
+    Encode { name: String, cause: EncodeError },
 }
 
 impl AuthorError {

@@ -57,18 +57,12 @@ pub enum DialError {
     #[error(
         "cannot find the host of {target}: {cause}; is the name right (--base-url, or --host)?"
     )]
-    Unknown {
-        target: String,
-        cause: String,
-    },
+    Unknown { target: String, cause: String },
     /// The name of a host where an exchange may go on is not known.
     #[error(
         "cannot find the host `{host}` of `[target] hosts`: {cause}; is the name right (--allow-host)?"
     )]
-    UnknownHost {
-        host: String,
-        cause: String,
-    },
+    UnknownHost { host: String, cause: String },
     /// TLS cannot be set up for it.
     #[error(transparent)]
     Trust(#[from] TrustError),

@@ -19,10 +19,7 @@ pub enum TrustError {
     #[error(
         "`{path}` cannot be used as --ca-cert: {cause}; expected a file with certificates in PEM form"
     )]
-    File {
-        path: PathBuf,
-        cause: String,
-    },
+    File { path: PathBuf, cause: String },
     /// No certificate is trusted.
     #[error(
         "the system has no trusted certificates{0}; give the authority's with --ca-cert, or skip the check with --insecure"

@@ -1,34 +1,31 @@
 //! Expectations: files of a case that define a plugin's expected output. They are compared with the
 //! actual output, and rewritten on request.
 
-use std::fs;
-use std::path::Path;
-
 use similar::TextDiff;
 
 use super::report::{Failure, Written};
+use super::store::Store;
 
 /// Lines of context around a difference.
 const CONTEXT: usize = 3;
 
-/// Compares the output with the files of a case's folder; with `bless`, writes them instead. `None`
+/// Compares the output with the files of a case; with `bless`, writes them instead. `None`
 /// means that there was no output, so the file must not exist.
 pub fn compare(
-    folder: &Path,
+    store: &mut Store,
     found: &[(&'static str, Option<String>)],
     bless: bool,
 ) -> (Vec<Failure>, Vec<Written>) {
     let mut failures = Vec::new();
     let mut written = Vec::new();
     for (file, found) in found {
-        let path = folder.join(file);
-        let expected =
-            fs::read(&path).ok().map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
+        let expected = store.read(file).ok();
+        let expected = expected.map(|bytes| String::from_utf8_lossy(&bytes).replace("\r\n", "\n"));
         if is_same(expected.as_deref(), found.as_deref()) {
             continue;
         }
         if bless {
-            match write(&path, found.as_deref()) {
+            match store.write(file, found.as_deref()) {
                 Ok(()) => {
                     written.push(Written { file: (*file).to_owned(), removed: found.is_none() })
                 }
@@ -56,17 +53,12 @@ pub fn compare(
 fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
     match (expected, found) {
         (Some(expected), Some(found)) => {
-            expected == found || Some(expected) == found.strip_suffix('\n')
+            expected == found
+                || Some(expected) == found.strip_suffix('\n')
+                || expected.strip_suffix('\n') == Some(found)
         }
         (None, None) => true,
         _ => false,
-    }
-}
-
-fn write(path: &Path, found: Option<&str>) -> std::io::Result<()> {
-    match found {
-        Some(text) => fs::write(path, text),
-        None => fs::remove_file(path),
     }
 }
 

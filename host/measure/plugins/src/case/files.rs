@@ -1,13 +1,12 @@
-//! Reading the files of a case's folder, and collecting their mistakes.
+//! Reading the files of a case, and collecting their mistakes.
 
 use std::fmt::{self, Display, Formatter};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::find;
+use super::store::Store;
 
 /// Something wrong with a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,27 +25,26 @@ impl Display for Mistake {
 
 /// The files of one case.
 pub struct Files<'a> {
-    /// The case's folder.
-    pub folder: &'a Path,
+    pub store: Store,
     mistakes: &'a mut Vec<Mistake>,
-    /// Files of the folder that other files refer to.
+    /// Files that other files of the case refer to.
     pub named: Vec<PathBuf>,
 }
 
 impl<'a> Files<'a> {
-    /// Of a folder; mistakes are added to `mistakes`.
-    pub fn new(folder: &'a Path, mistakes: &'a mut Vec<Mistake>) -> Self {
-        Files { folder, mistakes, named: Vec::new() }
+    /// Mistakes are added to `mistakes`.
+    pub fn new(store: Store, mistakes: &'a mut Vec<Mistake>) -> Self {
+        Files { store, mistakes, named: Vec::new() }
     }
 
-    /// Records a mistake of a file, or of the folder if the name is empty.
+    /// Records a mistake of a file, or of the case if the name is empty.
     pub fn mistake(&mut self, file: &str, what: impl Into<String>) {
-        self.mistakes.push(Mistake { path: self.folder.join(file), what: what.into() });
+        self.mistakes.push(Mistake { path: self.store.place(file), what: what.into() });
     }
 
     /// A file's bytes; `None` if there is no such file.
     pub fn bytes(&mut self, file: &str) -> Option<Vec<u8>> {
-        match fs::read(self.folder.join(file)) {
+        match self.store.read(file) {
             Ok(bytes) => Some(bytes),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
             Err(cause) => {
@@ -69,9 +67,9 @@ impl<'a> Files<'a> {
 
     /// The bytes of a file that another file refers to.
     pub fn beside(&mut self, file: &str) -> Option<Vec<u8>> {
-        self.named.push(self.folder.join(file));
+        self.named.push(self.store.place(file));
         let bytes = self.bytes(file);
-        if !self.folder.join(file).is_file() {
+        if !self.store.has(file) {
             self.mistake(file, "the file does not exist, but sample.json names it");
         }
         bytes
@@ -113,17 +111,10 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The names of the folder's entries, in order.
+    /// The names of the case's files, sorted.
     pub fn names(&mut self) -> Vec<String> {
-        match find::entries(self.folder) {
-            Ok(paths) => {
-                let shown = paths.iter().filter(|path| !find::is_hidden(path));
-                let mut names: Vec<String> = shown
-                    .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-                    .collect();
-                names.sort();
-                names
-            }
+        match self.store.names() {
+            Ok(names) => names,
             Err(what) => {
                 self.mistake("", what);
                 Vec::new()

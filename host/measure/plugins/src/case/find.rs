@@ -1,6 +1,8 @@
-//! From a folder given by the user to the case folders in it, and to the component that they test.
+//! From a folder given by the user to the cases in it, and to the component that they test.
 
 use std::path::{Path, PathBuf};
+
+use super::store::EXTENSION;
 
 /// The folder of a plugin project that contains its cases.
 const CASES: &str = "cases";
@@ -11,7 +13,7 @@ const BUILT: &str = "target/plugin";
 /// The contents of a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The case folders, by name.
+    /// The folders and files of cases, by name.
     pub cases: Vec<PathBuf>,
     /// The plugin project that they belong to, if their location shows it.
     pub project: Option<PathBuf>,
@@ -23,6 +25,10 @@ pub struct Found {
 /// # Errors
 /// If there is no case, or no such folder.
 pub fn cases(dir: &Path) -> Result<Found, String> {
+    if is_file(dir) {
+        let project = above(dir).and_then(|cases| project_of(&cases));
+        return Ok(Found { cases: vec![dir.to_owned()], project });
+    }
     if !dir.is_dir() {
         return Err(format!(
             "`{}` is not a folder; give a plugin project, a folder of cases or one case",
@@ -31,19 +37,19 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     }
     let project = dir.join(CASES);
     let found = if project.is_dir() {
-        Found { cases: folders(&project)?, project: Some(dir.to_owned()) }
+        Found { cases: within(&project)?, project: Some(dir.to_owned()) }
     } else if is_case(dir)? {
         Found {
             cases: vec![dir.to_owned()],
             project: above(dir).and_then(|cases| project_of(&cases)),
         }
     } else {
-        Found { cases: folders(dir)?, project: project_of(dir) }
+        Found { cases: within(dir)?, project: project_of(dir) }
     };
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
         return Err(format!(
-            "`{}` has no cases; a case is a folder with a sample.json, a case.toml or an exchanges.json, such as {CASES}/first",
+            "`{}` has no cases; a case is a file such as {CASES}/first.case, or a folder, with a sample.json, a case.toml or an exchanges.json",
             place.display()
         ));
     }
@@ -65,11 +71,17 @@ pub(super) fn above(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-fn folders(dir: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut folders: Vec<PathBuf> =
-        entries(dir)?.into_iter().filter(|path| path.is_dir() && !is_hidden(path)).collect();
-    folders.sort();
-    Ok(folders)
+/// The cases of a folder.
+pub(super) fn within(dir: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_case = |path: &PathBuf| (path.is_dir() || is_file(path)) && !is_hidden(path);
+    let mut cases: Vec<PathBuf> = entries(dir)?.into_iter().filter(is_case).collect();
+    cases.sort();
+    Ok(cases)
+}
+
+/// True if a path is a case in one file.
+fn is_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == EXTENSION) && path.is_file()
 }
 
 /// True if a folder contains a file that only cases have.
@@ -163,11 +175,12 @@ mod tests {
             "cases/b/sample.json",
             "cases/a/sample.json",
             "cases/shared.json",
+            "cases/c.case",
             "cases/.git/x",
         ]);
         let root = folder.path();
         let project = cases(root).unwrap();
-        assert_eq!(names(&project, root), ["cases/a", "cases/b"]);
+        assert_eq!(names(&project, root), ["cases/a", "cases/b", "cases/c.case"]);
         assert_eq!(project.project.as_deref(), Some(root));
         let folder_of_cases = cases(&root.join("cases")).unwrap();
         assert_eq!(folder_of_cases.cases, project.cases);
@@ -175,6 +188,9 @@ mod tests {
         let one = cases(&root.join("cases/b")).unwrap();
         assert_eq!(names(&one, root), ["cases/b"]);
         assert_eq!(one.project.as_deref(), Some(root));
+        let file = cases(&root.join("cases/c.case")).unwrap();
+        assert_eq!(names(&file, root), ["cases/c.case"]);
+        assert_eq!(file.project.as_deref(), Some(root));
     }
 
     #[test]

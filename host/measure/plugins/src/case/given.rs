@@ -30,6 +30,7 @@ use serde_json::Value;
 use super::backend::MESSAGES;
 use super::files::{Files, Mistake};
 use super::format::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
+use super::store::Store;
 use crate::backend::Settings;
 use crate::backend::{Control, Earlier, Head, Sample};
 use crate::dataset::Amount;
@@ -39,10 +40,11 @@ use tokenizer::Tokenizer;
 
 /// A case, read.
 pub struct Case {
-    /// Its name: that of its folder.
+    /// The name of its folder or file.
     pub name: String,
-    /// Its folder.
-    pub folder: PathBuf,
+    /// Its folder or file.
+    pub path: PathBuf,
+    pub(super) store: Store,
     /// The plugin's configuration.
     pub config: Value,
     /// The rest.
@@ -184,9 +186,18 @@ fn step_number(text: &str) -> Option<u16> {
 }
 
 /// Reads a case of a plugin of this kind; adds its mistakes to `mistakes`.
-pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
+pub fn read(kind: Kind, path: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case> {
     let before = mistakes.len();
-    let mut reading = Files::new(folder, mistakes);
+    let store = match Store::open(path) {
+        Ok(store) => store,
+        Err(cause) => {
+            mistakes
+                .push(Mistake { path: path.to_owned(), what: format!("cannot be read: {cause}") });
+            return None;
+        }
+    };
+    let name = store.name();
+    let mut reading = Files::new(store.clone(), mistakes);
     let config = reading.config();
     let given = match kind {
         Kind::Backend => reading.backend(),
@@ -194,14 +205,7 @@ pub fn read(kind: Kind, folder: &Path, mistakes: &mut Vec<Mistake>) -> Option<Ca
         Kind::Scorer => reading.exchanges().map(Input::Judge),
     };
     reading.others(kind);
-    let name = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let name = name.file_name().unwrap_or_default();
-    let case = Case {
-        name: name.to_string_lossy().into_owned(),
-        folder: folder.to_owned(),
-        config,
-        given: given?,
-    };
+    let case = Case { name, path: path.to_owned(), store, config, given: given? };
     (mistakes.len() == before).then_some(case)
 }
 
@@ -274,7 +278,7 @@ impl Files<'_> {
             }
             (None, None) => {
                 // A file that cannot be read has already been reported.
-                let missing = |file| !self.folder.join(file).is_file();
+                let missing = |file| !self.store.has(file);
                 if missing("sample.json") && missing("control.txt") {
                     let what = "a backend's case needs a sample.json with the sample to send, or a control.txt";
                     self.mistake("", what);
@@ -287,12 +291,12 @@ impl Files<'_> {
     /// Returns the head of a reply with a success status.
     fn head(&mut self, streaming: bool, has_answer: bool, is_socket: bool) -> Head {
         const FILE: &str = "head.json";
-        let is_there = self.folder.join(FILE).is_file();
+        let is_there = self.store.has(FILE);
         if is_there && !has_answer {
             let what = "is the beginning of a reply with a success status, but there is none beside it; add one, such as reply.sse";
             self.mistake(FILE, what);
         }
-        if is_there && self.folder.join("control.txt").is_file() {
+        if is_there && self.store.has("control.txt") {
             let what = "a backend does not see the beginning of the reply to a control request";
             self.mistake(FILE, what);
         }
@@ -401,7 +405,7 @@ impl Files<'_> {
     }
 
     fn draw(&mut self) -> Option<Draw> {
-        if !self.folder.join("case.toml").is_file() {
+        if !self.store.has("case.toml") {
             let what = "a dataset's case needs a case.toml with the seed, count or sessions, spare, files and tokenizer to open the dataset with";
             self.mistake("", what);
             return None;
@@ -419,7 +423,7 @@ impl Files<'_> {
         };
         let mut files = BTreeMap::new();
         for (name, path) in file.files {
-            let path = self.folder.join(path);
+            let path = self.store.folder().join(path);
             if !path.is_file() {
                 let what = format!("files.{name}: no such file: {}", path.display());
                 self.mistake("case.toml", what);
@@ -431,7 +435,7 @@ impl Files<'_> {
             "bytes" => Tokenizer::bytes(),
             "pairs" => Tokenizer::pairs(),
             path => {
-                let path = self.folder.join(path);
+                let path = self.store.folder().join(path);
                 self.named.push(path.clone());
                 match Tokenizer::open(&path) {
                     Ok(tokenizer) => tokenizer,
@@ -456,7 +460,7 @@ impl Files<'_> {
 
     fn exchanges(&mut self) -> Option<Vec<Exchange>> {
         const NAMES: [&str; 2] = ["exchanges.json", "exchanges.jsonl"];
-        let there = NAMES.map(|name| self.folder.join(name).is_file());
+        let there = NAMES.map(|name| self.store.has(name));
         let files: Vec<ExchangeFile> = match there {
             [true, false] => self.json(NAMES[0])?,
             [false, true] => {
@@ -492,7 +496,7 @@ impl Files<'_> {
     fn others(&mut self, kind: Kind) {
         for name in self.names() {
             let is_reply = kind == Kind::Backend && name.starts_with("reply.");
-            let is_named = self.named.contains(&self.folder.join(&name));
+            let is_named = self.named.contains(&self.store.place(&name));
             let is_known = expectations(kind).contains(&name.as_str())
                 || inputs(kind).contains(&name.as_str())
                 || name == "README.md";

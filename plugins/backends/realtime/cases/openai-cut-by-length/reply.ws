@@ -1,4 +1,0 @@
-text {"type":"session.created","event_id":"event_1","session":{"type":"realtime","id":"sess_1","object":"realtime.session","model":"gpt-realtime"}}
-text {"type":"response.created","event_id":"event_5","response":{"object":"realtime.response","id":"resp_1","status":"in_progress","output":[]}}
-text {"type":"response.output_text.delta","event_id":"event_6","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"Hi"}
-text {"type":"response.done","event_id":"event_9","response":{"object":"realtime.response","id":"resp_1","status":"incomplete","status_details":{"type":"incomplete","reason":"max_output_tokens"},"output":[],"usage":{"total_tokens":120,"input_tokens":90,"output_tokens":30,"input_token_details":{"text_tokens":40,"audio_tokens":50,"image_tokens":0,"cached_tokens":64,"cached_tokens_details":{"text_tokens":64,"audio_tokens":0}},"output_token_details":{"text_tokens":10,"audio_tokens":20}}}}
