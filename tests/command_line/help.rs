@@ -68,7 +68,7 @@ fn short_help(page: &[String]) -> String {
 fn every_command_is_in_one_group() {
     let cli = runner::cli::command();
     let mut grouped: Vec<&str> =
-        runner::cli::help::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        runner::cli::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     let mut all: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
     grouped.sort_unstable();
     all.sort_unstable();

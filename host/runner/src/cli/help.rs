@@ -9,30 +9,8 @@ use std::fmt::Write;
 use clap::builder::StyledStr;
 use clap::{Arg, Args, Command};
 
+use super::GROUPS;
 use super::flags::Flags;
-
-/// The commands by the purpose that they serve.
-pub const GROUPS: [(&str, &[&str]); 4] = [
-    ("Measure", &["run", "plan", "probe", "sweep", "search", "lab", "fleet", "demo"]),
-    (
-        "Compare and judge",
-        &[
-            "report",
-            "export",
-            "compare",
-            "explain",
-            "ci",
-            "agreement",
-            "score",
-            "judge",
-            "audit",
-            "published",
-            "verify",
-        ],
-    ),
-    ("Author", &["plugin", "mock"]),
-    ("Look up", &["guide", "scenario", "schema", "fetch", "completions", "man"]),
-];
 
 /// The flags of a scenario that `-h` shows, with a line for each; `--help` says more of them.
 const USUAL: [(&str, &str); 17] = [

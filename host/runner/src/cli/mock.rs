@@ -14,6 +14,7 @@ use std::sync::Arc;
 use clap::ValueHint;
 use clap::builder::FalseyValueParser;
 
+use super::failure::Failure;
 use super::interrupt::{hangups, heard_of};
 use super::words::one_of;
 use mock::{
@@ -393,11 +394,19 @@ use conformance::exec as conform;
 
 #[cfg(not(feature = "studies"))]
 fn conform(_: &str, _: SocketAddr, _: &str) -> Result<ExitCode, Error> {
-    Err(Error::Flags(super::failure::Failure::not_built("`--conformance`").words()))
+    Err(Error::Flags(Failure::not_built("`--conformance`").words()))
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// If it cannot listen.
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    Ok(serve(args.clone())?)
 }
 
 /// Serves until Ctrl-C.
-pub fn exec(args: Args) -> Result<ExitCode, Error> {
+fn serve(args: Args) -> Result<ExitCode, Error> {
     let address = format!("{}:{}", args.host, args.port);
     let listening = |source| Error::Listen { address: address.clone(), source };
     let resolved = resolve(&args.host, args.port).map_err(listening)?;

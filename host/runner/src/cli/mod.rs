@@ -108,35 +108,81 @@ pub struct Cli {
     run: run::Args,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Command {
-    Run(Box<run::Args>),
-    Plan(Box<plan::Args>),
-    Probe(Box<probe::Args>),
-    Sweep(Box<sweep::Args>),
-    Search(Box<search::Args>),
-    Lab(Box<lab::Args>),
-    Fleet(Box<fleet::Args>),
-    Demo(demo::Args),
-    Report(report::Args),
-    Export(export::Args),
-    Score(score::Args),
-    Judge(Box<judge::Args>),
-    Compare(compare::Args),
-    Explain(explain::Args),
-    Agreement(agreement::Args),
-    Ci(ci::Args),
-    Audit(audit::Args),
-    Published(published::Args),
-    Verify(verify::Args),
-    Mock(Box<mock::Args>),
-    Plugin(plugin::Args),
-    Fetch(fetch::Args),
-    Guide(guide::Args),
-    Scenario(Box<scenario::Args>),
-    Schema(schema::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+/// The parts of the machine that a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Memory and time for plugins.
+    Plugins,
+    /// The same, and a descriptor for each connection.
+    Connections,
+}
+
+/// Makes the commands from their rows: the module, its variant, and the needs of each, in groups of
+/// help.
+macro_rules! commands {
+    ($($group:literal { $($module:ident $variant:ident $needs:ident,)+ })+) => {
+        #[derive(Debug, clap::Subcommand)]
+        enum Command {
+            $($($variant(Box<$module::Args>),)+)+
+        }
+
+        impl Command {
+            fn needs(&self) -> Needs {
+                match self {
+                    $($(Command::$variant(_) => Needs::$needs,)+)+
+                }
+            }
+
+            fn exec(&self) -> Result<ExitCode, Failure> {
+                match self {
+                    $($(Command::$variant(args) => $module::exec(args),)+)+
+                }
+            }
+        }
+
+        /// The commands by their purpose.
+        pub const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module)),+])),+];
+    };
+}
+
+commands! {
+    "Measure" {
+        run Run Connections,
+        plan Plan Plugins,
+        probe Probe Plugins,
+        sweep Sweep Connections,
+        search Search Connections,
+        // Its engines would inherit a larger limit of descriptors.
+        lab Lab Plugins,
+        fleet Fleet Connections,
+        demo Demo Plugins,
+    }
+    "Compare and judge" {
+        report Report Nothing,
+        export Export Nothing,
+        compare Compare Nothing,
+        explain Explain Nothing,
+        ci Ci Nothing,
+        agreement Agreement Nothing,
+        score Score Plugins,
+        judge Judge Plugins,
+        audit Audit Nothing,
+        published Published Nothing,
+        verify Verify Nothing,
+    }
+    "Author" {
+        plugin Plugin Plugins,
+        mock Mock Nothing,
+    }
+    "Look up" {
+        guide Guide Nothing,
+        scenario Scenario Plugins,
+        schema Schema Nothing,
+        fetch Fetch Nothing,
+        completions Completions Nothing,
+        man Man Nothing,
+    }
 }
 
 impl Cli {
@@ -216,61 +262,17 @@ impl Cli {
         Ok(this)
     }
 
-    fn made(self) -> Result<ExitCode, Failure> {
-        // Not for a lab, whose engines would have this process's limit.
-        if let None
-        | Some(Command::Run(_) | Command::Sweep(_) | Command::Search(_) | Command::Fleet(_)) =
-            &self.command
-        {
+    fn made(&self) -> Result<ExitCode, Failure> {
+        let needs = self.command.as_ref().map_or(Needs::Connections, Command::needs);
+        if needs == Needs::Connections {
             load::descriptors::make_room_ahead();
         }
-        if let None
-        | Some(
-            Command::Run(_)
-            | Command::Plan(_)
-            | Command::Probe(_)
-            | Command::Sweep(_)
-            | Command::Search(_)
-            | Command::Lab(_)
-            | Command::Fleet(_)
-            | Command::Demo(_)
-            | Command::Plugin(_)
-            | Command::Score(_)
-            | Command::Judge(_)
-            | Command::Scenario(_),
-        ) = &self.command
-        {
+        if needs != Needs::Nothing {
             needs::check()?;
         }
-        match self.command {
+        match &self.command {
             None => run::exec(&self.run),
-            Some(Command::Run(args)) => run::exec(&args),
-            Some(Command::Plan(args)) => plan::exec(&args),
-            Some(Command::Probe(args)) => probe::exec(&args),
-            Some(Command::Sweep(args)) => sweep::exec(&args, resume::words(command)),
-            Some(Command::Search(args)) => search::exec(&args, resume::words(command)),
-            Some(Command::Lab(args)) => lab::exec(&args),
-            Some(Command::Fleet(args)) => fleet::exec(&args),
-            Some(Command::Demo(args)) => demo::exec(&args),
-            Some(Command::Report(args)) => report::exec(&args),
-            Some(Command::Export(args)) => export::exec(&args),
-            Some(Command::Score(args)) => score::exec(&args),
-            Some(Command::Judge(args)) => judge::exec(&args),
-            Some(Command::Compare(args)) => compare::exec(&args),
-            Some(Command::Explain(args)) => explain::exec(&args),
-            Some(Command::Agreement(args)) => agreement::exec(&args),
-            Some(Command::Ci(args)) => ci::exec(&args),
-            Some(Command::Audit(args)) => audit::exec(&args),
-            Some(Command::Published(args)) => published::exec(&args),
-            Some(Command::Verify(args)) => verify::exec(&args),
-            Some(Command::Mock(args)) => mock::exec(*args).map_err(Failure::from),
-            Some(Command::Plugin(args)) => plugin::exec(&args),
-            Some(Command::Fetch(args)) => fetch::exec(&args),
-            Some(Command::Guide(args)) => guide::exec(&args),
-            Some(Command::Scenario(args)) => scenario::exec(&args),
-            Some(Command::Schema(args)) => schema::exec(&args),
-            Some(Command::Completions(args)) => completions::exec(&args),
-            Some(Command::Man(args)) => man::exec(&args),
+            Some(command) => command.exec(),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::flags::Flags;
 use super::interrupt::Interrupt;
 use super::limits::refused;
 use super::print::{json, tell, write_stdout};
+use super::resume;
 use super::rules;
 use super::saved::Keep;
 use super::watch::Watch;
@@ -180,7 +181,8 @@ pub struct Args {
 ///
 /// # Errors
 /// If a run cannot begin, or the search cannot be saved.
-pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let words = resume::words(super::command);
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let (source, named) = args.keep.source(&args.scenarios, &args.flags)?;

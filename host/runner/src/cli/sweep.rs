@@ -11,6 +11,7 @@ use super::interrupt::Interrupt;
 use super::loads::{self, Amount};
 use super::measure::{Place, measured};
 use super::print::{json, tell, write_stdout};
+use super::resume;
 use super::rules;
 use super::saved::Keep;
 use super::watch::Watch;
@@ -112,7 +113,8 @@ pub struct Args {
 ///
 /// # Errors
 /// If a run cannot begin, or the sweep cannot be saved.
-pub fn exec(args: &Args, words: Vec<String>) -> Result<ExitCode, Failure> {
+pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
+    let words = resume::words(super::command);
     args.artifacts.apply();
     let interrupt = Interrupt::listen()?;
     let (load, loads) = args.loads()?;
