@@ -1,6 +1,6 @@
 //! Texts that the program prints about itself: help, version, schemas, variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::CommandFactory;
 
@@ -25,12 +25,43 @@ fn help_of_every_subcommand() {
     let mut pages = vec![vec![]];
     let cli = runner::cli::Cli::command();
     pages.extend(commands(&cli).into_iter().map(|(words, _)| words));
+    let of_run = run(runner().args(["run", "--help"])).with_code(0).stdout;
+    let of_run: BTreeSet<String> = entries(&of_run).into_iter().collect();
     for page in pages {
         let name = ["help", &page.join("-")].join("-");
         let ended = run(runner().args(&page).arg("--help")).with_code(0);
         assert_eq!(ended.stderr, "");
-        transcript(name.trim_end_matches('-'), &ended.stdout);
+        let is_run = page == ["run"];
+        let mut own = entries(&ended.stdout);
+        own.retain(|entry| is_run || !is_flag(entry) || !of_run.contains(entry));
+        transcript(name.trim_end_matches('-'), &(own.join("\n\n") + "\n"));
     }
+}
+
+/// The entries of a page: paragraphs, of which those of one flag are one entry. The flags that a
+/// command shares with `runner run` are in the snapshot of `run` alone.
+fn entries(help: &str) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for paragraph in help.trim_end().split("\n\n") {
+        // A heading stands right above its first flag.
+        let (heading, rest) = match paragraph.split_once('\n') {
+            Some((first, rest)) if first.ends_with(':') && is_flag(rest) => (Some(first), rest),
+            _ => (None, paragraph),
+        };
+        entries.extend(heading.map(str::to_owned));
+        match entries.last_mut() {
+            Some(flag) if is_flag(flag) && rest.starts_with(&" ".repeat(10)) => {
+                *flag += &format!("\n\n{rest}");
+            }
+            _ => entries.push(rest.to_owned()),
+        }
+    }
+    entries
+}
+
+/// True if an entry is of a flag.
+fn is_flag(entry: &str) -> bool {
+    entry.starts_with("  ") && entry.trim_start().starts_with('-')
 }
 
 #[test]
