@@ -28,8 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compresses the components against what the largest of each kind have in common; the table of
-/// them, in Rust.
+/// Compresses the components against the text that the largest of each kind share; returns their
+/// table as Rust code.
 fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
     let components = env::var_os("RUNNER_COMPONENTS")

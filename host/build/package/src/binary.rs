@@ -139,8 +139,8 @@ struct Tools {
 }
 
 /// Writes scripts that call zig, which has a C library's headers for every target, and glibc's
-/// functions of every version to link with. Rust and the build scripts of crates say some things in
-/// words that zig does not understand, or takes in another meaning.
+/// functions of every version to link with. Rust and the build scripts of crates pass some
+/// arguments that zig does not understand, or reads in another meaning.
 fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
     let zig = zig()?;
     let architecture = target.machine.name();
@@ -182,7 +182,7 @@ fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
     Ok(Tools { compiler, archiver, linker })
 }
 
-/// The command that starts zig: its own, or that of its Python package.
+/// The command that starts zig: zig's own command, or the command of its Python package.
 fn zig() -> Result<&'static str> {
     if said(Command::new("zig").arg("version")).is_ok() {
         return Ok("zig");

@@ -19,7 +19,7 @@ use crate::sums::hex;
 /// Folder of the plugins that ship, below the root.
 const PLUGINS: [&str; 3] = ["plugins/backends", "plugins/datasets", "plugins/scorers"];
 
-/// The packages of a workspace and what each needs, for one target.
+/// The packages of a workspace and the dependencies of each, for one target.
 struct Graph {
     /// Cargo's metadata of each package, by its id.
     packages: BTreeMap<String, Value>,

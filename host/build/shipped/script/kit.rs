@@ -64,7 +64,7 @@ pub fn texts(root: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     Ok(texts)
 }
 
-/// A manifest that says itself what it takes from the workspace, without what only the workspace
+/// A manifest with the workspace's values written out, without the parts that only the workspace
 /// tests.
 fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Error>> {
     let shared = |section: &str, key: &str| -> Result<Value, Box<dyn Error>> {

@@ -88,7 +88,7 @@ impl Encoder {
         })
     }
 
-    /// A module's component, and the names of what it imports.
+    /// A module's component, and the names of its imports.
     fn encode(&self, module: &Path) -> Result<(Vec<u8>, BTreeSet<String>)> {
         let output = Command::new(&self.program)
             .args([module, &self.component])

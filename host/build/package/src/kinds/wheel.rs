@@ -263,7 +263,7 @@ fn person_line(person: &Value) -> Option<(Field, String)> {
     }
 }
 
-/// A dependency that holds for those who ask for an extra.
+/// A dependency that holds only with an extra.
 fn with_extra(dependency: &str, extra: &str) -> String {
     match dependency.split_once(';') {
         Some((what, marker)) => {

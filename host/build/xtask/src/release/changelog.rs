@@ -1,4 +1,4 @@
-//! CHANGELOG.md: sections of versions, of which the first may be open. What a section says is its
+//! CHANGELOG.md: sections of versions; the first may be open. The text of a section is its
 //! authors'.
 
 use jiff::civil::Date;

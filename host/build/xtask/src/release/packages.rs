@@ -1,5 +1,5 @@
-//! The files of a release: which there must be, that they are those that were built, and that none
-//! is missing before anything is published. `cargo xtask package` makes them.
+//! The files of a release: the required files, that the built files match them, and that none is
+//! missing before anything is published. `cargo xtask package` makes them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

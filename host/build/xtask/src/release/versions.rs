@@ -118,7 +118,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Files whose version is not that of Cargo.toml.
+    /// Files whose version differs from Cargo.toml's.
     pub fn mistakes(&self) -> Vec<String> {
         self.mistakes.clone()
     }
