@@ -86,7 +86,8 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
             shown(peak.mid()),
             shown(cap)
         );
-        // These count every request that touches a second, also those that follow one another.
+        // These tools count every request that touches a second, also requests that follow one
+        // another.
         let (severity, formula) = match figures.claim.tool {
             Tool::Vllm | Tool::Sglang => (
                 Severity::Note,
@@ -125,7 +126,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let seen = format!(
         "at most {} of {} slots were in use on average until the last request was sent",
-        // "At most" stays true of what is shown.
+        // "At most" stays true of the rounded figure.
         shown((used.high * 100.0).ceil() / 100.0),
         shown(cap)
     );

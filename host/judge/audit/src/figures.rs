@@ -30,7 +30,7 @@ pub fn percent(share: f64) -> String {
 }
 
 impl<'a> Figures<'a> {
-    /// Those of a claim.
+    /// The figures of a claim.
     pub fn of(claim: &'a Claim) -> Self {
         Figures { claim }
     }

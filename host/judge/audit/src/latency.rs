@@ -21,9 +21,9 @@ use result::finding::Severity;
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
-/// The largest ratio of the one to the other if all answers seem to have the same length,
-/// and one figure shows that of the others to be right: lengths that are different may have the
-/// totals of one length by chance.
+/// The largest ratio of one mean to the other if all answers seem to have the same length, and
+/// another figure confirms the other mean. Different lengths may by chance have the totals of one
+/// length.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
 /// Least share of a request's time that its tokens cover. What follows the last token is an end
@@ -147,8 +147,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![finding.by(formula(figures, parts))]
 }
 
-/// Compares the mean TPOT with the totals. Where the totals are those of one length, the mean TPOT
-/// is that of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
+/// Compares the mean TPOT with the totals. Where the totals fit one length, the mean TPOT is the
+/// mean of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
 /// gives, where the gaps, if stated, agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
@@ -316,8 +316,8 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     })
 }
 
-/// The gaps of a request span its first to last chunk, and there are at most as many as tokens
-/// after the first, except for chunks without tokens.
+/// The gaps of a request span its first to last chunk. Except for chunks without tokens, there are
+/// at most as many gaps as tokens after the first.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(decode), Some(itl), Some(tokens)) =
         (figures.decode(), figures.positive("itl.mean"), figures.tokens_each())

@@ -1,5 +1,5 @@
-//! The known facts about the lengths of the answers, from what was asked, from what the source
-//! states, and from totals.
+//! The known facts about the lengths of the answers, from the requested lengths, from the source's
+//! statements, and from totals.
 //!
 //! Every rule on the time per token has a sharp form where all answers have one length, and a blunt
 //! one where they may differ. This module says which of the two holds, and how surely; it leaves
@@ -15,9 +15,9 @@ pub(super) enum One {
     /// The length was requested and reached, or the source states the shortest and the longest
     /// answer.
     Stated,
-    /// The totals are those of one length, and means with enough digits confirm it.
+    /// The totals fit one length, and means with enough digits confirm it.
     Confirmed,
-    /// The totals are those of one length.
+    /// The totals fit one length.
     Inferred,
 }
 
@@ -130,8 +130,8 @@ impl Figures<'_> {
         stated.or_else(|| self.of_samples()?.max()).map(|most| most as f64)
     }
 
-    /// The most tokens that an answer can have, and how findings say so: those of the longest, or
-    /// those that were requested of any.
+    /// The most tokens that an answer can have, with the words for findings: the tokens of the
+    /// longest answer, or the most that a request asked for.
     pub(super) fn most_tokens(&self) -> Option<(f64, String)> {
         if let Some(longest) = self.longest() {
             let words = format!("at most {} tokens an answer", shown(longest));

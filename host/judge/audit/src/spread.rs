@@ -1,9 +1,9 @@
-//! Rules on the spread of latencies: percentiles, deviations and extremes of one against those of
-//! the others.
+//! Rules on the spread of latencies: percentiles, deviations and extremes of one against the
+//! others'.
 //!
-//! They rest on what holds for each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes
-//! TPOT after the first token, and every gap lies within its request. Means are the matter of
-//! `latency`, the order of one latency's statistics that of `order`.
+//! They rest on facts about each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes TPOT
+//! after the first token, and every gap lies within its request. Means are the matter of `latency`;
+//! the order of one latency's statistics is the matter of `order`.
 
 use super::figures::{Figures, shown};
 use super::finding::Finding;
@@ -69,8 +69,8 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
 /// A percentile with its value.
 type Point = (f64, Range);
 
-/// The percentile of E2E that is furthest outside of what those of TTFT and TPOT allow, and how
-/// far.
+/// The percentile of E2E that is furthest outside of the range that the percentiles of TTFT and
+/// TPOT allow, and its distance from it.
 ///
 /// At least: a request with E2E < x + y has TTFT < x or D < y. If r requests are below x, the
 /// percentile a of TTFT, and s below y, the percentile b of D, then at most r + s are below x + y,
@@ -115,7 +115,7 @@ fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f6
     worst
 }
 
-/// Those of a latency that are compared with the others', each with each: a file may state any
+/// The points of a latency that are compared with the others', each with each: a file may state any
 /// number.
 fn few(points: Vec<Point>) -> Vec<Point> {
     let step = points.len().div_ceil(MOST).max(1);

@@ -122,7 +122,7 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         .filter(|(_, output)| *output > 0.0)
         .map(|(input, of_it)| output * Range::exact((input + of_it) / of_it));
     let apart = [sum, by_tokens].into_iter().flatten().map(|expected| total.apart(expected));
-    // guidellm takes the rate of prompts over another time than that of answers; the counts still
+    // guidellm takes the rates of prompts and of answers over different times; the counts still
     // agree.
     let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
         return Vec::new();
@@ -234,8 +234,8 @@ fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
     (DEVIATIONS * variation / requests.sqrt()).max(MOMENT)
 }
 
-/// The requested rate against the one that was reached. Requests arrive at random, and the last one
-/// still has to be answered.
+/// The requested rate against the reached rate. Requests arrive at random, and the last one still
+/// has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures.claim.asked.request_rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {

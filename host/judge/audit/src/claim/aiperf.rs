@@ -110,7 +110,7 @@ fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     let Some(answered) = claim.value("requests.successful") else {
         return;
     };
-    // Those of fewer requests say nothing of the others, whose tokens it could not count.
+    // Sums over fewer requests say nothing of the others, whose tokens it could not count.
     if let Some(length) = lookup.object(metrics, "output_sequence_length")
         && lookup.count(length, "count") == Some(answered as u64)
         && let (Some(least), Some(most)) =
@@ -172,7 +172,7 @@ fn asked(claim: &mut Claim, object: &Object) {
     let streaming = find(&["/endpoint/streaming"]);
     claim.asked.stream = streaming.and_then(Value::as_bool);
     claim.paced = paces(config);
-    // AIPerf's load is of phases, of which one is measured; GenAI-Perf's of one stimulus.
+    // AIPerf's load has phases, one of them measured; GenAI-Perf's has one stimulus.
     let phases = config.get("phases").and_then(Value::as_array);
     let measured = phases
         .into_iter()
