@@ -21,8 +21,8 @@ use statistics::decomposed::Decomposed;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
-/// The number of blocks for runs of which the shortest has this many requests; `None` if there are
-/// too few. A block has as many requests as a run has blocks at least.
+/// The number of blocks for runs whose shortest has this many requests; `None` if there are too
+/// few. A block has as many requests as a run has blocks at least.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
@@ -142,7 +142,7 @@ impl<'a> Cutting<'a> {
         let answered = exchange.is_ok();
         let good = answered && self.is_good(&reading);
         let counts = &mut self.counts[block];
-        // Those that were cancelled on purpose count neither as answered nor as failed.
+        // Requests cancelled on purpose count neither as answered nor as failed.
         counts.total += u64::from(answered || exchange.has_failed());
         counts.answered += u64::from(answered);
         counts.good += u64::from(good);
@@ -339,14 +339,14 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// Computes the variation of the load of blocks of so many requests, as a share of it, where a rate
-/// decides when they come.
+/// Computes the variation of the load between blocks of this size, as a share of it, where a rate
+/// decides when requests come.
 fn load(run: &Run, requests: f64) -> Option<f64> {
     let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
     by_rate.then(|| 1.0 / requests.sqrt())
 }
 
-/// The metrics that figures are of, each once; but for those of sessions, which lie in several
+/// The metrics of the figures, each once, without the metrics of sessions, which span several
 /// blocks.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     let of_requests = metric::CATALOGUE.iter().filter(|metric| metric.of != Of::Session);

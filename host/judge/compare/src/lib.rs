@@ -30,7 +30,7 @@ mod side;
 pub mod until;
 pub mod variation;
 
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
 #[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;
@@ -197,7 +197,7 @@ impl Options {
 /// Compares every further side with the first. Sides are named by position: A, B, C.
 ///
 /// # Errors
-/// Everything that must agree but does not, except what is allowed.
+/// All settings that must agree but do not, except allowed differences.
 pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();

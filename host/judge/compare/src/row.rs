@@ -71,8 +71,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if it is one of the figures that are judged together: those that could be called better
-    /// or worse by chance.
+    /// True if it is one of the jointly judged figures: figures that chance could make better or
+    /// worse.
     pub fn is_judged(&self) -> bool {
         self.probability.is_some() && self.judgement.is_some() && !self.is_constant()
     }

@@ -1,5 +1,5 @@
-//! The variation of a figure from run to run beyond that of the engine's pace, because it follows
-//! the load.
+//! The variation of a figure from run to run beyond the variation of the engine's pace, because it
+//! follows the load.
 //!
 //! An engine all of whose steps take 1 % longer is, by the clock of its steps, one to which
 //! requests come 1 % faster. So where requests come by a rate, a figure changes by that 1 %, and by
@@ -21,7 +21,7 @@ use statistics::variance;
 /// Times the variation of the pace that a figure varies from run to run, if the load of its run's
 /// blocks varies by that share; `None` if the blocks do not show it.
 pub(super) fn sensitivity(draws: &Draws, taken: &Decomposed, load: f64) -> Option<f64> {
-    // A rate cannot follow the load by more than what comes.
+    // A rate cannot follow the load more closely than in proportion.
     if matches!(taken, Decomposed::Rate(..)) {
         return Some(1.0);
     }

@@ -119,7 +119,7 @@ pub(crate) fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
 }
 
 impl Side {
-    /// The figure; of several runs the mean over those that have it.
+    /// The figure; of several runs the mean over the runs that have it.
     pub fn value(&self, figure: &Figure) -> Option<f64> {
         match self {
             Side::Runs(_) => mean_if_any(&self.values(figure)),

@@ -60,7 +60,7 @@ fn short_runs_and_thin_tails_have_no_interval() {
     }
 }
 
-/// Runs of 20 requests with so much more time to the first token.
+/// Runs of 20 requests with the time to first token multiplied by each factor.
 fn repeats(factors: &[f64]) -> Side {
     let runs = factors.iter().map(|ttft| {
         let engine = Engine { ttft: *ttft, spread: 0.0, ..USUAL };

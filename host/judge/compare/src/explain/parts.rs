@@ -10,7 +10,7 @@ use result::figure::Statistic;
 /// Lengths that differ by more than this share are different workloads.
 const LENGTHS: f64 = 0.01;
 
-/// The fewest samples of which a 99th percentile says much.
+/// The fewest samples for a meaningful 99th percentile.
 const FEW: f64 = 100.0;
 
 /// Share of a figure below which two ways to count it are the same.
@@ -117,12 +117,12 @@ fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<P
     }
 }
 
-/// So many requests, in words.
+/// A number of requests, as text.
 fn requests(count: u64) -> String {
     if count == 1 { "request".to_owned() } else { format!("{count} requests") }
 }
 
-/// By how much a figure changes if so many requests that were sent first are left out.
+/// The change of a figure if this number of first-sent requests is left out.
 fn without(side: &Account, theirs: &str, statistic: Statistic, first: u64) -> Option<f64> {
     match side.requests {
         Requests::Ours(_) => {
@@ -137,8 +137,8 @@ fn without(side: &Account, theirs: &str, statistic: Statistic, first: u64) -> Op
     }
 }
 
-/// The part of a warm-up that a claim may have had or not: between nothing and what its own first
-/// requests make.
+/// The part of a warm-up that a claim may have had or not: between nothing and the share of its own
+/// first requests.
 fn may_be_cold(
     side: &Account,
     name: &str,
@@ -233,7 +233,7 @@ fn client([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Vec<Part
 }
 
 /// The time from the last token until inference-perf has counted the tokens of the reply, which is
-/// in its latency: of the requests that it lists, an upper end of what the counting takes.
+/// in its latency: an upper end of the counting time, from the requests that it lists.
 fn tail(side: &Account, sign: f64) -> Option<Part> {
     if side.tool != Tool::InferencePerf {
         return None;
@@ -286,7 +286,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
             );
             parts.push(Part::of(Kind::Workload, How::Bounded, value, words));
         }
-        // What is left is of the requests alone, at the tokens of A or B.
+        // The remainder is of the requests alone, at the tokens of A or B.
         let each = Range::between(each_a, each_b).unwrap_or(Range::exact(1.0));
         parts.extend(schedule([a, b], each));
         parts.extend(lost([a, b], each));

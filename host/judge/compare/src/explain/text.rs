@@ -38,7 +38,7 @@ pub fn text(explained: &Explained) -> String {
     if explained.figures.is_empty() {
         out.push_str("\nThe two results have no figure in common.\n");
     }
-    // What is not separated is the same of many figures.
+    // Unseparated parts are the same for many figures.
     let mut notes: Vec<&str> = Vec::new();
     for row in &explained.figures {
         of_row(&mut out, row, &mut notes);
