@@ -132,8 +132,8 @@ enum Ended {
 }
 
 impl Duel {
-    /// Finds the result: that of more than half of the repeats that have both verdicts, else a tie.
-    /// `None` if none has both.
+    /// Finds the result: the verdict that more than half of the repeats with both verdicts have,
+    /// else a tie. `None` if none has both.
     fn ended(&self) -> Option<Ended> {
         let both = self.choices.iter().filter_map(|[first, second]| {
             Some(match ((*first)?, (*second)?) {

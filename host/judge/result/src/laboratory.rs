@@ -82,8 +82,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
     assert_eq!(overloaded(SHAREGPT, 50.0, 1000), 0);
 }
 
-/// The slowest first tokens of a closed loop are those of its first requests, which all come at
-/// once.
+/// The slowest first tokens of a closed loop belong to its first requests, which all come at once.
 #[test]
 fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
@@ -119,8 +118,8 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
 }
 
-/// Of a run in parts, as several load machines keep it, each part has the intervals of its own
-/// requests, and the parts together those of the whole.
+/// If a run has parts, as several load machines keep it, each part has the intervals of its own
+/// requests, and the parts together have the whole's.
 #[test]
 fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
@@ -134,8 +133,7 @@ fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
 }
 
-/// Requests that all come at once are one load, so blocks show nothing; what the requests asked for
-/// does.
+/// Requests that all come at once are one load, so blocks show nothing; the requested lengths do.
 #[test]
 fn a_burst_is_one_load() {
     let case = Case::usual(Load::AtOnce, 300);
@@ -207,8 +205,8 @@ fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
     }
 }
 
-/// The throughput of every run has both intervals, and they hold the average as those of latencies
-/// do.
+/// The throughput of every run has both intervals, and they hold the average as the latencies'
+/// intervals do.
 #[test]
 fn throughput_has_intervals_however_requests_come() {
     for (load, requests) in [(Load::Open(0.7), 400), (Load::Closed(32), 400), (Load::AtOnce, 400)] {

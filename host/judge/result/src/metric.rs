@@ -1,5 +1,5 @@
 //! The catalogue of metrics, each with its unit, its definition and the tools whose figure it
-//! equals. `catalogue` holds the entries; this module says what an entry is.
+//! equals. `catalogue` holds the entries; this module defines an entry.
 //!
 //! A metric takes its samples from one exchange or from one session, and takes none if there is
 //! nothing to measure: absent is not zero. `statistics` has the statistics of many exchanges,
@@ -32,11 +32,11 @@ use model::units::Nanos;
 /// The exchanges of the measurement that a metric is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// Those that were answered. What the server did.
+    /// Sent requests that were answered. The server's work.
     Answered,
     /// All that were sent, whatever their outcome. What this client did.
     Sent,
-    /// Those of sessions whose every request was answered, a session at a time.
+    /// Sessions whose every request was answered, a session at a time.
     Session,
 }
 

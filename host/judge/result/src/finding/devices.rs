@@ -17,7 +17,7 @@ const CAPPED: f64 = 0.05;
 const MISSING: f64 = 0.05;
 
 /// The devices and reasons for which more than this share of the time was throttled, faults or
-/// others, in words; and the largest share.
+/// others, as text; and the largest share.
 fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, String)> {
     let throttled = devices.throttled(above);
     let of_kind: Vec<_> = throttled.iter().filter(|it| it.fault == faults).collect();

@@ -5,8 +5,8 @@ use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::{Distribution, Loop, SteadyState, Summary};
 
-/// The most by which the run's output throughput may be below that of its steady window, as a share
-/// of it.
+/// The largest shortfall of the run's output throughput against its steady window's, as a share of
+/// the latter.
 const APART: f64 = 0.05;
 
 /// Share of the duration spent draining from which that is what lowers throughput.
@@ -87,10 +87,10 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
 /// Requests needed to compare two patterns of arrivals.
 const MANY: u64 = 100;
 
-/// The most by which the coefficients of variation may differ: by so much, and by so much of the
-/// planned one. Gaps that differ by less load a queue alike: its waiting time grows with the sum of
-/// the squares of this coefficient and that of the service (Kingman's formula), and a tenth changes
-/// that little.
+/// The most by which the coefficients of variation may differ: this difference, and this share of
+/// the planned one. Smaller differences load a queue alike: its waiting time grows with the sum of
+/// the squares of this coefficient and the service's (Kingman's formula), and a tenth changes that
+/// little.
 const VARIES: f64 = 0.1;
 
 /// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines,

@@ -42,7 +42,7 @@ pub fn output(exchange: &Exchange, retokenized: Option<u32>) -> Option<Count> {
     output_given(exchange, || stated(exchange), retokenized)
 }
 
-/// The same, for callers that may already have the sum of what the output events state.
+/// The same, for callers that may already have the sum of the tokens that the output events state.
 pub(super) fn output_given(
     exchange: &Exchange,
     stated: impl FnOnce() -> Option<u32>,

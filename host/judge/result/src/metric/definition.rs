@@ -157,7 +157,7 @@ impl Reading<'_> {
                 return;
             }
             let since = at.since(*first.get_or_insert(at)).0;
-            // The deadlines up to here, that of the first token included, which it meets itself.
+            // The deadlines up to here, with the first token's, which it meets itself.
             let passed = since.div_ceil(pace.0);
             let upto = tokens + more;
             late += passed.min(upto).saturating_sub(tokens);
@@ -257,8 +257,8 @@ impl Reading<'_> {
         (drafted > 0).then(|| f64::from(accepted) / f64::from(drafted))
     }
 
-    /// The mean number of tokens that a step of speculative decoding gave: those that it accepted,
-    /// and the one that the model adds itself.
+    /// The mean number of tokens that a step of speculative decoding gave: the accepted tokens, and
+    /// the model's own.
     pub(crate) fn acceptance_length(&self) -> Option<f64> {
         let steps = self.exchange.speculation.as_ref()?.steps;
         let accepted = accepted_drafts(self.exchange)?;

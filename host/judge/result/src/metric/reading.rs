@@ -15,7 +15,7 @@ pub struct Reading<'a> {
     pub input_tokens: Option<Count>,
     /// Output events that carry bytes.
     pub pieces: u64,
-    /// The sum of what the output events state, if each states its tokens.
+    /// The sum over the output events, if each states its tokens.
     pub stated: Option<u32>,
     pub(super) streamed: bool,
     /// The time per token at which the answer is read, if the run has an objective on it.

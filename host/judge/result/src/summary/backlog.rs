@@ -21,7 +21,7 @@ use crate::metric::Reading;
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 
-/// So many standard deviations of the number of arrivals are chance.
+/// Standard deviations of the number of arrivals that chance may explain.
 const CHANCE: f64 = 3.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.02;
@@ -75,7 +75,7 @@ pub(super) struct Waiting {
     /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in
     /// nanoseconds over each of the two quarters, summed.
     filling: [u128; 2],
-    /// Of those of them that were due in the first eighth of the time, how long they took.
+    /// The durations of these requests that were due in the first eighth of the time.
     first: Vec<u64>,
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use crate::summary::fixture::{facts, failed, ms, reply};
     use model::exchange::{Class, Events, Exchange, Kind};
 
-    /// Requests due every 10 ms at an even rate, each answered after so many milliseconds.
+    /// Requests due every 10 ms at an even rate, each answered after `latency` milliseconds.
     fn run(requests: u64, latency: impl Fn(u64) -> u64) -> Vec<Exchange> {
         (0..requests)
             .map(|index| {
@@ -205,8 +205,8 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
-    /// Requests as before that get their first token after 20 ms and their last one after so many
-    /// more.
+    /// Requests as before that get their first token after 20 ms, and their last one `took` ms
+    /// later.
     fn answers(requests: u64, took: impl Fn(u64) -> u64) -> Vec<Exchange> {
         (0..requests)
             .map(|index| {

@@ -10,8 +10,8 @@
 //!
 //! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
 //! read once. Each prompt of the wave, up to the k-th, is therefore allowed the time of a full
-//! reading, at the pace of the one whose first token came first, and at most at that of an engine
-//! that reads slowly.
+//! reading, at the pace of the prompt whose first token came first, and at most at the pace of a
+//! slow engine.
 //!
 //! **The first steps** took longer than the same work took later (`statistics::start`), and make the
 //! mean E2E latency of the run more than 1 % longer.

@@ -8,20 +8,20 @@
 //!
 //! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided
 //!   by their number. Noise of variance v per second, at every instant, moves it by v times the
-//!   integral of the square of that. Where all slots are taken, a delay also reaches those who come
-//!   before the queue is empty. In an open loop, slower steps also let more requests in, which
-//!   makes them slower still.
+//!   integral of that number's square. Where all slots are taken, a delay also reaches requests
+//!   that come before the queue is empty. In an open loop, slower steps also let more requests in,
+//!   which makes them slower still.
 //! - **Phase.** A request that comes by itself meets a step at a chance place of it. The first
 //!   token waits for its end.
 //! - **Load.** In an open loop, the requests in flight are their rate times the time that each
-//!   takes (Little 1961), so the mean load is a sum over requests of what each adds to the steps of
-//!   others. Its variance is that of a sum of so many independent ones, with the gaps between them
-//!   as varied as they were due.
+//!   takes (Little 1961). So the mean load is a sum over requests of the share that each adds to
+//!   the steps of others. Its variance is the variance of a sum of this many independent shares,
+//!   with the gaps between them as varied as they were due.
 //! - **Work.** Where the engine is always busy, time is the sum of the work of each request. The
-//!   mean wait in a burst is that of a walk whose steps are the work: 4/3 of its variance. Work
+//!   mean wait in a burst is the mean of a walk whose steps are the work: 4/3 of its variance. Work
 //!   after the last request was let in delays nobody.
-//! - **Drain.** The end of a run is that of the longest answer under way when the last request was
-//!   let in. Answers that are met at a chance instant have the remaining lengths of renewal theory.
+//! - **Drain.** A run ends with the longest answer under way when the last request was let in.
+//!   Answers that are met at a chance instant have the remaining lengths of renewal theory.
 //!
 //! Times to first token and percentiles of the tail come from blocks of requests instead
 //! (`interval`). Nothing here sees what makes a whole run faster or slower.
@@ -103,7 +103,7 @@ impl Around {
         Around { below: self.below.max(other.below), above: self.above.max(other.above) }
     }
 
-    /// With an independent uncertainty of so much to either side.
+    /// With an independent uncertainty of `half` to either side.
     fn wider(self, half: f64) -> Self {
         Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
@@ -118,9 +118,9 @@ impl Around {
 }
 
 impl Expected {
-    /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of
-    /// variation of the gaps between requests, `rate` how many requests were sent per second, and
-    /// `duration` the seconds of the run.
+    /// From the answers of a run. `ttft` are the times to first token, `gap_cv` the coefficient of
+    /// variation of the gaps between requests, `rate` the requests sent per second, and `duration`
+    /// the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: Option<&Figures>,
@@ -149,7 +149,7 @@ impl Expected {
     }
 
     /// True if nobody waited for a place in an open loop, and first tokens took a small part of the
-    /// time: then what the model does not describe is small.
+    /// time: then the part outside the model is small.
     fn is_calm(&self) -> bool {
         let means = &self.lived.means;
         let waited = means[of::TOOK] - means[of::ANSWERING];
@@ -196,8 +196,8 @@ impl Expected {
         later
     }
 
-    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and
-    /// that of one request by chance, for one second of its latency and beside it.
+    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and a
+    /// single request's variance by chance, for one second of its latency and beside it.
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
@@ -321,15 +321,15 @@ impl Expected {
         work
     }
 
-    /// The relative variance of the work of so many requests, summed.
+    /// The relative variance of the summed work of all requests.
     fn work_variance(&self) -> f64 {
         let (work, lived) = (self.work(), &self.lived);
         let mean = lived.mean(work).max(1e-12);
         self.differ() * lived.variance(work) / (mean * mean) / lived.count
     }
 
-    /// Intervals over other requests. The halves are those of repeats of the same, whose noise is
-    /// in these too.
+    /// Intervals over other requests. The halves are the halves over repeats of the same requests,
+    /// whose noise is in these too.
     fn other(
         &self,
         name: &str,
@@ -449,8 +449,8 @@ impl Expected {
         wait * wait + own * own + 3.0_f64.sqrt() * wait * own
     }
 
-    /// The variance of the mean E2E latency in an open loop: of each request's own, and of what it
-    /// adds to others.
+    /// The variance of the mean E2E latency in an open loop: from each request's own latency, and
+    /// from its effect on others.
     fn timed_variance(&self) -> f64 {
         let lived = &self.lived;
         let load = self.load();
@@ -461,8 +461,8 @@ impl Expected {
         (lived.variance(own) + shared * shared * self.gaps) / lived.count
     }
 
-    /// Intervals of times to first token that are not those of a burst: from blocks of requests,
-    /// and with the waits that the run may not have held, if it held any.
+    /// Intervals of times to first token outside of bursts: from blocks of requests, and with the
+    /// waits that the run may not have held, if it held any.
     fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
@@ -590,9 +590,9 @@ impl Expected {
         }
     }
 
-    /// The length of a step of the drain with so many answers left, as a share of the mean step:
-    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are those of
-    /// its drain.
+    /// The length of a step of the drain with `left` answers left, as a share of the mean step:
+    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are the steps
+    /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
         let steps = self.lived.steps.as_ref();
         let steps = steps.filter(|_| self.lived.coming != Coming::AtOnce);
@@ -670,7 +670,7 @@ impl Full {
         lived.answering.iter().copied().fold(0.0, f64::max)
     }
 
-    /// True if requests waited in a slice while as many as ever were answered.
+    /// True if requests waited in a slice while the number of answers under way was at its highest.
     fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
@@ -681,7 +681,7 @@ fn certain(freedom: f64) -> f64 {
     student::quantile(1.0 - interval::LEVEL / 100.0, freedom)
 }
 
-/// A sum of traits of which only one counts.
+/// A sum of traits in which only one counts.
 fn one(place: usize, factor: f64) -> [f64; TRAITS] {
     let mut factors = [0.0; TRAITS];
     factors[place] = factor;

@@ -85,9 +85,9 @@ impl Flights<'_> {
         first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
-    /// Computes the loads of the run: requests after the fill, divided by the design effect of the
-    /// number in flight when each was sent, are so many independent ones. `None` if that number
-    /// hardly varies.
+    /// Computes the number of independent loads of the run: its requests after the fill, divided by
+    /// the design effect of the number in flight when each was sent. `None` if that number hardly
+    /// varies.
     pub(super) fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());

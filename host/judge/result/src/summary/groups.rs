@@ -1,6 +1,6 @@
 //! Figures by group: by turn of a conversation, by class of sample, by adapter.
 //!
-//! The number of groups has a bound, and so have the samples of each, as those of every metric.
+//! The number of groups has a bound, and so have the samples of each, as every metric's have.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ impl Gather {
 
 /// The data kept of a group, which can become part of another.
 pub(super) trait Merge: Default {
-    /// Adds what was kept of another group.
+    /// Adds another group's data.
     fn merge(&mut self, other: Self);
 }
 
@@ -154,7 +154,7 @@ struct Sums {
     /// Tokens, and how many requests have them.
     input: (u64, u64),
     output: (u64, u64),
-    /// Tokens found in the cache, and all tokens of the prompts of which that is known.
+    /// Tokens found in the cache, and all tokens of the prompts whose cached tokens are known.
     cached: (u64, u64),
     steps: Steps,
     spreads: Vec<(&'static Metric, Spread)>,

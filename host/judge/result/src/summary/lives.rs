@@ -288,7 +288,7 @@ impl Lives {
         let answering = end.since(first);
         self.took.add(answering.as_millis_f64());
         let (prompt, output) = (u64::from(prompt), u64::from(output));
-        // What an answer does after the last request was let in delays nobody.
+        // An answer's tokens after the last request was let in delay nobody.
         let before = share(output, self.last_first.min(end).since(first), answering);
         let traits = [
             prompt,
@@ -362,7 +362,7 @@ impl Lives {
         self.traits.add(traits);
     }
 
-    /// Combines what was added; `None` if it shows too little.
+    /// Combines the added lives; `None` if they show too little.
     pub(super) fn finish(mut self) -> Option<Lived> {
         self.end_latest();
         let took = self.took.clone().figures()?;
@@ -452,7 +452,7 @@ impl Lived {
     }
 }
 
-/// The context of each of so many tokens of an answer, summed.
+/// The context of each token of an answer, summed over `tokens` tokens.
 fn context(prompt: u64, tokens: u64) -> u64 {
     tokens.saturating_mul(prompt + tokens / 2)
 }

@@ -2,8 +2,8 @@
 
 use model::units::Nanos;
 
-/// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds: the
-/// order of what is added does not matter, and a long stay costs no more than a short one.
+/// Time spent in each of equal spans, summed over all stays, in whole nanoseconds: their order does
+/// not matter, and a long stay costs no more than a short one.
 pub struct Occupancy {
     grain: Nanos,
     /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many

@@ -1,9 +1,9 @@
 //! Scores of the answers: their means, how sure these are, by class and by turn, what could not be
 //! judged, and examples of the worst answers.
 //!
-//! Owns what a summary says of scores. The arithmetic is in `statistics::share` and
-//! `statistics::clusters`; `session` has answers judged, and `figure::score` says which scores are
-//! better the higher they are.
+//! Owns a summary's scores. The arithmetic is in `statistics::share` and `statistics::clusters`;
+//! `session` has answers judged, and `figure::score` says which scores are better the higher they
+//! are.
 
 use std::collections::{BTreeMap, HashMap};
 

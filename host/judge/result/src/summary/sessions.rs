@@ -126,13 +126,13 @@ struct Row {
 /// The session of a request, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// It is that of its parent.
+    /// Its parent's session.
     Parents,
     /// It begins with the request of this index.
     Root,
     /// It is the conversation with this hash.
     Conversation,
-    /// It is that of a parent of which there is no record.
+    /// The session of a parent without a record.
     Orphan,
 }
 
@@ -148,7 +148,7 @@ enum Fate {
 
 impl Sessions {
     /// Counts those whose first request was due when the run was stopped, and has no record. Where
-    /// some requests belong to no session, it is not known of which kind these would have been.
+    /// some requests belong to no session, the kind of these is not known.
     pub(super) fn count_unsent(&mut self, unsent: u64) {
         if self.alone == 0 {
             self.total += unsent;
@@ -226,8 +226,8 @@ impl Gather {
         sessions
     }
 
-    /// Finds the session of each request. A request comes after those that it depends on, so in the
-    /// order of their indexes the sessions of its parents are known.
+    /// Finds the session of each request. A request comes after the requests that it depends on, so
+    /// in the order of their indexes the sessions of its parents are known.
     fn resolve(&mut self) {
         let rows = &mut self.rows;
         rows.sort_unstable_by_key(|row| (row.index, row.of, row.sent, row.ended));
@@ -254,7 +254,7 @@ fn is_short(rows: &[Row]) -> bool {
 }
 
 impl Session {
-    /// Of its requests in the order in which they were sent, of which there is one at least.
+    /// The session of its requests in the order in which they were sent; there is at least one.
     fn of(rows: &[Row]) -> Self {
         let due = rows.iter().map(|row| row.due).min().unwrap_or_default();
         let mut in_flight = 0;
@@ -353,7 +353,7 @@ mod tests {
             other.cut_short - one.cut_short,
         ];
         assert_eq!((one.alone, more), (0, [5; 4]));
-        // Beside requests alone it is not known what they would have been.
+        // Beside requests alone, the kind of unsent ones is not known.
         let mixed = Summary::of(&facts, &all).sessions.unwrap();
         assert_eq!(mixed.total, one.total);
     }
@@ -475,7 +475,7 @@ mod tests {
         }
         let summary = Summary::of(&facts(), &run);
         let histories = summary.histories.unwrap();
-        // The one that was not sent is not among them.
+        // The unsent request is not among them.
         assert_eq!((histories.requests, histories.with_recorded), (3, 2));
         assert_eq!((histories.answers, histories.recorded), (4, 2));
         assert_eq!(histories.recorded_share(), Some(0.5));

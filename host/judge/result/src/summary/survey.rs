@@ -22,7 +22,7 @@ const SECOND: f64 = 1e9;
 /// [`Summary::read_surveyed`](super::Summary::read_surveyed).
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Exchanges seen, including those of the warm-up.
+    /// The number of exchanges so far, with the warm-up's.
     seen: usize,
     has_sessions: bool,
     due: Option<(Nanos, Nanos)>,
@@ -65,7 +65,8 @@ pub(crate) struct Surveyed {
     pub(super) loads: Option<Loads>,
     pub(super) first_answer: Option<Nanos>,
     pub(super) last_end: Option<Nanos>,
-    /// The instants at which the first and the last request were sent, of those that took any time.
+    /// The instants at which the first and the last request were sent, among requests that took any
+    /// time.
     pub(super) first_sent: Option<Nanos>,
     pub(super) last_sent: Option<Nanos>,
     /// The instant at which the last reply began.
@@ -115,8 +116,8 @@ impl Survey {
         }
     }
 
-    /// Combines what was seen. If the start of the measurement is not given, the first request's
-    /// due time is used.
+    /// Combines the surveyed exchanges. If the start of the measurement is not given, the first
+    /// request's due time is used.
     pub(crate) fn finish(mut self, run: &Run) -> Surveyed {
         let offered = Offered { cap: run.max_in_flight, even_rate: run.even_rate };
         let began = |first: Nanos| first.since(run.first_due);

@@ -252,7 +252,7 @@ fn a_steady_state_by_hand() {
     let Window { plateau, at_least, from_s, to_s, duration_s, .. } = *window;
     assert_eq!((plateau, at_least), (4, 4));
     assert_eq!((from_s, to_s, duration_s), (3.0, 19.0, 16.0));
-    // 16 rounds of four, and the one that was under way: it overlaps by half a second.
+    // 16 rounds of four, and the request that was under way: it overlaps by half a second.
     assert_eq!((window.ended, window.sent), (65, 64));
     assert_eq!(window.requests_per_s, 65.0 / 16.0);
     assert_eq!(window.mean_in_flight, (64.0 + 0.5) / 16.0);

@@ -32,7 +32,7 @@ impl Unjudged {
         self.failed + self.left_out + self.without_reference + self.passed_over
     }
 
-    /// Counts them by reason, in words; `None` if all were judged.
+    /// Counts them by reason, as text; `None` if all were judged.
     pub fn words(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),

@@ -33,7 +33,7 @@ pub struct Warmup {
     pub stable: bool,
 }
 
-/// What is kept of a request of the warm-up.
+/// The data of a warm-up request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Warmed {
     /// Milliseconds from sending to the first token or the whole answer; `None` if it failed.
@@ -65,7 +65,7 @@ impl Waves {
         self.0.len()
     }
 
-    /// What the waves show, each of so many requests.
+    /// Judges the waves, each of `size` requests.
     pub fn judge(&self, size: u64) -> Warmup {
         let mut waves: BTreeMap<u64, Vec<Warmed>> = BTreeMap::new();
         for (index, warmed) in &self.0 {
@@ -103,7 +103,7 @@ mod tests {
     use model::exchange::Class;
     use model::exchange::Kind::{End, Text};
 
-    /// Waves of four requests, of which each waits so many milliseconds and has a gap of so many.
+    /// Waves of four requests; each waits this many milliseconds and has a gap of this many.
     fn waves(all: &[[(u64, u64); 4]]) -> Waves {
         let mut waves = Waves::default();
         for (index, (wait, gap)) in (0..).zip(all.as_flattened()) {

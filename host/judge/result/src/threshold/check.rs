@@ -148,7 +148,7 @@ mod tests {
         );
     }
 
-    /// A run of 100 answers after 50 ms, the last of `failed` and `unsent` of which did not come.
+    /// A run of 100 answers after 50 ms; the last `failed` and `unsent` of them did not come.
     fn checked_of(text: &str, failed: usize, unsent: usize) -> Checked {
         let mut run: Vec<_> = (0..100)
             .map(|index| {
@@ -180,7 +180,7 @@ mod tests {
             infinite.outcome(),
             "infinite, because 40 of 100 requests failed or were not sent; 148.41 ms over those answered"
         );
-        // The median of 60 answers and 40 failures is that of the 50th and 51st answer.
+        // The median of 60 answers and 40 failures is the median of the 50th and 51st answer.
         let median = checked_of("ttft.median <= 139.5ms", 30, 10);
         assert_eq!((median.held, median.seen), (true, Some(139.5)));
         assert_eq!(

@@ -132,7 +132,7 @@ fn a_run_too_short_to_be_steady() {
     assert!(short.contains(&(Id::NotSteady, Severity::Note)));
 }
 
-/// The findings on 200 requests due every 15 ms, of which every other one is sent so much later.
+/// The findings on 200 requests due every 15 ms; every other one is sent `late` later.
 fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
     let run = (0..200).map(|index| {
         let due = 1000 + 15 * index;
@@ -190,7 +190,7 @@ fn a_run_that_drains_for_long() {
         let mut run: Vec<Exchange> = (0..80)
             .map(|index| {
                 let sent = 1000 + index / 4 * 1000;
-                // The last answer ends so many seconds after the others.
+                // The last answer ends this many seconds after the others.
                 let took = if index == 79 { 1000 * (1 + longest) } else { 1000 };
                 let events = [(sent + 10, Text, None, 3), (sent + took, Text, None, 3)];
                 reply(index, sent, &events)

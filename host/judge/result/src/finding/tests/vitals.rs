@@ -3,7 +3,7 @@
 use super::*;
 use model::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 
-/// The findings of the sound run with what was seen of its client.
+/// The findings of the sound run with these vitals of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
     after(|facts, _| {
         let mut client =
