@@ -1,13 +1,13 @@
-//! Searches for the highest load that meets objectives, and sweeps over loads: which run to make
-//! next, and what the runs that were made show.
+//! Searches for the highest load that meets objectives, and sweeps over loads: they choose the next
+//! run, and evaluate the runs so far.
 //!
-//! This crate owns the objectives of a search ([`slo`]), what one run shows of them ([`gather`]),
-//! the test at one load ([`decide`]), the detector that stops an over-saturated run ([`watch`]),
-//! the search itself ([`Search`]), lists of loads with their curve, knee and Pareto front
-//! ([`sweep`]), and the rules of published benchmarks ([`preset`]). It is pure: values in, values
-//! out, and every value can be written to a journal. It leaves making the runs, clocks, files and
-//! pages to others, the definitions of metrics to `result`, and the regression over all loads and
-//! the bounds at one to `statistics`.
+//! This crate owns the objectives of a search ([`slo`]), the evidence of one run on them
+//! ([`gather`]), the test at one load ([`decide`]), the detector that stops an over-saturated run
+//! ([`watch`]), the search itself ([`Search`]), lists of loads with their curve, knee and Pareto
+//! front ([`sweep`]), and the rules of published benchmarks ([`preset`]). It is pure: values in,
+//! values out, and every value can be written to a journal. It leaves making the runs, clocks,
+//! files and pages to others, the definitions of metrics to `result`, and the regression over all
+//! loads and the bounds at one to `statistics`.
 //!
 //! **How a search is used.** [`Search::next`] gives a [`Probe`]: make a run of that load with that
 //! many requests and that seed, and give its progress to a [`watch::Watch`] if it is at a rate.

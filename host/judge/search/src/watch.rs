@@ -12,7 +12,7 @@
 //!
 //! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a
 //! detector that fires on them would fail loads that hold. In exchange it is slow close to
-//! capacity; what it does not stop, the test at the end of the run judges.
+//! capacity; the test at the end of the run judges the runs that it does not stop.
 
 mod filling;
 mod queue;
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use filling::{First, end_ever_faster};
 use queue::Queue;
 
-/// So many standard deviations of the number of arrivals are chance. More than for a whole run,
-/// because there are many looks.
+/// Standard deviations of the number of arrivals that chance may explain. More than for a whole
+/// run, because there are many looks.
 const CHANCE: f64 = 4.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.05;
@@ -69,7 +69,7 @@ pub struct Alarm {
 
 impl Alarm {
     /// True if most of the backlog had not been sent: then this client or a cap on requests in
-    /// flight held it back, and the server may not be what is overloaded.
+    /// flight held it back, and the server may not be overloaded.
     pub fn is_held_back(&self) -> bool {
         let Progress { due, sent, ended, .. } = self.progress;
         let unsent = due.saturating_sub(sent);
@@ -132,8 +132,8 @@ impl Watch {
         self.queue.waits(usual);
     }
 
-    /// Takes what the run has done so far, several times a second or at least a few hundred times
-    /// over the run, while requests are due. `Some` says to stop it.
+    /// Takes the run's progress so far, several times a second or at least a few hundred times over
+    /// the run, while requests are due. `Some` says to stop it.
     pub fn sample(&mut self, progress: Progress) -> Option<Alarm> {
         let at = progress.at.as_secs_f64();
         let unanswered = progress.due.saturating_sub(progress.ended) as f64;
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(alarm(&run, 5000), None);
     }
 
-    /// Alarms of an engine's runs at so many requests a second, looked at 400 times each, with and
-    /// without the first tokens of those that ended in the five seconds before each look.
+    /// Alarms of an engine's runs at `rate` requests a second, looked at 400 times each: with and
+    /// without the first tokens of requests that ended in the five seconds before each look.
     fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
         let case = Case::of(
             "case",

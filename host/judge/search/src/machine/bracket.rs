@@ -31,7 +31,7 @@ const PACED: f64 = 12_000.0;
 
 /// The next thing that a tier needs.
 pub(super) enum Goal {
-    /// A run at a load, with so many requests if that is known.
+    /// A run at a load, with this number of requests if it is known.
     Run { at: f64, purpose: Purpose, requests: Option<u64> },
     /// Nothing.
     Done(Ended),
@@ -219,8 +219,8 @@ impl Search {
         }
     }
 
-    /// Requests of the next run about the crossing: half of what the interval seems to need, as far
-    /// as that can be known by so few.
+    /// Requests of the next run about the crossing: half of the interval's apparent need, as far as
+    /// this few can tell it.
     fn narrowing_requests(&self, at: f64, middle: f64, interval: &Interval) -> u64 {
         let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
@@ -236,7 +236,7 @@ impl Search {
         wanted.max(first).max(paced)
     }
 
-    /// Requests for each independent load, at the nearest load of which that is known.
+    /// Requests for each independent load, at the nearest load where that is known.
     fn pace_near(&self, at: f64) -> f64 {
         let known =
             (self.levels.iter()).filter_map(|own| Some((own.at, own.pace()?, own.requests)));
@@ -246,7 +246,7 @@ impl Search {
             .map_or(1.0, |(_, pace, requests)| pace.min(requests as f64 / 4.0))
     }
 
-    /// Requests at loads near one, the backlog of which did not grow.
+    /// Requests at loads near one, except loads whose backlog grew.
     pub(super) fn requests_near(&self, at: f64) -> u64 {
         let near = (self.levels.iter()).filter(|own| (own.at / at).ln().abs() <= NEAR);
         near.filter(|own| !own.grew()).map(|own| own.requests).sum()
@@ -260,8 +260,8 @@ impl Search {
         tried.len() >= 2 && tried[..2].iter().all(|own| own.is_given_up())
     }
 
-    /// The load to try between two, of which either may be missing: one that is under way already,
-    /// or a new one. `None` if they are close enough, or there is none that may be tried.
+    /// The load to try between two loads (either may be missing): one already under way, or a new
+    /// one. `None` if they are close enough, or there is none that may be tried.
     fn within(
         &self,
         (low, high): (Option<f64>, Option<f64>),

@@ -237,7 +237,7 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
     assert_ne!(found.again, Some(Again::Doubtful));
 }
 
-/// The share is what is allowed from 9 to 10, which no curve of the regression follows: it takes a
+/// The share is the allowed one from 9 to 10, which no curve of the regression follows: it takes a
 /// rise for granted, so its interval lies among these loads, and need not reach both ends of them.
 #[test]
 fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
@@ -267,8 +267,7 @@ fn a_search_ends_when_its_budget_does() {
     assert_eq!(answer.tiers[0].passed, Some(64.0));
 }
 
-/// Runs whose outcome shows nothing are paid for too, so what is counted is what the runs were to
-/// send.
+/// Runs whose outcome shows nothing are paid for too, so their planned requests count.
 #[test]
 fn a_search_never_takes_more_requests_than_it_may() {
     for most in [100, 600, 791, 2500, 3000] {

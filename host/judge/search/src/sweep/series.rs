@@ -76,7 +76,7 @@ impl TryFrom<Written> for At {
     }
 }
 
-/// A list of loads: items with commas between them, each of which is
+/// A list of loads: items with commas between them, each of these kinds:
 ///
 /// - a load: `4`, `2.5`, or `inf` for a rate without a limit,
 /// - a range with its step, both ends included: `1:16:1`,
@@ -85,7 +85,7 @@ impl TryFrom<Written> for At {
 /// The loads come in ascending order, each once. Numbers of requests and sessions are whole.
 ///
 /// # Errors
-/// Every mistake, in words.
+/// Every mistake, as text.
 pub fn series(load: Load, text: &str) -> Result<Vec<At>, Vec<String>> {
     let (mut loads, mut mistakes) = (Vec::new(), Vec::new());
     for item in text.split(',').map(str::trim) {

@@ -13,7 +13,7 @@ use super::Progress;
 const EARLY: u64 = 20;
 /// The number of times as long as these answers that the run must have lasted.
 const FILLED: f64 = 8.0;
-/// So many standard deviations of the difference between two numbers of answers show that they end
+/// Standard deviations of the difference between two numbers of answers that show that they end
 /// ever faster.
 const RISING: f64 = 2.0;
 
