@@ -16,14 +16,15 @@ use super::interval::LEVEL;
 use super::moments;
 
 /// Values that the prior distribution of effects is worth. The more, the narrower the interval of
-/// many values and the wider that of a few. From 0.15 on, three values have no interval at all.
+/// many values and the wider the interval of a few. From 0.15 on, three values have no interval at
+/// all.
 const PRIOR: f64 = 0.1;
 
 /// The fewest values that have an interval.
 pub const FEWEST: usize = 3;
 
-/// Computes the distance from the mean of so many values to which the interval reaches, in standard
-/// errors, in closed form; `None` of fewer than [`FEWEST`].
+/// Computes the distance from the mean of `values` values to which the interval reaches, in
+/// standard errors, in closed form; `None` for fewer than [`FEWEST`].
 pub fn quantile(values: usize) -> Option<f64> {
     if values < FEWEST {
         return None;

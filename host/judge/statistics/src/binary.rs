@@ -5,7 +5,7 @@
 
 use crate::moments::{mean, mean_if_any, squares_about};
 
-/// The values that are `false`, and those that are `true`, each in order.
+/// The values that are `false`, and the values that are `true`, each in order.
 pub fn split(values: &[(f64, bool)]) -> [Vec<f64>; 2] {
     [false, true].map(|wanted| {
         let own = values.iter().filter(|(_, is)| *is == wanted);

@@ -29,7 +29,7 @@ pub const FEWEST: u64 = 10;
 const EACH: u64 = 5;
 /// Largest number of blocks of the fill.
 const FILL: u64 = 10;
-/// So many samples are kept one by one; with one more, all are counted in cells.
+/// The most samples that are kept one by one; with one more, all are counted in cells.
 const KEPT: usize = 100_000;
 /// Leading bits of a value that its cell keeps: a cell is narrower than 1/1024 of its values.
 const BITS: u32 = 11;
@@ -48,9 +48,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of so many requests, of which the first `fill` were sent before the first answer
-    /// had ended. Their indexes go from `first` to `last`; in a slice of a run, they are further
-    /// apart. `None` if there are too few.
+    /// The layout of `requests` requests; the first `fill` of them were sent before the first
+    /// answer had ended. Their indexes go from `first` to `last`; in a slice of a run, they are
+    /// further apart. `None` if there are too few.
     pub fn of(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
         // Where most of the run is the fill, it is the run.
         let fill = if 2 * fill > requests { 0 } else { fill };
@@ -91,7 +91,7 @@ impl Layout {
         self.fill.min(FILL) as usize
     }
 
-    /// The block of the request at a place in the order of indexes; those of the fill come first.
+    /// The block of the request at a place in the order of indexes; the fill's come first.
     fn at(&self, place: u64) -> usize {
         if place < self.fill {
             return (place * self.fills() as u64 / self.fill) as usize;
@@ -210,7 +210,7 @@ impl Blocks {
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
-    /// Counts the samples of each block that are above so many steps.
+    /// Counts the samples of each block that are above `limit` steps.
     fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
         match &self.held {
@@ -232,10 +232,10 @@ impl Blocks {
     }
 }
 
-/// Values of the requests in the order of sending, of which only the design effect is of interest:
-/// `values` has those after the fill. The largest of the design effects (Kish 1965, "Survey
-/// Sampling") at the median, the upper quartile and the upper tenth, each corrected for the
-/// dependence that is left between blocks, and widened for their small number.
+/// The largest of the design effects of values at the median, the upper quartile and the upper
+/// tenth (Kish 1965, "Survey Sampling"), each corrected for the remaining dependence between
+/// blocks, and widened for their small number. `values` has the requests after the fill, in the
+/// order of sending.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     let mut sorted: Vec<u32> = values.to_vec();
     sorted.sort_unstable();

@@ -1,12 +1,13 @@
 //! Means of values that come in clusters, as the scores of a conversation's turns do: how sure such
 //! a mean is.
 //!
-//! Clusters are independent of each other, values within one are not, so the standard error is that
-//! of whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are right, and a
-//! few are very wrong. Student's interval of few such values is too short on the side of the long
-//! tail, so its quantile is adjusted for the skewness (Willink 2005, "A confidence interval and
-//! test for the mean of an asymmetric distribution"). Where few values are very skewed, that
-//! adjustment has no bound, so an end lies at most `FARTHEST` times as far away as Student's.
+//! Clusters are independent of each other, values within one are not, so the standard error is
+//! computed from whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are
+//! right, and a few are very wrong. Student's interval of few such values is too short on the side
+//! of the long tail, so its quantile is adjusted for the skewness (Willink 2005, "A confidence
+//! interval and test for the mean of an asymmetric distribution"). Where few values are very
+//! skewed, that adjustment has no bound, so an end lies at most `FARTHEST` times as far away as
+//! Student's.
 
 use super::interval::{LEVEL, NORMAL};
 use super::moments::skewness;

@@ -23,7 +23,8 @@ pub struct Trend {
     /// The change from the first slice to the last, as a share of the course's median.
     pub change: f64,
     /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
-    /// autocorrelation of the slices, and as certain as so many independent slices make it.
+    /// autocorrelation of the slices, as certain as the equivalent number of independent slices
+    /// makes it.
     pub z: f64,
 }
 
@@ -103,8 +104,8 @@ fn without_step(course: &[f64]) -> Vec<f64> {
 }
 
 /// Computes the factor by which the autocorrelation of a course without its trend multiplies the
-/// variance of Mann and Kendall's score: that of its ranks, over the lags at which it is beyond
-/// chance. At least 1: slices that alternate do not make a trend more certain.
+/// variance of Mann and Kendall's score: the autocorrelation of its ranks, over the lags at which
+/// it is beyond chance. At least 1: slices that alternate do not make a trend more certain.
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;
@@ -161,7 +162,7 @@ pub fn oscillation(course: &[f64]) -> Option<Oscillation> {
     let [none, some] = RESEMBLES;
     let dip = lags.iter().position(|correlation| *correlation < none)?;
     let most = lags[dip..].iter().copied().reduce(f64::max)?;
-    // A period resembles itself at its multiples too, one of which may do so a little better by
+    // A period resembles itself at its multiples too; one of these may do so a little better by
     // chance.
     let lag = dip + lags[dip..].iter().position(|own| *own >= ALIKE * most)?;
     let peak = (lag..lags.len()).take_while(|at| lags[*at] >= ALIKE * most);
@@ -182,7 +183,7 @@ mod tests {
     const SLICES: usize = 32;
     const FINE: usize = 256;
 
-    /// Slices of about 1000 with an even spread of so much either way.
+    /// Slices of about 1000, spread evenly by `spread` either way.
     fn course(seed: u64, n: usize, spread: f64, level: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut unit = || random.uniform();

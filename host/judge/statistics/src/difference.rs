@@ -80,8 +80,8 @@ pub struct Estimate {
     pub sure: Sure,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
-    /// The standard deviation from run to run that is in the error beside what a run's blocks show,
-    /// as a share of the figure.
+    /// The standard deviation from run to run that is in the error beside the variation of a run's
+    /// blocks, as a share of the figure.
     pub run_variation: Option<f64>,
     /// True if the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
@@ -114,8 +114,8 @@ pub struct Varies {
 }
 
 impl Varies {
-    /// The same, of a figure that varies that many times as much as what is assumed. What repeats
-    /// show is of the figure itself.
+    /// The same, for a figure that varies `sensitivity` times as much as assumed. Variation from
+    /// repeats is of the figure itself already.
     #[must_use]
     pub fn times(self, sensitivity: f64) -> Self {
         if self.is_whole {
@@ -134,8 +134,8 @@ impl Varies {
                 freedom: within.joint_freedom(between),
             };
         }
-        // What repeats show contains what the blocks show, and is known no better than by so many
-        // repeats.
+        // The error from repeats contains the error from the blocks, and is known no better than
+        // their number allows.
         Sure {
             error: within.error.max(between.error),
             freedom: within.freedom.min(between.freedom),
@@ -143,7 +143,7 @@ impl Varies {
     }
 }
 
-/// The difference of sides of which at least one has several runs, with one value per run:
+/// The difference of sides, at least one of them with several runs, with one value per run:
 /// Student's test, or Welch's where sides have different numbers of runs ([`Sure::between`]).
 /// `None` if neither has several.
 pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {

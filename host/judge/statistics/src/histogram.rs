@@ -5,7 +5,7 @@
 
 use super::Ranked;
 
-/// The most by which a percentile may differ from that of the samples, as a share of it. Three
+/// The most by which a percentile may differ from the samples' percentile, as a share of it. Three
 /// significant digits make buckets of at most 1/1024 of their values; a bucket's middle represents
 /// its values.
 pub const ERROR: f64 = 1.0 / 2048.0;
@@ -104,9 +104,9 @@ impl Histogram {
     }
 }
 
-/// The number of values of each cell. The cells are those of an HDR histogram of three significant
-/// digits (Gil Tene, HdrHistogram), which a test holds them to; a run counts every event several
-/// times, and this takes a quarter of the time of the crate of that name.
+/// The number of values of each cell. The cells are the cells of an HDR histogram of three
+/// significant digits (Gil Tene, HdrHistogram); a test compares them. A run counts every event
+/// several times, and this takes a quarter of the time of the crate of that name.
 #[derive(Clone, Debug, Default)]
 struct Cells {
     counts: Vec<u64>,

@@ -11,9 +11,9 @@
 //! beyond which less than half an independent sample is expected, has no interval.
 //!
 //! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one
-//! does, and then nothing in its times to first token shows that. How often the load itself changed
-//! does show, in the number of requests in flight: of so many independent loads, a share may be of
-//! a kind that none of them is. The upper end of such a metric's mean allows for that share, with
+//! does, and then nothing in its times to first token shows that. The number of requests in flight
+//! does show the changes of the load itself: with n independent loads, a share of loads may be of a
+//! kind that none of them is. The upper end of such a metric's mean allows for that share, with
 //! waits as long as the longest seen, and no shorter than the time between two answers' ends: where
 //! the batch is full, a request waits at least for the next one.
 //!
@@ -101,10 +101,10 @@ pub fn mean_with_fill(
     Some(Interval { low: low.max(0.0), high })
 }
 
-/// The interval of the mean of samples that follow a trend, such as that of an engine that fills,
-/// which every run has alike: what blocks differ from their neighbours is chance (von Neumann 1941,
-/// "Distribution of the ratio of the mean square successive difference to the variance"). Chance
-/// that lasts for longer than a block is not in it.
+/// The interval of the mean of samples that follow a trend which every run has alike, such as the
+/// trend of an engine that fills. The differences of blocks from their neighbours are chance (von
+/// Neumann 1941, "Distribution of the ratio of the mean square successive difference to the
+/// variance"). Chance that lasts for longer than a block is not in it.
 pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval> {
     let [fill, rest] = blocks.means();
     let count = rest.len() as f64;
@@ -149,8 +149,9 @@ fn of_fill(means: &[f64]) -> f64 {
 
 /// The interval of a percentile of the samples between two order statistics, with the number of
 /// samples divided by their design effect (Woodruff 1952, "Confidence intervals for medians and
-/// other position measures"); of independent samples, that of `scipy.stats.quantile_test`. `None`
-/// if they are worth too few independent ones. `loads` is given for metrics that contain a wait.
+/// other position measures"); of independent samples, the interval of `scipy.stats.quantile_test`.
+/// `None` if they are worth too few independent ones. `loads` is given for metrics that contain a
+/// wait.
 pub fn percentile(
     blocks: &Blocks,
     figures: &Figures,
@@ -189,9 +190,9 @@ pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
     percent > TAIL && blocks.is_of_fill(figures.percentile(percent))
 }
 
-/// The ranks, from 1 and not whole, of the order statistics of so many independent samples between
-/// which a share lies: the value of rank r is below the quantile if at least r samples are below
-/// it, and above it if at most r - 1 are.
+/// The ranks, from 1 and not whole, of the order statistics of `independent` independent samples
+/// between which a share lies: the value of rank r is below the quantile if at least r samples are
+/// below it, and above it if at most r - 1 are.
 fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
     let outside = (1.0 - LEVEL / 100.0) / 2.0;
     let search = |holds: &dyn Fn(f64) -> bool, mut from: f64, mut to: f64| {

@@ -1,10 +1,10 @@
 //! Statistics of samples: means, percentiles, distributions, intervals and tests.
 //!
 //! This crate owns the arithmetic. It is pure: numbers go in and numbers come out, whatever they
-//! mean. It leaves which samples to take, and what follows from a result, to its callers: metrics
-//! and summaries to `result`, comparisons to `compare`, the choice of loads to `search`, and that
-//! of winners to `lab`. Each function states its method, what it assumes, and where it is from: a
-//! paper, or the function of NumPy or SciPy that gives the same.
+//! mean. It leaves the choice of samples, and the conclusions from a result, to its callers:
+//! metrics and summaries to `result`, comparisons to `compare`, the choice of loads to `search`,
+//! and the choice of winners to `lab`. Each function states its method, its assumptions, and its
+//! source: a paper, or the function of NumPy or SciPy that gives the same.
 //!
 //! | of | modules |
 //! | --- | --- |

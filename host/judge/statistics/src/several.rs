@@ -1,9 +1,10 @@
 //! Tests of several differences at once: which of them are shown, by their p-values.
 //!
 //! The more differences are looked at, the more of them seem large by chance. The two procedures
-//! differ in what they bound: Holm's the probability of showing any difference that is not there,
-//! Benjamini and Hochberg's the share of such differences among those shown. Differences from one
-//! reference whose correlation is known have a sharper test, [`Dunnett`](crate::dunnett::Dunnett).
+//! bound different errors: Holm's the probability of showing any difference that is not there,
+//! Benjamini and Hochberg's the share of such differences among the shown ones. Differences from
+//! one reference whose correlation is known have a sharper test,
+//! [`Dunnett`](crate::dunnett::Dunnett).
 
 /// Says of each of several differences if it is shown; those without a p-value are not. Holm's
 /// procedure: the probability of showing any that is not there is at most `outside`, whichever the

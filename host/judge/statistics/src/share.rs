@@ -14,7 +14,7 @@ use super::student;
 /// Fewer flipped answers than this are tested by the binomial distribution itself.
 pub const EXACT_BELOW: u64 = 25;
 
-/// The 95 % interval of a share of so many independent answers, Wilson's:
+/// The 95 % interval of a share of `answers` independent answers, Wilson's:
 /// `scipy.stats.binomtest(...).proportion_ci(method='wilson')`. Their number need not be whole:
 /// dependent answers are worth fewer independent ones. `None` without answers.
 pub fn wilson(share: f64, answers: f64) -> Option<Interval> {

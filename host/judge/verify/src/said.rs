@@ -1,7 +1,8 @@
 //! A client's own figures: reads them from the files that it left, by its profile.
 //!
-//! It reads what is there and fills in nothing but the zeros that a client says it leaves out. The formats of other tools are `audit`'s; here are
-//! the three plain ones: JSON, JSON lines, and text.
+//! It reads the stated values and fills in nothing but the zeros that a client says it leaves out.
+//! The formats of other tools are `audit`'s; here are the three plain ones: JSON, JSON lines, and
+//! text.
 
 use std::collections::BTreeMap;
 

@@ -53,8 +53,9 @@ fn a_curve_that_is_known_is_found() {
     assert_eq!(serde_json::from_str::<Curve>(&json).unwrap(), curve);
 }
 
-/// The interval's width by the delta method: close to the crossing, the logit's variance is that of
-/// the counts there, 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
+/// The interval's width by the delta method: close to the crossing, the logit's variance is the
+/// variance of the counts there, 1 / (n p (1 - p)), and the load's is the logit's divided by the
+/// square of the slope.
 #[test]
 fn the_width_is_that_of_the_counts() {
     let all: Vec<Point> =
