@@ -13,7 +13,7 @@ use super::project::Project;
 use super::{template, tool};
 use model::hex;
 
-/// Folders of a project that hold no sources: what was built, what was installed, and the cases.
+/// Folders of a project that hold no sources: build results, installed packages, and the cases.
 const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
 /// Files that compilers write.
 const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
@@ -44,7 +44,7 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 }
 
 /// The folder that holds the sources for compilers that read nothing outside of it: the project's
-/// own, or where some of its files are links, a copy that has what they lead to.
+/// own, or where some of its files are links, a copy with the links' targets.
 ///
 /// # Errors
 /// If the copy cannot be made.
@@ -67,7 +67,7 @@ pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     Ok(copy)
 }
 
-/// Records what a component was built from: the sources as they were before.
+/// Records the sources of a component, as they were before the build.
 ///
 /// # Errors
 /// If the record cannot be written.
@@ -99,8 +99,8 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The way the sources differ from those that the project's component was built from, as a
-/// sentence's end; absent if they do not, or if there is no component.
+/// The difference of the sources from the sources of the project's component, as a sentence's end;
+/// absent if they are the same, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;

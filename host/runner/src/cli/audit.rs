@@ -86,7 +86,7 @@ pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     }
 }
 
-/// The contents of the files, and what is wrong with those that cannot be read.
+/// The contents of the files, and the errors of unreadable files.
 fn read(files: &[String]) -> (Vec<Document>, Option<Failure>) {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();

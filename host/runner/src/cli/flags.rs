@@ -201,8 +201,8 @@ impl Flags {
     /// The scenario that the other flags describe, which overrides the file's.
     ///
     /// # Errors
-    /// What is wrong with a flag's value, and names and flags of other tools that are not
-    /// supported, each with what to do instead.
+    /// Mistakes in a flag's value, and names and flags of other tools that are not supported, each
+    /// with its replacement.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let mut scenario = self.keys.scenario()?;

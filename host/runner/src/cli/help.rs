@@ -1,7 +1,7 @@
 //! The layout of help: commands in groups, the most used flags in `-h`, and everything in `--help`.
 //!
-//! A page of `-h` fits a screen: it has no environment variables, and of the flags that describe a
-//! run only those that most runs need. What clap cannot express is added here as text.
+//! A page of `-h` fits a screen: it has no environment variables, and only the flags of a run that
+//! most runs need. Text that clap cannot express is added here.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -146,8 +146,8 @@ impl Cli {
         let words = flags::familiar::spread(std::env::args_os());
         let line = words.get(1..).unwrap_or_default();
         let read = Cli::of(&words);
-        // What is no command is a scenario, so a slip of a command's name is only found where no
-        // scenario is called so.
+        // A word that is no command is a scenario, so a slip of a command's name is only found
+        // where no scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
             && let Some(failure) = mistyped::command(line, &Cli::command())
@@ -192,7 +192,7 @@ impl Cli {
         this.made()
     }
 
-    /// The command that began what is gone on with, where `--resume` alone says what to do.
+    /// The saved command line that `--resume` names, where `--resume` is the only instruction.
     fn gone_on_with(self) -> Result<Self, Failure> {
         let resumes = match &self.command {
             Some(Command::Sweep(args)) => args.resumes().map(|folder| ("sweep", folder)),

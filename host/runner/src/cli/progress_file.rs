@@ -66,7 +66,7 @@ impl ProgressFile {
     }
 }
 
-/// A run of which progress is told.
+/// A run whose progress is told.
 struct Told {
     run: String,
     name: String,
@@ -124,7 +124,7 @@ impl Told {
     }
 }
 
-/// A line. What is not known, or not known yet, has no key.
+/// A line. An unknown value, or one not known yet, has no key.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Line<'t> {

@@ -2,7 +2,7 @@
 //! sure enough, alternating, and shows how far the repeats differ.
 //!
 //! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all
-//! of them alike. Each run has a folder of its own, which records what the run is a repeat of.
+//! of them alike. Each run has a folder of its own, which records the repeats that it belongs to.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,7 +33,8 @@ struct Repeated {
     seconds: f64,
 }
 
-/// Measures every scenario that many times, or until figures are that sure. The exit code is that of the first run that failed.
+/// Measures every scenario that many times, or until figures are that certain. The exit code is the
+/// first failed run's.
 ///
 /// # Errors
 /// If the first run cannot begin.

@@ -71,7 +71,7 @@ struct ShowArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Mistakes in a scenario or in the flags, and what cannot be read.
+/// Mistakes in a scenario or in the flags, and files that cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Keys(args) => keys::exec(args),

@@ -28,7 +28,7 @@ pub fn are_asked() -> bool {
     is_asked
 }
 
-/// Renders what comes on standard input, to standard output.
+/// Renders a template from standard input, to standard output.
 pub fn exec() -> ExitCode {
     // A larger text is refused by the system, and the process ends; its memory is for nobody to
     // look at.

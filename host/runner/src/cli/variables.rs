@@ -1,5 +1,5 @@
-//! The command line with the variables of the environment that stand for its flags. What is given
-//! on the command line counts more: a variable whose flag conflicts with a given one is ignored.
+//! The command line with the variables of the environment that stand for its flags. The command
+//! line counts more: a variable whose flag conflicts with a given one is ignored.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
     }
     let below = given.subcommand();
     let command = command.mut_args(|arg| {
-        // The flags of a command above the one that is given say nothing.
+        // The flags of a command above the given one have no effect.
         if below.is_some() || ignored.contains(arg.get_id()) {
             arg.env(Resettable::Reset)
         } else {

@@ -206,7 +206,7 @@ impl View<'_> {
             Some(gap @ 1..) => {
                 Line::from(vec![of, Span::raw(" ".repeat(gap)), Span::styled(words, style)])
             }
-            // Who is not heard matters more than what is measured.
+            // A lost process matters more than measurements.
             _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
         }
     }

@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::words;
 use scenario::{Flag, Key, Scenario, heading};
 
-/// The given ones of these flags, and what they were given.
+/// The given ones among these flags, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
 
@@ -79,11 +79,11 @@ pub trait Which {
     }
 }
 
-/// Those that say which server is asked and how, for commands that make no run.
+/// Flags that name the server and its access, for commands that make no run.
 #[derive(Clone, Debug)]
 pub struct OfTarget;
 
-/// Those that say which model judges and how it is asked.
+/// Flags that name the judge model and its access.
 #[derive(Clone, Debug)]
 pub struct OfJudge;
 

@@ -29,7 +29,7 @@ const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
 impl Flags {
-    /// Settles what is left open in a scenario, over which these flags have been laid. `alone` says
+    /// Settles open settings of a scenario, over which these flags have been laid. `alone` says
     /// that there is no scenario but these flags.
     pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> Settled {
         let mut settled = Settled {
@@ -110,7 +110,7 @@ impl Flags {
             )));
         }
         let config = &settled.scenario.dataset.config;
-        // Its own client, and the one that took it over, read the ratio as it is read here.
+        // Its own client, and the client that took it over, read the ratio as it is read here.
         let read_so = matches!(settled.backend().as_deref(), Some("sglang" | "lmdeploy"));
         if let (Some(ratio), "random", None) =
             (self.random_range_ratio, &*dataset, config.get("like"))
@@ -215,8 +215,8 @@ impl Settled {
         }
     }
 
-    /// Takes a dataset of sounds where a route writes down what they say: recordings if there are
-    /// files, and otherwise sounds that nobody recorded.
+    /// Takes a dataset of sounds where a route transcribes them: recordings if there are files, and
+    /// otherwise sounds that nobody recorded.
     fn transcribes(&mut self, flag: String) {
         let dataset = match self.scenario.dataset.files.is_empty() {
             true => "audio",

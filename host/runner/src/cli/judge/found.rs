@@ -79,7 +79,7 @@ fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     }
 }
 
-/// Lists cautions for those who read the figures.
+/// Lists cautions for readers of the figures.
 fn cautions(
     before: &Before,
     made: &Measured,

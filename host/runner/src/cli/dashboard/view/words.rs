@@ -1,4 +1,4 @@
-//! The dashboard's figures in words: for its panels, and for a terminal too small for them.
+//! The dashboard's figures as text: for its panels, and for a terminal too small for them.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ impl View<'_> {
         Line::from(spans)
     }
 
-    /// What the server says of itself; `None` if its metrics page is not read.
+    /// The server's own levels; `None` if its metrics page is not read.
     pub(super) fn server_line(&self) -> Option<Line<'static>> {
         let levels = self.snapshot.server?;
         let running = levels.running.map(|count| format!("  running {count:.0}"));
@@ -155,7 +155,7 @@ impl View<'_> {
         lines.collect()
     }
 
-    /// The parts of this client: those that measure, then those that only watch.
+    /// The parts of this client: the parts that measure, then the parts that only watch.
     pub(super) fn roles(&self) -> Vec<Role<'_>> {
         let mut roles: Vec<Role<'_>> = Vec::new();
         let load = self.snapshot.load.iter();

@@ -1,4 +1,5 @@
-//! The tables of the guide's page "Coming from vLLM and SGLang": what each flag of theirs is here.
+//! The tables of the guide's page "Coming from vLLM and SGLang": the counterpart of each of their
+//! flags.
 
 use super::{Means, Row, row};
 use clap::{Arg, ArgAction, Command};
