@@ -116,7 +116,7 @@ pub(crate) fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())
 }
 
-/// Lists the reasons why a comparison is refused, one per line, and what to do about it.
+/// Lists the reasons why a comparison is refused, one per line, with the advice.
 pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
     kinds.sort_unstable();

@@ -47,13 +47,13 @@ mod tests;
 #[cfg(test)]
 #[path = "../../../judge/compare/src/fixture.rs"]
 mod comparisons;
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
 #[path = "../../../judge/result/src/summary/fixture.rs"]
 mod exchanges;
 
-/// Foreign text on one line, without control characters: what a server or a plugin writes
-/// must not break a row, nor reach a terminal as a command.
+/// Foreign text on one line, without control characters: text from a server or a plugin must not
+/// break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match model::clean::unsafe_to_show(c) {

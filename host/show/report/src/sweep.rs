@@ -1,4 +1,4 @@
-//! A sweep: what its runs measured; as text and as a page, its curve, the knee and the Pareto
+//! A sweep: its runs' measurements; as text and as a page, its curve, the knee and the Pareto
 //! front.
 
 mod page;

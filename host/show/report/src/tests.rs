@@ -349,8 +349,8 @@ Machine busy, with this client (%):      97.0, 55.0
 }
 
 proptest! {
-    /// Whatever the exchanges, every row has the header's columns, and what was not measured is
-    /// an empty cell.
+    /// Whatever the exchanges, every row has the header's columns, and an unmeasured value is an
+    /// empty cell.
     #[test]
     fn rows_have_the_headers_columns(run in any_run()) {
         let mut table = Vec::new();
@@ -370,8 +370,8 @@ proptest! {
     }
 
     /// The block that is printed by default fits a screen, whatever was measured, judged and found:
-    /// more lines than that are findings that put the run in doubt. Its lines are those of the
-    /// whole block.
+    /// more lines than that are findings that put the run in doubt. Its lines are the whole block's
+    /// lines.
     #[test]
     fn the_default_block_fits_a_screen(run in any_run(), scores in 0..12_u32) {
         let mut facts = facts();

@@ -1,5 +1,5 @@
-//! The course of runs over time: throughput, requests in flight, those that wait for the cap,
-//! failures, power, and what the server says of itself.
+//! The course of runs over time: throughput, requests in flight, requests that wait for the cap,
+//! failures, power, and the server's own figures.
 
 use super::shown::{Shown, keys, seconds, sentences};
 use crate::chart::{
@@ -168,7 +168,7 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
-    /// What the server says of itself, beside the times to first token that it gave: a panel for each
+    /// The server's own figures, beside the times to first token that it gave: a panel for each
     /// figure that is ever above zero.
     fn server(&self) -> Vec<Panel> {
         let mut panels = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs for tests of what is drawn: made-up exchanges with the rest of what a page says.
+//! Runs for tests of drawings: made-up exchanges with the rest of a page.
 
 use std::convert::Infallible;
 
@@ -84,7 +84,7 @@ pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
     run_with(label, exchanges, facts)
 }
 
-/// The same with what else is known of it.
+/// The same with other facts.
 pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> Shown {
     let plan = plan(label);
     let summary = Summary::of(&facts, exchanges);
@@ -110,7 +110,7 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
     Shown { label: label.to_owned(), reported, view }
 }
 
-/// The runs, of which each has those exchanges, as sides of a comparison of their headline figures.
+/// The runs, each with its exchanges, as sides of a comparison of their headline figures.
 pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side>, Options) {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);

@@ -193,8 +193,8 @@ fn assert_like(key: &str, ours: &Value, theirs: &Value) {
     }
 }
 
-/// Compares two files: the same keys in the same order, but for those that were not measured, and
-/// the same values but for some.
+/// Compares two files: the same keys in the same order, without the unmeasured ones, and the same
+/// values except some.
 fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str]) {
     let ours = file(ours);
     let left_out = |key: &&String| {
@@ -277,7 +277,7 @@ fn what_sglang_wrote_of_its_requests_we_write() {
         let (ours, text) = seen(Tool::Sglang, &theirs, &facts, Keep::All, |seen| {
             (sglang::json(seen), text::sglang::sglang(seen))
         });
-        // What the server says of a prompt's length is in its lists, not in its sum.
+        // The server's count of a prompt is in its lists, not in its sum.
         let unlike =
             [&unlisted[..], &["total_input", "input_throughput", "total_throughput"]].concat();
         assert_file(&ours.replace("Infinity", "\"inf\""), &theirs, &[], &unlike);

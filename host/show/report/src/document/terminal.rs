@@ -76,7 +76,7 @@ fn words(text: &Text) -> String {
     each.collect()
 }
 
-/// A line of what is above it.
+/// A line of the block above it.
 fn below(line: &str) -> String {
     format!("  {}\n", plain(line))
 }

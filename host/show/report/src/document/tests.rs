@@ -84,7 +84,7 @@ fn foreign_text_has_no_effect() {
     assert!(html.contains("{{ 7 }}"), "it is no template");
     let markdown = page(HOSTILE).markdown();
     assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
-    // What is left of the tag is in a fence or between backticks, where it is text.
+    // The rest of the tag is in a fence or between backticks, where it is text.
     let outside: Vec<&str> =
         markdown.lines().filter(|line| line.contains("<script>") && !line.contains('`')).collect();
     assert_eq!(outside, Vec::<&str>::new());

@@ -1,4 +1,4 @@
-//! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did,
+//! Sections of a few figures each: goodput, sessions, steady state, tokens, the dataset's changes,
 //! the server's own metrics, devices, cost, scores.
 
 mod devices;

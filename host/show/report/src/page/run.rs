@@ -207,7 +207,7 @@ fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
     page.table(table);
 }
 
-/// Adds every figure, and those that belong together.
+/// Adds every figure, in groups that belong together.
 pub(super) fn figures(page: &mut Document, shown: &Shown, level: u8) {
     let summary = &shown.reported.summary;
     let (table, note) = figures::metrics(summary);

@@ -53,8 +53,8 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
     }
 }
 
-/// Two engines, two models, a run that is invalid and was asked otherwise, and one of which little
-/// is known; and everywhere text that would like to be Markdown.
+/// Two engines, two models, a run that is invalid and has other settings, and another with few
+/// known facts; and everywhere text that would like to be Markdown.
 fn runs() -> Vec<Shown> {
     let mut hostile = run("20260102-040000-b", 80, "sglang", "Qwen/Qwen3-8B");
     let plan = &mut hostile.reported.plan;

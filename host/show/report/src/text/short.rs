@@ -11,8 +11,8 @@ use super::{closed_loop, devices, first_token, metrics_not_measured, outcomes, s
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
 
-/// The lines at the end that are always there: the rule of the verdict, the verdict, what was not
-/// measured, the last rule.
+/// The lines at the end that are always there: the rule of the verdict, the verdict, the unmeasured
+/// figures, the last rule.
 const END: usize = 4;
 
 /// Lines on time slices, which are drawn beyond the screen's height because they were asked for.

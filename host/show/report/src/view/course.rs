@@ -1,5 +1,5 @@
-//! The course of a run: tokens, requests in flight, waiting requests, failures, and what the server
-//! says of itself, in equal spans of time.
+//! The course of a run: tokens, requests in flight, waiting requests, failures, and the server's
+//! own figures, in equal spans of time.
 
 use std::borrow::Borrow;
 
@@ -12,8 +12,8 @@ use result::summary::{Occupancy, RunFacts, Summary};
 /// Largest number of spans.
 const SPANS: f64 = 180.0;
 
-/// The span of time for runs of which the longest takes this many seconds: 1, 2 or 5 times a power
-/// of ten, and not less than a tenth of a second.
+/// The span of time for runs whose longest takes this many seconds: 1, 2 or 5 times a power of ten,
+/// and not less than a tenth of a second.
 pub fn grain(longest_s: f64) -> Nanos {
     let mut grain = 0.1;
     let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();

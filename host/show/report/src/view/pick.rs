@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use model::units::Nanos;
 
 /// The first of each block of numbers; blocks double in length until they are few enough. Numbers
-/// may have gaps, such as those of a slice of a run.
+/// may have gaps, such as in a slice of a run.
 pub(super) struct Even<T> {
     limit: usize,
     length: u64,
-    /// By the block's place: the number, and what is kept of it.
+    /// By the block's place: the number, and its kept data.
     kept: BTreeMap<u64, (u64, T)>,
 }
 
