@@ -1,8 +1,8 @@
-//! Embeds what ships inside the runner: the scenarios of the repository, the components that `cargo
-//! xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so
-//! checking and linting stay quick; without built components the runner has none inside, and says
-//! so when one is asked for. Components and all texts but scenarios are compressed, as well as can
-//! be where the program is for release.
+//! Embeds the files that ship inside the runner: the scenarios of the repository, the components
+//! that `cargo xtask plugins` has built, and the files for `runner plugin new`. Builds nothing
+//! itself, so checking and linting stay quick; without built components the runner has none inside,
+//! and says so when one is asked for. Components and all texts but scenarios are compressed, as
+//! well as can be where the program is for release.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "script/kit.rs"]

@@ -3,7 +3,7 @@
 //!
 //! The compiler's flags are the flags of `cargo fuzz`, which runs the same targets but is not
 //! needed. Without a sanitizer they are flags of a stable compiler: nothing here has `unsafe` code,
-//! and the targets run several times as fast. AddressSanitizer watches what dependencies do, in
+//! and the targets run several times as fast. AddressSanitizer watches the code of dependencies, in
 //! builds of its own.
 
 use std::ffi::OsString;
@@ -215,7 +215,7 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     Ok(outcome)
 }
 
-/// Reads what libFuzzer says in the end.
+/// Reads libFuzzer's last lines.
 fn read_log(log: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut what = None;
@@ -263,7 +263,7 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     )
 }
 
-/// Every target with what came of it, and the totals.
+/// Every target with its outcome, and the totals.
 fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
     let mut text =
         format!("{:<12} {:>13} {:>9} {:>9}  result\n", "target", "executions", "per s", "coverage");

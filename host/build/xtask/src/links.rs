@@ -61,7 +61,7 @@ impl Page {
     pub fn of_html(text: &str) -> Page {
         let mut page = Page::default();
         let mut emitter = DefaultEmitter::default();
-        // So that what stands in a script is not taken for tags.
+        // So that text in a script is not taken for tags.
         emitter.naively_switch_states(true);
         for Ok(token) in Tokenizer::new_with_emitter(text, emitter) {
             let Token::StartTag(tag) = token else {

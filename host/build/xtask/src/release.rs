@@ -125,7 +125,7 @@ pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Text whose links to files of the tree lead to where the tree is: the page of a release has no
+/// Text whose links to files of the tree lead to the tree's address: the page of a release has no
 /// folder to start from.
 fn linked(text: &str, tree: &str) -> String {
     let mut parts = text.split("](");

@@ -110,7 +110,7 @@ fn copy_guide(from: &Path, book: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the site's own pages, with what their commands and marks draw.
+/// Adds the site's own pages, with the output of their commands and marks.
 fn draw(root: &Path, book: &Path) -> Result<()> {
     let own = root.join(BOOK).join("site");
     let pages = book.join("src");

@@ -17,7 +17,8 @@ pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
     run(cargo_command(root).args(["build", "--workspace", "--bin", name]))
 }
 
-/// The arguments of cargo that build the runner of the demo: without what only some users need.
+/// The arguments of cargo that build the runner of the demo: without features that only some users
+/// need.
 pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];
 
 /// Builds the plugins and the runner, and runs its demo.

@@ -77,7 +77,7 @@ impl<'t> Changelog<'t> {
         self.0.iter().find(|section| section.name() == version)
     }
 
-    /// The section of what no release has yet.
+    /// The section of unreleased changes.
     pub fn open(&self) -> Option<&Section<'t>> {
         self.0.iter().find(|section| section.is_open())
     }

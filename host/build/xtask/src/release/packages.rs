@@ -57,7 +57,7 @@ fn made_last() -> Vec<String> {
 }
 
 /// Copies the packages of all machines into one folder, if each folder is as its list of digests
-/// says. What names the archives of all machines is left for `cargo xtask package formula`.
+/// says. `cargo xtask package formula` writes the files that name the archives of all machines.
 ///
 /// # Errors
 /// If a file cannot be read or written.
