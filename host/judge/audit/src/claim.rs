@@ -280,8 +280,7 @@ impl Claim {
         self.stated(figure).map(|stated| stated.value)
     }
 
-    /// A figure by our definition: `ttft-any` is what vLLM calls TTFT, and claims of vLLM have no
-    /// `ttft`.
+    /// A figure by our definition: `ttft-any` is vLLM's TTFT, and claims of vLLM have no `ttft`.
     pub fn figure(&self, figure: &Figure) -> Option<Stated> {
         match figure {
             Figure::Whole(_) | Figure::Score(_) => {

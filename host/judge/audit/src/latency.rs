@@ -6,7 +6,7 @@
 //! mean(TPOT) * mean(n - 1) plus the covariance of the two, and that is unknown: short answers that
 //! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
-//! 99th, and none of those lasts longer than the run.
+//! 99th, and none of them lasts longer than the run.
 
 use super::figures::{Figures, percent, shown};
 use super::finding::Finding;
@@ -26,8 +26,7 @@ const MANY: f64 = 100.0;
 /// length.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
-/// Least share of a request's time that its tokens cover. What follows the last token is an end
-/// marker.
+/// Least share of a request's time that its tokens cover. An end marker follows the last token.
 const COVERED: f64 = 0.9;
 
 /// Below this share, more than a quarter of the time is nobody's.

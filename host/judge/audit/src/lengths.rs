@@ -9,7 +9,7 @@ use super::figures::{Figures, shown};
 use super::order;
 use super::range::{MUCH, NOTHING, Range};
 
-/// The way it is known that all answers have one length.
+/// The evidence that all answers have one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum One {
     /// The length was requested and reached, or the source states the shortest and the longest
@@ -47,18 +47,18 @@ impl Figures<'_> {
         requested == Some(each) || (stated && self.shortest() == Some(each))
     }
 
-    /// The way it is known that all answers have one length, if it is.
+    /// The evidence that all answers have one length, if there is any.
     ///
     /// Totals suggest it where the output total divides by the N requests, N is at least [`MANY`],
     /// and the length is round or the input total divides too. The total of N independent lengths
-    /// leaves any remainder about as often as any other, so that 1 of N such runs divides; a length
-    /// that somebody chose is nearly always round, and of the others up to a thousand 1 in 25 is;
-    /// and prompts and answers of different lengths divide both in 1 of N * N runs. Three kinds of
-    /// run divide more often. Answers that end by themselves after prompts of one length do in 1 of
-    /// N runs. k prompts that are repeated and always answered alike do in 1 of k. A mix of lengths
-    /// in whole shares does by design. So an inference makes a result suspect at most, and never by
-    /// itself: a rule on means asks for a figure far off, and a rule on percentiles for means that
-    /// confirm it, or it only notes.
+    /// leaves any remainder about as often as any other, so that 1 of N such runs divides. A chosen
+    /// length is nearly always round, and of the others up to a thousand 1 in 25 is. Prompts and
+    /// answers of different lengths divide both in 1 of N * N runs. Three kinds of run divide more
+    /// often. Answers that end by themselves after prompts of one length do in 1 of N runs. k
+    /// prompts that are repeated and always answered alike do in 1 of k. A mix of lengths in whole
+    /// shares does by design. So an inference makes a result suspect at most, and never by itself:
+    /// a rule on means asks for a figure far off, and a rule on percentiles for means that confirm
+    /// it, or it only notes.
     pub(super) fn one_length(&self) -> Option<One> {
         if self.same_length() {
             return Some(One::Stated);
@@ -73,9 +73,8 @@ impl Figures<'_> {
         (round(each) || divides).then_some(One::Inferred)
     }
 
-    /// The one length of all answers, where rules on percentiles may rely on it, and how surely:
-    /// the means do not contradict it, and an inferred one is confirmed where they have enough
-    /// digits.
+    /// The one length of all answers, where rules on percentiles may rely on it, and its evidence:
+    /// the means do not contradict it, and confirm an inferred one where they have enough digits.
     ///
     /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the
     /// requests, which is zero for one length. For N different ones that are independent of TPOT,

@@ -8,12 +8,12 @@
 //! *Note*: a trait of the tool or the run that readers should know. If only means are known, a rule
 //! reports only figures that no distribution allows, never merely unusual ones.
 //!
-//! This crate owns these rules and the reading of what other tools publish. It leaves the
-//! definitions of metrics to `result`, and the output to the command line.
+//! This crate owns these rules and the reading of other tools' results. It leaves the definitions
+//! of metrics to `result`, and the output to the command line.
 //!
-//! A claim is a result as its tool stated it, each figure with how far rounding may have moved it.
-//! Nothing is filled in that the source does not state. A rule that fires on an honest measurement
-//! is worse than none, so a rule fires beyond what any distribution allows. Line breaks make no
+//! A claim is a result as its tool stated it, each figure with the size of its rounding. Nothing is
+//! filled in that the source does not state. A rule that fires on an honest measurement is worse
+//! than none, so a rule fires beyond the limits of any distribution. Line breaks make no
 //! difference, reading takes time in proportion to the file, and the memory used has a bound. A new
 //! tool takes a reader in `claim` and a row in `claim/definition.rs`; a new rule a function in
 //! `RULES` and an `Id`.

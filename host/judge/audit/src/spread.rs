@@ -17,7 +17,7 @@ use result::finding::Severity;
 /// histograms, each off by half a thousandth.
 const SLACK: f64 = 0.002;
 
-/// Below this share of the mean E2E, deviations are what remains of numbers that cancel.
+/// Below this share of the mean E2E, deviations are the rest of numbers that cancel.
 const CANCELLED: f64 = 1e-9;
 
 /// The fewest mean tokens after the first for which answers without any of them only widen the
@@ -218,9 +218,9 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
 /// Checks the bounds that the extremes of TPOT, or its deviation, set to d = mean E2E - mean TTFT,
 /// at any lengths; `further` is m = mean(n) - 1.
 ///
-/// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer
-/// that has one, which is no less than zero and in no TPOT. So d / m is a mean of TPOT that is
-/// weighted by n - 1, if no answer is that short: it lies between the extremes. If some are, the
+/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of an
+/// answer that has one, which is no less than zero and in no TPOT. So d / m is a mean of TPOT that
+/// is weighted by n - 1, if no answer is that short: it lies between the extremes. If some are, the
 /// lower bound alone holds.
 pub(super) fn any_length(
     figures: &Figures<'_>,

@@ -242,8 +242,8 @@ fn guidellm(seen: &[Timing], cap: usize) -> Claim {
     if tokens > count {
         claim.state("itl.mean", (e2e - ttft) / (tokens - count), 0.0);
     }
-    // Its rates begin with the first token; where that is much later than the run, it is said to be
-    // so.
+    // Its rates begin with the first token; where that is much later than the run, the claim states
+    // it.
     if first < duration * 0.04 {
         claim.state("throughput.output-tokens-per-s", tokens / (duration - first), 0.0);
     }

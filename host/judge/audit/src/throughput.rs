@@ -66,7 +66,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         let apart = (rate * duration).apart(Range::exact(tokens));
         (apart > NOTHING).then_some((label, rate, tokens, apart))
     });
-    // Of a span that requests are counted over as well, the rule on those speaks.
+    // Where requests are counted over a span as well, the rule on requests covers it.
     let span = figures.answered().zip(figures.positive("throughput.requests-per-s"));
     let span = span
         .filter(|_| figures.longer_span())
@@ -288,7 +288,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     Vec::new()
 }
 
-/// The requested rate against the one at which requests were sent, where that is stated.
+/// The requested rate against the stated rate of sending.
 fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Vec<Finding> {
     let requests = figures.claim.value("requests.total").or(figures.answered());
     let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {

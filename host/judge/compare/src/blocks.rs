@@ -1,7 +1,7 @@
 //! A run cut into blocks of consecutive requests, with sums and counts for each: the data that a
 //! bootstrap over blocks draws from. Reads exchanges one by one and keeps none.
 //!
-//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! Requests of one run are not independent samples: requests in flight together share a batch and a
 //! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens
 //! are assigned by their arrival time: a pause affects all requests in flight, and counts as one
 //! event, not one per request.
@@ -22,7 +22,7 @@ use statistics::decomposed::Decomposed;
 const EXACT: u64 = 20_000;
 
 /// The number of blocks for runs whose shortest has this many requests; `None` if there are too
-/// few. A block has as many requests as a run has blocks at least.
+/// few. A block has at least as many requests as a run has blocks.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
@@ -83,8 +83,8 @@ struct Gathered {
 }
 
 impl<'a> Cutting<'a> {
-    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts
-    /// that the plan was split into.
+    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts of
+    /// the plan.
     pub fn new(
         (facts, summary): (&'a RunFacts, &Summary),
         slices: u32,
@@ -328,8 +328,8 @@ impl Blocked {
 }
 
 /// The uncertainty of the run's time, as a share of it. The run ends with an answer, whose time is
-/// subject to chance: as much as latencies vary or, if answers queue and come one after the other,
-/// by the time between two.
+/// subject to chance: the variation of latencies or, if answers queue and come one after the other,
+/// the time between two.
 fn edge(summary: &Summary) -> f64 {
     let latency = summary.metric(metric::E2E_FROM_DUE);
     let seconds = summary.throughput.duration_s;
@@ -356,7 +356,7 @@ fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// Finds the number of the one among equal parts of `whole` in which the place lies.
+/// Finds the number of the equal part of `whole` in which the place lies.
 fn part(place: u64, whole: u64, parts: usize) -> usize {
     let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
     (part as usize).min(parts - 1)

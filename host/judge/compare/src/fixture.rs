@@ -112,7 +112,7 @@ fn exchange(index: u64, due: f64, events: &[(f64, Kind)], tokens: u32) -> Exchan
     exchange
 }
 
-/// A run of a plan with those exchanges.
+/// A run of a plan with these exchanges.
 pub(crate) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Measured {
     scored(folder, plan, exchanges, BTreeMap::new())
 }

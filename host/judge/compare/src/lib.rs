@@ -1,4 +1,4 @@
-//! Comparison: how much sides differ in each figure, with which confidence, and whether they are
+//! Comparison: the difference of sides in each figure, with its confidence, and whether they are
 //! comparable at all. A side is a run, several repeats of one, or another tool's result.
 //!
 //! Pure: takes records one by one and returns a result. The command line finds the folders and
@@ -311,7 +311,7 @@ impl Compared {
         pair.figures.iter().find(|row| row.figure == figure)
     }
 
-    /// True if how much runs vary was assumed, because there is one run per side.
+    /// True if the variation of runs was assumed, because there is one run per side.
     pub fn is_assumed(&self) -> bool {
         let assumed = |pair: &Pair| {
             matches!(&pair.method, Method::Blocks { variation: Variation::Assumed { .. }, .. })

@@ -91,7 +91,7 @@ pub struct Same {
     pub common: u64,
     /// Common requests that differ.
     pub different: u64,
-    /// The number of the first of those.
+    /// The number of the first different request.
     pub first: Option<u64>,
 }
 

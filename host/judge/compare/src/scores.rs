@@ -93,7 +93,7 @@ pub struct Flipped {
     pub interval: Option<Ends>,
 }
 
-/// Scores that two runs have, on the samples that both judged; those without any are left out.
+/// Scores that two runs have, on the samples that both judged; scores without any are left out.
 pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
     let names = baseline.scores.keys();
     let found = names.filter_map(|name| {

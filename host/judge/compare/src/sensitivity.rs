@@ -1,17 +1,17 @@
 //! The variation of a figure from run to run beyond the variation of the engine's pace, because it
 //! follows the load.
 //!
-//! An engine all of whose steps take 1 % longer is, by the clock of its steps, one to which
+//! By the clock of its steps, an engine whose steps all take 1 % longer is an engine to which
 //! requests come 1 % faster. So where requests come by a rate, a figure changes by that 1 %, and by
 //! as much again as it would with 1 % more load: a fuller batch, longer queues. Where the engine's
-//! answers decide when requests come (a closed loop, or all at once), only the clock changes.
+//! answers decide the times of requests (a closed loop, or all at once), only the clock changes.
 //!
 //! The way in which a figure follows the load shows within a run. The load of a block of n requests
 //! that come by chance varies by 1/√n, and no figure follows it more than its own variation from
 //! block to block shows. All of that variation is taken for the load's doing, though some is not,
-//! such as the lengths of answers. A regression on the load would leave that out, and more: what
-//! makes a figure of a queue is a few bursts, whose after-effects reach across blocks, and in the
-//! laboratory it finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines
+//! such as the lengths of answers. A regression on the load would leave that out, and more. A few
+//! bursts decide a queue's figure, and their after-effects reach across blocks. In the laboratory,
+//! a regression finds a third of the sensitivity of a P99 of the TTFT, and calls equal engines
 //! different in up to 12 of 100 comparisons instead of 2 (0.8 of capacity, pace varying by 2 %).
 
 use statistics::bootstrap::Draws;

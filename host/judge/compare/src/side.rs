@@ -43,9 +43,8 @@ pub struct Stated {
 }
 
 impl Measured {
-    /// Goes over a run's exchanges, for those figures. Requests that `baseline` sent too stand in
-    /// the blocks in which they stand there, so that blocks of both runs hold the same work, in
-    /// whatever order it was sent.
+    /// Reads a run's exchanges, for those figures. Requests that `baseline` sent too stand in its
+    /// blocks, so that blocks of both runs hold the same work, in whatever order it was sent.
     ///
     /// # Errors
     /// The first that cannot be read.

@@ -153,7 +153,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
     assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
 }
 
-/// A run whose server tells its queue and its prefill has the parts of TTFT in every comparison.
+/// A run whose server reports its queue and its prefill has the parts of TTFT in every comparison.
 #[test]
 fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
     let compared = |queue: Option<u64>| {

@@ -1,9 +1,9 @@
 //! Repeats that stop themselves: runs are made until the mean of a figure over them is known to
 //! within a bound.
 //!
-//! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The
-//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes
-//! the runs, and `repeats` says how far they are apart.
+//! Owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the words. The
+//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes the
+//! runs, and `repeats` computes their spread.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -209,7 +209,7 @@ impl Known {
         }
     }
 
-    /// Writes the state and the number of further repeats; `time` tells how long they take.
+    /// Writes the state and the number of further repeats; `time` gives the time that they take.
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {

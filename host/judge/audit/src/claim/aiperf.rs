@@ -91,7 +91,7 @@ fn seconds(unit: Option<&Value>) -> f64 {
 }
 
 fn latency(claim: &mut Claim, metric: &Object, name: &str) {
-    // Milliseconds where no unit is said: both write so.
+    // Milliseconds where no unit is stated: both write so.
     let factor = match metric.get("unit") {
         None => 1.0,
         unit => seconds(unit) * 1e3,
@@ -105,7 +105,7 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
     }
 }
 
-/// GenAI-Perf gives the lengths of answers and prompts, and not how many tokens they are together.
+/// GenAI-Perf gives the lengths of answers and prompts, and not their total tokens.
 fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     let Some(answered) = claim.value("requests.successful") else {
         return;

@@ -310,7 +310,7 @@ impl Block {
         Ok(self.claim)
     }
 
-    /// Whose block it is: each tool has lines that the others lack.
+    /// The tool of the block: each tool has lines that the others lack.
     fn tool(&self) -> Tool {
         let has = |label: &str| self.labels.iter().any(|known| known == label);
         if has("arrival") {

@@ -17,7 +17,7 @@ pub(super) struct One {
 }
 
 impl One {
-    /// The same formula as the tools': TPOT covers what follows the last token, if there is a
+    /// The same formula as the tools': TPOT covers the time after the last token, if there is a
     /// second one.
     fn e2e(self) -> f64 {
         match self.tokens {

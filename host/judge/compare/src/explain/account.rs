@@ -115,7 +115,7 @@ pub(super) enum Recipe {
     /// A metric of the catalogue, with one value per request.
     Of(&'static str),
     /// From a first instant to a last one, over the tokens after the first: of a tool whose first
-    /// chunk may be one without output.
+    /// chunk may have no output.
     After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,

@@ -294,10 +294,10 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
     parts
 }
 
-/// The part of the lengths of answers where both sides keep as many requests in flight: longer
-/// answers take longer, and so fewer are answered in a second. By Little's law L requests in flight
-/// that take R give L / R. R changes by the time of the further tokens, at A's time per token or at
-/// B's, and the part is taken from A's rate or up to B's.
+/// The part of the lengths of answers where both sides keep the same number of requests in flight:
+/// longer answers take longer, and so fewer are answered in a second. By Little's law L requests in
+/// flight that take R give L / R. R changes by the time of the further tokens, at A's time per
+/// token or at B's, and the part is taken from A's rate or up to B's.
 fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     let cap = a.asked.cap.filter(|cap| Some(*cap) == b.asked.cap)?;
     let is_open = |side: &Account| side.asked.rate.is_some_and(f64::is_finite);
@@ -367,8 +367,8 @@ fn counting(side: &Account, name: &str, figure: &str, sign: f64) -> Option<Part>
     Some(Part::of(Kind::Definition, How::Recomputed, value, words))
 }
 
-/// The part of the schedule: the rates that were asked for where both were reached, else what
-/// Little's law gives of the requests in flight.
+/// The part of the schedule: the requested rates where both were reached, else the effect of the
+/// requests in flight by Little's law.
 fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
     let asked = [a, b].map(|side| side.asked.rate.filter(|rate| rate.is_finite()));
     let came = [a, b].map(|side| rate(side, Some(1.0)));

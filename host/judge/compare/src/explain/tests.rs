@@ -96,8 +96,8 @@ fn parts_add_up() {
     }
 }
 
-/// With a role chunk at once, vLLM's time to the first token is that to the chunk: the whole
-/// difference is the definition, and what remains is the clients' own few milliseconds.
+/// With a role chunk at once, vLLM's time to the first token is the time to the chunk: the whole
+/// difference is the definition, and the rest is the clients' own few milliseconds.
 #[test]
 fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
     let explained = explained("definition");

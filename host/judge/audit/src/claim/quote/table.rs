@@ -45,7 +45,8 @@ pub(super) struct Table<'a> {
     headers: Vec<Part>,
     /// True if a rule has been seen.
     in_table: bool,
-    /// The last part without a figure since the rule, and how many with one came after it.
+    /// The last part without a figure since the rule, and the number of parts with a figure after
+    /// it.
     row: Option<Part>,
     behind: usize,
 }
