@@ -23,8 +23,7 @@ use statistics::clusters::{self, Cluster, Mean};
 use statistics::share::{Flips, wilson};
 use statistics::{Ranked, Sorted};
 
-/// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same
-/// is known.
+/// Bytes of the baseline's answers that are held; of further ones, only their equality is known.
 const HELD: usize = 256 << 20;
 
 /// Examples of answers that differ.
@@ -176,7 +175,7 @@ struct Answer {
     text: Option<Box<str>>,
     conversation: Option<u64>,
     index: u64,
-    /// The number of repeats that answered it, and of those whose answer differs.
+    /// The number of repeats that answered it, and the number of different answers among them.
     repeated: (u32, u32),
     /// True if the run's answer differs; nothing if it has none.
     differs: Option<bool>,

@@ -177,7 +177,7 @@ fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     (0..6).map(|work| draw(work).collect()).collect()
 }
 
-/// Intervals over repeats of the same requests hold the average of these, and those over other
+/// Intervals over repeats of the same requests hold the average of these, and intervals over other
 /// requests the average of all. Of 60, one that is right holds in at least 51 with a certainty of
 /// 99.9 %. The average of the ten contains the run itself, so that its distance counts for more.
 #[test]

@@ -7,8 +7,8 @@
 //! owns the meaning of its limits: the allowed relations, the allowed figures, and the use of the
 //! number.
 //!
-//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is how far it may be from
-//! another value, in its unit or in percent of that value: `+20ms`, `±5%`.
+//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is the most by which it
+//! may lie from another value, in its unit or in percent of that value: `+20ms`, `±5%`.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -36,7 +36,7 @@ pub struct Grammar<R: 'static> {
 pub enum Numbers {
     /// All.
     Any,
-    /// Zero and those above, as the sign says the direction.
+    /// Zero and above, as the sign gives the direction.
     FromZero,
     AboveZero,
 }

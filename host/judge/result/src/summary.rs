@@ -10,7 +10,7 @@
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
 //! adds findings, verdict and thresholds, `report` lays the figures out.
 //!
-//! Besides a counter for each second, what grows with a run is:
+//! Besides a counter for each second, this data grows with a run:
 //!
 //! | for | bytes per request |
 //! | --- | --- |

@@ -9,7 +9,7 @@ use crate::summary::{Distribution, Loop, SteadyState, Summary};
 /// the latter.
 const APART: f64 = 0.05;
 
-/// Share of the duration spent draining from which that is what lowers throughput.
+/// Share of the duration spent draining above which the drain explains the lower throughput.
 const DRAINS: f64 = 0.05;
 
 pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
@@ -94,7 +94,7 @@ const MANY: u64 = 100;
 const VARIES: f64 = 0.1;
 
 /// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines,
-/// and what `send-lag` accepts. Gaps of a millisecond vary much if each request is a fraction of
+/// and the limit of `send-lag`. Gaps of a millisecond vary much if each request is a fraction of
 /// one late, and no server sees that; so without later requests, the pattern counts as kept.
 const PUNCTUAL: f64 = 10.0;
 

@@ -78,7 +78,7 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
 struct Apart {
     /// Exchanges that have both.
     of: u64,
-    /// Of these, those beyond tolerance.
+    /// The events beyond tolerance.
     apart: u64,
     /// Between the totals, as a share of the reference.
     share: f64,

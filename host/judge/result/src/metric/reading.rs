@@ -126,9 +126,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Passes on when each token of the answer came, as far as it is known: `(instant, tokens)` in
-    /// order of arrival; nothing if the number of tokens is unknown or the reply was not
-    /// streamed.
+    /// Passes on the arrival time of each token of the answer, as far as it is known:
+    /// `(instant, tokens)` in order of arrival; nothing if the number of tokens is unknown or the
+    /// reply was not streamed.
     ///
     /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n`
     /// tokens over its output events in proportion to the bytes that each adds, in whole tokens
@@ -147,7 +147,8 @@ impl<'a> Reading<'a> {
             return;
         }
         let n = u64::from(count.tokens);
-        // As most servers stream. What follows would come to the same by a division for each event.
+        // As most servers stream. The code below gives the same result with a division for each
+        // event.
         if self.pieces > 0 && n == self.pieces {
             for event in outputs {
                 show(event.at, u64::from(event.bytes > 0));

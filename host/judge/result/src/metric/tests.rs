@@ -568,9 +568,9 @@ fn a_token_stalls_when_the_reader_has_to_wait_for_it() {
     // One gap is long, but the tokens before it came early.
     assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (30, 1)]), [0.0]);
     assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (31, 1)]), [1.0 / 3.0]);
-    // What falls behind is late until it has caught up.
+    // A late token makes later ones late until they catch up.
     assert_eq!(share(&[(0, 1), (15, 1), (22, 1), (30, 1), (31, 1)]), [0.5]);
-    // Of three tokens that come together after 25 ms, those due after 10 and 20 ms are late.
+    // Of three tokens that come together after 25 ms, the tokens due after 10 and 20 ms are late.
     assert_eq!(share(&[(0, 1), (25, 3)]), [2.0 / 3.0]);
     assert_eq!(share(&[(0, 4)]), [0.0]);
     assert_eq!(share(&[(0, 1)]), NONE, "one token has no further one");

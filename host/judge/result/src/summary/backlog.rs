@@ -1,5 +1,5 @@
-//! The backlog: how many requests were due and waited for their answer to begin, early and late in
-//! the time in which requests came.
+//! The backlog: the number of requests that were due and waited for their answer to begin, early
+//! and late in the time in which requests came.
 //!
 //! The backlog of a run at one rate wanders about a level where an engine keeps up. Where it does
 //! not, the backlog grows for as long as requests come. Latencies cannot tell the two apart,
@@ -7,11 +7,11 @@
 //!
 //! **An engine that fills is not overloaded.** Until the first long answers have ended, more and
 //! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
-//! waits for nobody, so it is not of the backlog from its first token on. Where replies are not
-//! streamed, no first token tells a wait from an answer. Then the unanswered count, and so does
-//! what filling explains: with requests due at a rate λ from the beginning of the run on, and
-//! latencies S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of
-//! them (the transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
+//! waits for nobody, so it leaves the backlog with its first token. Where replies are not streamed,
+//! no first token tells a wait from an answer. Then the unanswered count, and so does the part that
+//! filling explains: with requests due at a rate λ from the beginning of the run on, and latencies
+//! S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
+//! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use model::units::Nanos;
 const CHANCE: f64 = 3.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.02;
-/// The part of the time, the first eighth, whose requests show how long answers take before a queue
+/// The part of the time, the first eighth, whose requests show the length of answers before a queue
 /// can have grown.
 const FIRST: u64 = 8;
 
@@ -47,7 +47,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// By how much the growth is beyond chance; zero or less if it is not.
+    /// The growth beyond chance; zero or less if there is none.
     pub fn excess(&self) -> f64 {
         self.fourth_quarter - self.second_quarter - self.chance
     }
@@ -198,7 +198,7 @@ mod tests {
         // 3 √200.5, because gaps that are even have no spread of their own.
         assert!((backlog.chance - 42.48).abs() < 0.01, "{backlog:?}");
         assert!(!is_overloaded(&even));
-        // Each waits 5 ms longer than the one before: as many are unanswered as half of those sent.
+        // Each waits 5 ms longer than the one before: half of the sent requests are unanswered.
         let grows = summary(&run(401, |index| 5 * index));
         let backlog = grows.concurrency.backlog.unwrap();
         assert!(backlog.grew(), "{backlog:?}");

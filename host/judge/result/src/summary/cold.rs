@@ -89,7 +89,7 @@ pub struct ColdStart {
     pub e2e_without_ms: f64,
 }
 
-/// An answered request of the beginning; those sent first are the least.
+/// An answered request of the beginning, ordered by its time of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Early {
     sent: Nanos,
@@ -192,8 +192,8 @@ impl Gather {
         self.began = Some((earliest.min(first), latest.max(first)));
     }
 
-    /// The cold start, if there was one. `steps` says until how many seconds after the start of the
-    /// measurement the engine's steps took longer, and by which factor.
+    /// The cold start, if there was one. `steps` has the seconds after the start of the measurement
+    /// until which the engine's steps took longer, and the factor.
     pub(super) fn finish(self, steps: Option<(f64, f64)>) -> Option<ColdStart> {
         if self.later_count < LEAST_LATER {
             return None;

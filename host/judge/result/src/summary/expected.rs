@@ -1,5 +1,5 @@
-//! Intervals for other runs, from what requests asked for and from what does not explain the time
-//! of the engine's steps.
+//! Intervals for other runs, from the requested lengths and from the residuals of the engine's step
+//! times.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same
 //! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this
@@ -24,7 +24,7 @@
 //!   Answers that are met at a chance instant have the remaining lengths of renewal theory.
 //!
 //! Times to first token and percentiles of the tail come from blocks of requests instead
-//! (`interval`). Nothing here sees what makes a whole run faster or slower.
+//! (`interval`). Nothing here sees the causes that make a whole run faster or slower.
 
 use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
@@ -44,8 +44,9 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: how many of the samples within one
-/// deviation of a limit are on the other side of it after noise of that deviation, as a variance.
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: the number of samples within one
+/// deviation of a limit that are on the other side of it after noise of that deviation, as a
+/// variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
@@ -306,8 +307,8 @@ impl Expected {
         load
     }
 
-    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
-    /// Where the steps are not known, something that is as long.
+    /// Seconds of the engine's time that a request takes, by its traits, in work that delays
+    /// others. Where the steps are not known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return match self.lived.coming {
@@ -411,7 +412,8 @@ impl Expected {
                 let grown = self.feedback() * self.rate;
                 grown * grown * (mean * mean * self.gaps + lived.variance(load))
             }
-            // Always as many requests, whose prompts and contexts have shares of each step.
+            // Always the same number of requests, whose prompts and contexts have shares of each
+            // step.
             Coming::AtOnce | Coming::Closed => {
                 let output = lived.means[of::OUTPUT].max(1.0);
                 let share = lived.batch / output;
@@ -438,7 +440,8 @@ impl Expected {
     fn busy_variance(&self, mean: f64) -> f64 {
         let lived = &self.lived;
         if lived.coming == Coming::Closed {
-            // Always as many in flight: the mean latency follows from the time that the run takes.
+            // Always the same number in flight: the mean latency follows from the time that the run
+            // takes.
             return self.work_variance() * mean * mean;
         }
         let took = lived.took.mean() / 1e3;
@@ -551,7 +554,7 @@ impl Expected {
                     *own += if mean > 0.0 { counted / mean } else { 0.0 };
                 }
                 // The noise of the steps is apart where they are known. Where replies come whole,
-                // it is in the time that each takes, and those in flight together share it.
+                // it is in the time that each takes, and replies in flight together share it.
                 let noise = match (same, lived.coming) {
                     (None, Coming::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
                     _ => 0.0,
@@ -603,7 +606,7 @@ impl Expected {
 
     /// The mean and the variance of the seconds of the drain. With n answers under way that were
     /// met at a chance instant, none lasts longer than x with a probability of exp(-n E(D - x)⁺ /
-    /// E(D)), where D is how long an answer takes.
+    /// E(D)), where D is the duration of an answer.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 400;
         let lived = &self.lived;

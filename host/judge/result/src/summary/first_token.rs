@@ -1,5 +1,5 @@
-//! Where the time to first token goes: its parts by this client's clock and by the server's own
-//! timings, over the run and around percentiles.
+//! The parts of the time to first token by this client's clock and by the server's own timings,
+//! over the run and around percentiles.
 //!
 //! [`split`] has the definition of each part for one request; this module sums them. They are parts
 //! of the time from due to first token, `ttft-from-due`, so that a client's wait before it sent is
@@ -31,7 +31,7 @@ const BITS: u32 = 10;
 const PERCENTILES: [f64; 3] = [50.0, 90.0, 99.0];
 
 /// Percent of the requests to each side of a percentile that are near it; fewer where the end is
-/// nearer, and as many on the other side.
+/// nearer, and the same number on the other side.
 const NEAR: f64 = 5.0;
 
 /// The parts of the time from due to first token, of the answered requests whose server reports
@@ -296,7 +296,7 @@ impl Parts {
 }
 
 impl FirstToken {
-    /// Writes how many requests were split and how many were left out, with the reasons.
+    /// Writes the number of split requests and the number of left-out ones, with the reasons.
     pub fn counted(&self, count: impl Fn(u64) -> String) -> String {
         let mut words = count(self.requests);
         for (left_out, why) in [
@@ -311,7 +311,8 @@ impl FirstToken {
         words
     }
 
-    /// Writes of how many requests the server states more time than passed; absent if of none.
+    /// Writes the number of requests for which the server states more time than passed; absent if
+    /// there are none.
     pub fn contradiction(&self, count: impl Fn(u64) -> String) -> Option<String> {
         (self.contradicted > 0).then(|| {
             format!(

@@ -61,7 +61,7 @@ impl Gaps {
         self.latest = Some(Latest { from, at, slice, tokens });
     }
 
-    /// Counts what came last.
+    /// Counts the latest tokens.
     fn end(&mut self) {
         let Some(latest) = self.latest.take().filter(|latest| latest.tokens > 0) else {
             return;

@@ -13,7 +13,7 @@ use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use statistics::Spread;
 
-/// Largest number of separate groups; those after them in order are merged into one.
+/// Largest number of separate groups; later ones in order are merged into one.
 const APART: usize = 24;
 
 /// The metrics of a group.
@@ -107,8 +107,8 @@ pub(super) trait Merge: Default {
     fn merge(&mut self, other: Self);
 }
 
-/// Data kept by group. The first groups in order are kept separate; which those are is known at the
-/// end, and a group that was dropped never comes back, because those before it stay.
+/// Data kept by group. The first groups in order are kept separate. They are known at the end, and
+/// a group that was dropped never comes back, because the groups before it stay.
 pub(super) struct Divided<K, S> {
     apart: BTreeMap<K, S>,
     others: Option<S>,
@@ -151,7 +151,7 @@ impl<K: Ord, S: Merge> Divided<K, S> {
 struct Sums {
     requests: u64,
     failed: u64,
-    /// Tokens, and how many requests have them.
+    /// Tokens, and the number of requests that have them.
     input: (u64, u64),
     output: (u64, u64),
     /// Tokens found in the cache, and all tokens of the prompts whose cached tokens are known.

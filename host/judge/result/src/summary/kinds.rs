@@ -134,8 +134,8 @@ impl Reported {
 }
 
 impl Drafts {
-    /// Writes the accepted tokens among those proposed, such as `30 of 40 (75.0 %)`; `count` writes
-    /// a number.
+    /// Writes the accepted tokens among the proposed ones, such as `30 of 40 (75.0 %)`; `count`
+    /// writes a number.
     pub fn words(&self, count: impl Fn(u64) -> String) -> String {
         let accepted = self.accepted.map(|accepted| count(accepted.total));
         let proposed = self.proposed.map(&count);

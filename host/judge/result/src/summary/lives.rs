@@ -147,7 +147,8 @@ pub(super) mod of {
 pub(super) struct Lives {
     coming: Coming,
     grid: Grid,
-    /// The instant at which the last request was sent, and the one at which the last reply began.
+    /// The instant at which the last request was sent, and the instant at which the last reply
+    /// began.
     last_sent: Nanos,
     last_first: Nanos,
     held: Vec<Held>,
@@ -198,8 +199,8 @@ pub(super) struct Lived {
     pub(super) coming: Coming,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
-    /// Where the engine's first steps took longer than the same work took later, the seconds until
-    /// they no longer did, and the factor.
+    /// The seconds until the engine's first steps no longer took longer than the same work later,
+    /// and the factor; `None` if they never did.
     pub(super) slow_start: Option<(f64, f64)>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,

@@ -1,4 +1,4 @@
-//! The load over time: when requests were due and sent, and how many tokens came in each second.
+//! The load over time: the due times and send times of requests, and the tokens of each second.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! The messages of failures of one class: how many failures there were, by status, by reason and by
-//! kind of message, and the first message of each kind, in bounded memory.
+//! The messages of failures of one class: the number of failures by status, by reason and by kind
+//! of message, and the first message of each kind, in bounded memory.
 //!
 //! Messages are of one kind if they come with the same status and differ only in parts with digits,
 //! such as the number of a request or a time.

@@ -1,13 +1,13 @@
 //! Sessions: a request that depends on no other, with all that depend on it; or, where turns of a
-//! conversation do not depend on each other, the turns of one name. Says how many were complete,
-//! and how long each took.
+//! conversation do not depend on each other, the turns of one name. Counts the complete ones, and
+//! times each.
 //!
 //! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
 //! *failed* if any of its requests failed; it was *cut short* if none failed, but one was not sent,
 //! was interrupted, or has no record, because the run ended before it was due. The record of its
-//! first request says how many there should be. Turns that do not depend on each other do not say
-//! that, so such a conversation is cut short only if one of those on record was not sent or was
-//! interrupted.
+//! first request states the number that there should be. Turns that do not depend on each other
+//! lack that number, so such a conversation is cut short only if a turn on record was not sent or
+//! was interrupted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -72,7 +72,7 @@ impl Histories {
         }
     }
 
-    /// Share of the answers that are those on record.
+    /// Share of the answers that are the recorded ones.
     pub fn recorded_share(&self) -> Option<f64> {
         (self.answers > 0).then(|| self.recorded as f64 / self.answers as f64)
     }
@@ -123,7 +123,7 @@ struct Row {
     fate: Fate,
 }
 
-/// The session of a request, as far as it is known.
+/// The session of a request, if it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// Its parent's session.
@@ -147,8 +147,8 @@ enum Fate {
 }
 
 impl Sessions {
-    /// Counts those whose first request was due when the run was stopped, and has no record. Where
-    /// some requests belong to no session, the kind of these is not known.
+    /// Counts sessions whose first request was due when the run was stopped, and has no record.
+    /// Where some requests belong to no session, the kind of these is not known.
     pub(super) fn count_unsent(&mut self, unsent: u64) {
         if self.alone == 0 {
             self.total += unsent;
@@ -189,7 +189,7 @@ impl Gather {
         });
     }
 
-    /// The sessions of a run of that many seconds; shows each complete one.
+    /// The sessions of a run of `duration` seconds; shows each complete one.
     pub(super) fn finish(
         mut self,
         duration: Option<f64>,

@@ -183,8 +183,8 @@ impl Paces {
 const SHOWN: usize = 16;
 
 impl Speculation {
-    /// Writes how many steps accepted how many tokens, such as `0: 12 (24.0 %), 1: 38 (76.0 %)`;
-    /// `count` writes a number. Absent if no answer reports it.
+    /// Writes the number of steps for each number of accepted tokens, such as
+    /// `0: 12 (24.0 %), 1: 38 (76.0 %)`; `count` writes a number. Absent if no answer reports it.
     pub fn words(&self, count: impl Fn(u64) -> String) -> Option<String> {
         let steps = &self.steps_by_accepted;
         let all: u64 = steps.iter().sum();

@@ -87,7 +87,7 @@ pub struct Window {
     pub swing: Option<Swing>,
 }
 
-/// The facts that decide how many requests are in flight.
+/// The facts that decide the number of requests in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offered {
     /// The cap on them.

@@ -1,5 +1,5 @@
-//! The first pass over a run's exchanges: when the measurement began, how long it was, how many
-//! requests were in flight, and in which window that was steady. The second pass needs these.
+//! The first pass over a run's exchanges: the start and length of the measurement, the number of
+//! requests in flight, and the window in which it was steady. The second pass needs these.
 //!
 //! Keeps 16 bytes per request during the pass, and 8 more at its end: the peak of requests in
 //! flight comes from a sweep over their start and end times in order, and so does the number of

@@ -3,7 +3,7 @@
 //! interval and the tokens.
 //!
 //! The host's energy is never added to the devices': it is of the machine that this program runs
-//! on, and lacks what fans, disks and power supplies draw.
+//! on, and lacks the draw of fans, disks and power supplies.
 
 use devices::{Devices, Recording, SteadyEnergy};
 use schemars::JsonSchema;

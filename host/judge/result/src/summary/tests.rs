@@ -278,8 +278,8 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
-/// Requests at a rate have no number that is kept in flight: the window is where as many are as
-/// usually.
+/// Requests at a rate keep no number in flight: the window is where the number in flight is the
+/// usual one.
 #[test]
 fn at_a_rate_what_is_usual_is_steady() {
     let mut facts = facts();
@@ -300,7 +300,7 @@ fn at_a_rate_what_is_usual_is_steady() {
         assert_eq!((window.plateau, window.at_least), (2, 2), "cap {cap:?}");
         assert_eq!((window.from_s, window.to_s), (0.5, 30.0), "cap {cap:?}");
     }
-    // What reaches the cap is held by it.
+    // A number of requests that reaches the cap is held by it.
     facts.run.max_in_flight = Some(5);
     let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
         panic!("the cap is reached for a moment");

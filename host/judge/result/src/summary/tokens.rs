@@ -214,7 +214,7 @@ impl TokenSums {
             self.pieces += reading.pieces;
         }
 
-        // A length that the server stopped for is the one asked for, and says nothing.
+        // A length that the server stopped for is the requested one, and says nothing.
         let got = output.filter(|count| count.source != Source::Length);
         let retokenizes = got.is_some_and(|count| count.source == Source::Retokenized);
         let tolerance = if retokenizes { five_percent } else { |_| 0 };

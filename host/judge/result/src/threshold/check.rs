@@ -174,7 +174,7 @@ mod tests {
     fn a_gate_on_latency_does_not_open_because_requests_failed() {
         let infinite = checked_of("ttft.p99 <= 200ms", 30, 10);
         assert_eq!((infinite.held, infinite.infinite, infinite.seen), (false, true, None));
-        // Those answered came after 90 to 149 ms.
+        // The answered requests took 90 to 149 ms.
         assert_eq!(infinite.without_failures, Some(148.41));
         assert_eq!(
             infinite.outcome(),

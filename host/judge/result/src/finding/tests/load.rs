@@ -1,4 +1,4 @@
-//! Findings on the load that was offered, on what kept it from being offered, and on its course.
+//! Findings on the offered load, on the causes of a lower one, and on its course.
 
 use super::*;
 use crate::summary::server::{Figure, TargetMetrics};

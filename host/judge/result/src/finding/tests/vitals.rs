@@ -100,7 +100,7 @@ fn an_engine_that_had_to_wait() {
     assert_eq!(held_back(None, Some(0.5), kernel), [(Id::HeldBack, Severity::Suspect)]);
     let invalid = [(Id::HeldBack, Severity::Invalid)];
     assert_eq!(held_back(Some(4.0), Some(0.5), kernel), invalid);
-    // What this client stamps itself is as late as it reads.
+    // This client's own timestamps are as late as its reads.
     assert_eq!(held_back(None, None, None), invalid);
 }
 

@@ -1,5 +1,6 @@
 //! The parts of the mean time to first token by the server's series, where no reply states its own:
-//! means of what all requests passed. No request's own time is known, so there are no percentiles.
+//! means over the stages of all requests. No request's own time is known, so there are no
+//! percentiles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

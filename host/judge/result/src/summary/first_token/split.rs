@@ -92,8 +92,8 @@ impl Split {
         Some(split)
     }
 
-    /// Splits off what passes in this client before a request is sent; absent if it has no first
-    /// token that a client saw arrive.
+    /// Splits off the time in this client before a request is sent; absent if it has no first token
+    /// that a client saw arrive.
     pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
         let exchange = reading.exchange;
         let (sent, first) = (exchange.sent?, reading.began()?);
