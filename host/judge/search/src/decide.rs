@@ -9,9 +9,9 @@
 //! undecided is never a pass.
 //!
 //! **A queue that has not built up yet shows nothing.** Close to capacity it takes long until a
-//! queue is as long as it will be, and a run that is shorter looks healthy throughout. How often
-//! the load itself changed shows in the number of requests in flight: a pass in an open loop takes
-//! runs that hold [`LOADS`] independent ones together.
+//! queue is as long as it will be, and a run that is shorter looks healthy throughout. The number
+//! of requests in flight shows the changes of the load itself: a pass in an open loop takes runs
+//! that hold [`LOADS`] independent ones together.
 //!
 //! The bounds are one-sided, at the level that one load has
 //! ([`Config::alpha_each`](crate::Config::alpha_each)). That every objective has to pass makes a

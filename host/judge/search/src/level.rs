@@ -3,8 +3,8 @@
 //! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before
 //! it. A load is decided by its own requests where it is far from the highest that holds
 //! ([`decide`](crate::decide)); close to that, all loads together say more
-//! ([`crossing`](statistics::crossing)). On which side of the crossing a load seems to lie says
-//! where to go next.
+//! ([`crossing`](statistics::crossing)). The side of the crossing on which a load seems to lie
+//! gives the next load.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;

@@ -9,9 +9,9 @@
 //! files and pages to others, the definitions of metrics to `result`, and the regression over all
 //! loads and the bounds at one to `statistics`.
 //!
-//! **How a search is used.** [`Search::next`] gives a [`Probe`]: make a run of that load with that
-//! many requests and that seed, and give its progress to a [`watch::Watch`] if it is at a rate.
-//! Judge its records with a [`gather::Gather`], which takes the backlog of the run's summary.
+//! **Use of a search.** [`Search::next`] gives a [`Probe`]: make a run of that load with that
+//! number of requests and that seed, and give its progress to a [`watch::Watch`] if it is at a
+//! rate. Judge its records with a [`gather::Gather`], which takes the backlog of the run's summary.
 //! Report it as measured, as stopped, or as invalid if its findings say so, write the [`Report`] to
 //! the journal, and ask again until there is an [`Answer`]. [`Search::resume`] takes the reports of
 //! a journal.

@@ -1,10 +1,10 @@
-//! The search: which probe comes next, given what those before it showed.
+//! The search: chooses the next probe from the results of earlier ones.
 //!
 //! The load is raised or lowered by a factor until one seems to hold and one does not, and halved
-//! on a logarithmic scale until they are close. From there on loads are placed at the crossing as
-//! it is estimated so far, below it and above it in turn, and each run is longer than the one
-//! before, until the interval is as narrow as was asked for. Its lower end is tried with a run of
-//! its own. Tiers are searched for one after another, and each uses all runs that were made before.
+//! on a logarithmic scale until they are close. From there on loads are placed at the estimated
+//! crossing, below it and above it in turn, and each run is longer than the one before, until the
+//! interval is as narrow as requested. Its lower end is tried with a run of its own. Tiers are
+//! searched for one after another, and each uses all runs that were made before.
 //!
 //! A search is its configuration and the reports, in order: everything else follows from these. So
 //! it is written to a journal as these, and one that was interrupted goes on where it was.

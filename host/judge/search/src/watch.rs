@@ -96,9 +96,9 @@ pub struct Watch {
     kept: Vec<Kept>,
     /// Seconds between two that are kept, at least.
     apart: f64,
-    /// The latest sample: when, and how many were unanswered.
+    /// The latest sample: its time, and the number of unanswered requests.
     latest: (f64, f64),
-    /// The sum until then, and how many had ended.
+    /// The sum until then, and the number of requests that had ended.
     area: f64,
     ended: f64,
     first: First,
@@ -108,7 +108,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a run the gaps between whose due times have this coefficient of variation: 1 for a
+    /// A watch of a run whose gaps between due times have this coefficient of variation: 1 for a
     /// Poisson process, 0 where they are even.
     pub fn new(burstiness: f64) -> Self {
         Watch {
@@ -126,7 +126,7 @@ impl Watch {
     }
 
     /// Takes the median time from sending to the first token of the requests that ended lately. It
-    /// holds until it is given anew; where it never is, nothing tells waiting requests from those
+    /// holds until it is given anew; where it never is, nothing tells waiting requests from answers
     /// under way.
     pub fn waits(&mut self, usual: Nanos) {
         self.queue.waits(usual);
@@ -186,8 +186,8 @@ impl Watch {
         (self.row >= ROW).then_some(Alarm { progress, second_quarter, fourth_quarter, chance })
     }
 
-    /// The unanswered requests summed over the time until an instant, and how many had ended by
-    /// then.
+    /// The unanswered requests summed over the time until an instant, and the number of requests
+    /// that had ended by then.
     fn until(&self, at: f64) -> [f64; 2] {
         let latest = Kept { at: self.latest.0, area: self.area, ended: self.ended };
         let after = self.kept.partition_point(|kept| kept.at < at);
@@ -253,7 +253,8 @@ mod tests {
         assert!(alarm(&engine_run(2.0, 1500, 1), 300).is_some());
     }
 
-    /// Answers of twenty seconds: the backlog grows until as many are under way, and then stays.
+    /// Answers of twenty seconds: the backlog grows until twenty seconds' requests are under way,
+    /// and then stays.
     #[test]
     fn an_engine_that_fills_raises_no_alarm() {
         let run: Vec<(f64, f64)> = (0..5000)

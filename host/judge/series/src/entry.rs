@@ -204,7 +204,7 @@ impl Encoder {
         entries
     }
 
-    /// Takes a sample from what may be written. Returns the new interval where that was the last.
+    /// Takes a sample from the room that is left. Returns the new interval where that was the last.
     fn spend(&mut self, values: u64) -> Option<Entry> {
         self.room.samples = self.room.samples.saturating_sub(1);
         self.room.values = self.room.values.saturating_sub(values);

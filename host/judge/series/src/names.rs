@@ -1,4 +1,4 @@
-//! Which of a server's metrics mean the same as another server's.
+//! The equivalence of metrics of different servers.
 //!
 //! Each name has sources, in order: of several that a page has, the first counts, so that a server
 //! that writes a figure under an old and a new name, or two families, has it once.

@@ -367,7 +367,7 @@ impl Observed {
     /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and a value below could
     /// be anything.
     pub(crate) fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
-        /// Less than this of an observation is none: it is what rounding leaves.
+        /// Less than this of an observation is none: it is rounding.
         const NONE: f64 = 1e-6;
         let all = *self.upto.last()?;
         if all <= NONE {

@@ -2,8 +2,8 @@
 //! of one server its queue and its prefill, and where prefill and decode are on different machines
 //! both queues and the transfer of keys and values between them.
 //!
-//! A server's histograms say how long its requests took together and how many they were, so their
-//! mean is known and no request's own time is. The role of a server is known from its series.
+//! A server's histograms give the total time of its requests and their number, so their mean is
+//! known and no request's own time is. The role of a server is known from its series.
 
 use model::units::Nanos;
 use schemars::JsonSchema;
@@ -154,7 +154,7 @@ const SGLANG: &[Row] = &[
     row(Stage::DecodeQueue, Role::Decode, &[&[SGLANG_QUEUE]]),
 ];
 
-/// Less than this of an observation is none: it is what rounding leaves.
+/// Less than this of an observation is none: it is rounding.
 const NONE: f64 = 1e-6;
 
 impl Recording {

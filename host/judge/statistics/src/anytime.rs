@@ -1,5 +1,4 @@
-//! The mean of values that come one at a time, and how sure it is however often one looks and
-//! whenever one stops.
+//! The mean of values that come one at a time, and its certainty at every look, whenever one stops.
 //!
 //! Who looks after each value and stops as soon as Student's interval is narrow enough stops too
 //! early: the interval is narrow where the values happen to lie close together, and holds the mean

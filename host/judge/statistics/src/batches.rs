@@ -82,7 +82,7 @@ mod tests {
         assert!((1.0..1.2).contains(&mean), "{mean}");
     }
 
-    /// Clusters of fifty: as many independent requests as there are clusters.
+    /// Clusters of fifty: the number of independent requests is the number of clusters.
     #[test]
     fn clusters_are_worth_one_request_each() {
         let mut random = Random::new(6);

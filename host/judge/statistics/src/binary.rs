@@ -1,5 +1,5 @@
 //! Values that a second variable of two values divides, such as the grades of right and of wrong
-//! answers: how far the two groups are apart.
+//! answers: the distance of the two groups.
 //!
 //! Both figures assume independent values, and neither takes a common scale of the two variables.
 

@@ -1,9 +1,8 @@
-//! A metric's samples by block of consecutive requests: what intervals of one run are computed
-//! from.
+//! A metric's samples by block of consecutive requests: the base of the intervals of one run.
 //!
-//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! Requests of one run are not independent samples: requests in flight together share a batch and a
 //! queue. A block is long enough that little of this dependence crosses its ends, and `dependence`
-//! corrects for what does.
+//! corrects for the rest.
 //!
 //! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine
 //! that fills, in every run alike: that their latencies differ from the later ones is no chance.
@@ -42,7 +41,7 @@ pub struct Layout {
     requests: u64,
     fill: u64,
     blocks: u64,
-    /// Index of the first request, and how many indexes there are from it to the last.
+    /// Index of the first request, and the number of indexes from it to the last.
     first: u64,
     span: u64,
 }
@@ -189,8 +188,8 @@ impl Blocks {
         fill as f64 / all.max(1) as f64
     }
 
-    /// The design effect of the event that a sample is above a value: by what factor dependence
-    /// multiplies the variance of its share. At least 1.
+    /// The design effect of the event that a sample is above a value: the factor by which
+    /// dependence multiplies the variance of its share. At least 1.
     pub(crate) fn design_effect(&self, value: f64) -> f64 {
         let limit = self.steps(value);
         let above = self.above(limit);
@@ -257,10 +256,10 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     effects.into_iter().fold(1.0, f64::max)
 }
 
-/// The design effect of an event, given how many samples of each block show it and how many there
-/// are: the variance of the blocks' shares over the binomial one, times the inflation for the
-/// dependence between blocks, and widened as Student's quantile is for a variance that rests on few
-/// blocks. At least 1.
+/// The design effect of an event, from the number of samples of each block that show it and their
+/// total. It is the variance of the blocks' shares over the binomial one, times the inflation for
+/// the dependence between blocks, and widened as Student's quantile is for a variance that rests on
+/// few blocks. At least 1.
 fn design_effect(counts: &[(u64, u64)]) -> f64 {
     let shares: Vec<f64> =
         (counts.iter()).map(|(above, count)| *above as f64 / (*count).max(1) as f64).collect();
@@ -329,7 +328,7 @@ mod tests {
         for value in [10.0, 11.5, 13.0] {
             assert_eq!(kept.design_effect(value), turned.design_effect(value));
             let [few, many] = [&kept, &counted].map(|blocks| blocks.design_effect(value));
-            // A hundred times as many samples of the same course are no more independent ones.
+            // A hundred times the samples of the same course are no more independent ones.
             assert!((many / few / 101.0 - 1.0).abs() < 0.1, "{many} {few}");
         }
         assert_eq!(kept.means()[1], turned.means()[1]);

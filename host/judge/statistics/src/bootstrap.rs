@@ -22,7 +22,7 @@ use crate::{Ranked, Sorted, dependence, student};
 pub const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x636f_6d70;
 
-/// The blocks that resamples contain, and how often, for runs of a given number of blocks.
+/// The blocks that resamples contain, with their counts, for runs of a given number of blocks.
 #[derive(Clone, Debug)]
 pub struct Draws {
     weights: Vec<Vec<u32>>,

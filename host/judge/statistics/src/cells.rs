@@ -18,7 +18,7 @@ pub struct Counting {
     counts: HashMap<u64, Box<[u32]>>,
 }
 
-/// Cells in ascending order, each with how many samples of each block there are up to and with it.
+/// Cells in ascending order, each with the number of samples of each block up to and with it.
 #[derive(Debug)]
 pub struct Cells {
     blocks: usize,

@@ -1,5 +1,5 @@
-//! Means of values that come in clusters, as the scores of a conversation's turns do: how sure such
-//! a mean is.
+//! Means of values that come in clusters, such as the scores of a conversation's turns, and their
+//! certainty.
 //!
 //! Clusters are independent of each other, values within one are not, so the standard error is
 //! computed from whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are
@@ -29,7 +29,7 @@ pub struct Cluster {
     pub count: u64,
 }
 
-/// The mean of clustered values, and how sure it is.
+/// The mean of clustered values, with its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The mean over all values.
@@ -209,8 +209,8 @@ mod tests {
         let found = interval(&alone(&[10.0, 10.0, 10.0, 9.0, 10.0, 9.0, 10.0, 3.0])).unwrap();
         let mean = 8.875;
         assert!(mean - found.low > 1.5 * (found.high - mean), "{found:?}");
-        // What lies about its mean alike has Student's interval: the deviation is √2, so the half
-        // is 1.961 √2 / √2001.
+        // Values that lie evenly about their mean have Student's interval: the deviation is √2, so
+        // the half is 1.961 √2 / √2001.
         let values: Vec<f64> = (0..2001).map(|i| f64::from(i % 5)).collect();
         let found = interval(&alone(&values)).unwrap();
         assert!(((found.high - found.low) / 2.0 - 0.062_02).abs() < 1e-4, "{found:?}");

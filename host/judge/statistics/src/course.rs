@@ -109,7 +109,7 @@ fn without_step(course: &[f64]) -> Vec<f64> {
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;
-    // What differs by rounding alone is equal, and equal values share a rank.
+    // Values that differ by rounding alone are equal, and equal values share a rank.
     let most = level.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * most;
     let rank = |own: f64| {

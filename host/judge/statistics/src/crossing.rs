@@ -18,7 +18,7 @@
 //! has no finite estimate.
 //!
 //! **Only loads close to the crossing take part**, because no engine follows one curve from idle to
-//! overload: those within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
+//! overload: loads within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
 //! next one on a side that has none.
 
 use crate::student;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// The farthest from the crossing that a load may be to take part, as a difference of logarithms.
 pub const NEAR: f64 = 0.2;
-/// The most by which the odds of a miss may exceed those at the crossing, as a factor.
+/// The most by which the odds of a miss may exceed the odds at the crossing, as a factor.
 pub const ODDS: f64 = 8.0;
 /// Loads whose runs are long enough that a regression takes, so that two are left to show the
 /// scatter.
@@ -110,8 +110,8 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// The logarithm of a load, and how many independent requests were seen there, and of these, bad
-/// ones.
+/// The logarithm of a load, and the number of independent requests seen there, and of bad ones
+/// among them.
 #[derive(Clone, Copy, Debug)]
 struct Weighed {
     x: f64,
@@ -361,8 +361,8 @@ struct Through {
     bend: f64,
 }
 
-/// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is
-/// concave in the slope.
+/// The most likely curve with the wanted logit at a load. For each bend the likelihood is concave
+/// in the slope.
 fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
     let mut best = Through { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
     let mut aways = vec![0.0; near.len()];

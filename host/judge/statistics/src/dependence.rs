@@ -1,13 +1,14 @@
-//! The dependence of a run's blocks: they carry less information than as many independent samples.
+//! The dependence of a run's blocks: they carry less information than the same number of
+//! independent samples.
 //!
 //! **Neighbours are alike.** The dependence that remains across the ends of blocks shows in the
 //! correlation of each with the next. It is modelled as a first-order autoregressive process, which
 //! reduces the effective number of blocks.
 //!
-//! **A queue walks.** Near and beyond an engine's capacity, each request waits for those before it,
-//! so times to first token wander or grow from the first request to the last. The whole run is then
+//! **A queue walks.** Near and beyond an engine's capacity, each request waits for earlier ones, so
+//! times to first token wander or grow from the first request to the last. The whole run is then
 //! one path of a random walk, and its blocks do not show where another run's path would lie. They
-//! do show how far it moves from block to block, and so how far it moves in a run. The test of
+//! do show its moves from block to block, and so the size of its moves in a run. The test of
 //! Kwiatkowski, Phillips, Schmidt and Shin (1992) decides whether a metric walks, applied to either
 //! side and to the difference of the sides. In trials, intervals that ignore this call two runs of
 //! the same overloaded engine different in seven of ten cases (`trials`).

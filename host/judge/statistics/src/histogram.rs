@@ -117,7 +117,7 @@ impl Cells {
     /// The cell of a value.
     #[inline]
     fn of(value: u64) -> usize {
-        // How many of its last bits do not count.
+        // The number of its last bits that do not count.
         let dropped = (u64::BITS - BITS) - (value | ((1 << BITS) - 1)).leading_zeros();
         dropped as usize * HALF + (value >> dropped) as usize
     }
@@ -144,7 +144,7 @@ impl Cells {
         self.counts.resize((cell / HALF + 1) * HALF, 0);
     }
 
-    /// The cells that hold any value, in order, and how many each holds.
+    /// The cells that hold any value, in order, and the number in each.
     fn taken(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|(_, times)| *times > 0)

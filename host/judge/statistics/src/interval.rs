@@ -116,7 +116,7 @@ pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval>
     let error = ((1.0 - share).powi(2) * beside_trend(&rest) / count
         + share.powi(2) * beside_trend(&fill) / (fill.len() as f64).max(1.0))
     .sqrt();
-    // Two thirds as many degrees of freedom as the variance about a mean.
+    // Two thirds of the degrees of freedom of the variance about a mean.
     let freedom = (2.0 * (count - 1.0) / 3.0).max(1.0);
     let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
     let own = moments::mean(&rest);
@@ -133,8 +133,8 @@ fn beside_trend(values: &[f64]) -> f64 {
     steps.sum::<f64>() / (2.0 * (values.len() as f64 - 1.0)).max(1.0)
 }
 
-/// The variance of the mean of the fill's blocks. Where each waits for those before it, they are
-/// one path, and the mean of a random walk of n steps of variance s² has the variance s² n / 3.
+/// The variance of the mean of the fill's blocks. Where each waits for earlier ones, they are one
+/// path, and the mean of a random walk of n steps of variance s² has the variance s² n / 3.
 fn of_fill(means: &[f64]) -> f64 {
     let count = means.len() as f64;
     if count < 3.0 {
@@ -251,7 +251,7 @@ mod tests {
         let (blocks, figures) = gathered(&samples);
         let found = mean(&blocks, &figures, None).unwrap();
         let half = (found.high - found.low) / 2.0;
-        // 1.96 / √2000, and up to twice that for what twenty blocks do not know.
+        // 1.96 / √2000, and up to twice that for the uncertainty of twenty blocks.
         assert!((0.035..0.1).contains(&half), "{found:?}");
         let found = percentile(&blocks, &figures, 50.0, None).unwrap();
         assert!(found.low < 10.0 && found.high > 10.0, "{found:?}");
@@ -282,8 +282,8 @@ mod tests {
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
     }
 
-    /// Samples that vary by 1 about a level, which rises by 2 in all: what all runs have alike is
-    /// no chance.
+    /// Samples that vary by 1 about a level, which rises by 2 in all: a trend that all runs share
+    /// is no chance.
     #[test]
     fn a_trend_is_no_chance() {
         let mut random = Random::new(7);

@@ -1,4 +1,4 @@
-//! Samples in ascending order, and what their ranks say.
+//! Samples in ascending order, and bounds from their ranks.
 //!
 //! Results do not depend on the order in which samples came, to the last bit: sums are taken over
 //! the sorted samples.

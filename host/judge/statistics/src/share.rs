@@ -1,5 +1,5 @@
-//! Shares: how sure the share of right answers is, and whether two runs differ in it on the same
-//! samples.
+//! Shares: the certainty of the share of right answers, and whether two runs differ in it on the
+//! same samples.
 //!
 //! A share's interval is Wilson's (1927, "Probable inference, the law of succession, and
 //! statistical inference"): it stays within 0 and 1, and is honest where all answers are right. Two

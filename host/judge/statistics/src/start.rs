@@ -2,9 +2,9 @@
 //! took later.
 //!
 //! The time of a step follows from its work (`steps`). A line through the slices after the first
-//! quarter says how long each step of the first quarter should have taken; a start is slow if the
-//! steps before some instant of that quarter took longer than the line says, and those after it did
-//! not. So an engine that fills is not slow: it does less, and the line knows that.
+//! quarter gives the expected length of each step of the first quarter. A start is slow if the
+//! steps before some instant of that quarter took longer than expected, and later ones did not. So
+//! an engine that fills is not slow: it does less, and the line knows that.
 //!
 //! Only steps that read no prompt are compared, and slices in which they are many. An engine that
 //! keeps the beginnings of prompts reads each in full once, so steps with prompts take longer at
@@ -25,7 +25,7 @@ const CHANCE: f64 = 0.001;
 /// The share of a slice's steps that may read prompts, so that the quickest quarter of its tokens
 /// has none of them.
 const READING: f64 = 0.75;
-/// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
+/// Tokens that an engine reads of a prompt in one step at least, if the prompt has that many.
 const PIECE: f64 = 256.0;
 /// Slices in which the answer to a prompt may begin that is read in the first of them.
 const AHEAD: usize = 3;
@@ -35,7 +35,7 @@ const SMALL: f64 = 0.1;
 const BLOCKS: usize = 20;
 /// The percentage of the later slices that may do less work than any slice of the beginning.
 const FEW: f64 = 5.0;
-/// The factor by which the work of a slice may lie outside of what later ones do. The line is not
+/// The factor by which the work of a slice may lie outside of later ones' range. The line is not
 /// drawn on beyond that.
 const BEYOND: f64 = 1.05;
 

@@ -1,4 +1,4 @@
-//! The time of an engine's steps, and how much of it the requests do not explain.
+//! The time of an engine's steps, and the part that the requests do not explain.
 //!
 //! An engine that answers many requests in one batch works in steps. The length of a step follows
 //! from its work: from the requests that it answers, the prompt tokens that it reads and the tokens
@@ -76,7 +76,7 @@ pub struct Steps {
     pub mean: f64,
     /// Mean requests in the batch.
     pub batch: f64,
-    /// Variance that noise adds per second, in seconds: over t seconds, it shifts what follows by a
+    /// Variance that noise adds per second, in seconds: over t seconds, it shifts later events by a
     /// time of variance `noise * t`.
     pub noise: f64,
     /// Degrees of freedom of the noise.
@@ -138,7 +138,7 @@ pub(crate) fn line_through(busy: &[&Slice]) -> Option<[f64; TERMS]> {
 }
 
 /// The factors of the line through the steps of the slices, by least squares with a weight for each
-/// step. None is negative, because work takes time: a term whose factor would be is left out.
+/// step. None is negative, because work takes time: a term whose factor is negative is left out.
 fn line(slices: &[&Slice]) -> [f64; TERMS] {
     let mut used: Vec<usize> = (0..TERMS).collect();
     while !used.is_empty() {

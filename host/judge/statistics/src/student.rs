@@ -1,4 +1,5 @@
-//! Student's t distribution: how sure a mean or a difference of means is that rests on few values.
+//! Student's t distribution: the certainty of a mean or of a difference of means that rests on few
+//! values.
 //!
 //! All of it assumes independent values that are about normal. With infinitely many degrees of
 //! freedom it is the normal distribution.

@@ -3,7 +3,7 @@
 use crate::difference::Sure;
 use crate::moments::mean;
 
-/// A slope, and how sure it is.
+/// A slope, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
     /// The change of the value with each step.

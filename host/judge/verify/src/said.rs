@@ -151,7 +151,7 @@ fn parse(name: &str, reader: &str, bytes: &[u8]) -> Result<Content, String> {
     }
 }
 
-/// Collects the numbers at a pointer whose parts may be `*`, and counts what stands there.
+/// Collects the numbers at a pointer whose parts may be `*`, and counts the elements there.
 fn walk(value: &Value, parts: &[&str], found: &mut Vec<f64>, elements: &mut usize) {
     let Some((part, rest)) = parts.split_first() else {
         if !value.is_null() {

@@ -20,7 +20,7 @@ const COARSE: f64 = 1.3;
 /// bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
 /// The parts of the requests about the crossing that go below it, to it and above it: requests
-/// below are worth less, because fewer miss; those at it show whether the curve is bent.
+/// below are worth less, because fewer miss; requests at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
 /// Requests of a run that is placed so, at most, before the whole search has taken more by far.
 const SHORT: u64 = 4000;
@@ -39,7 +39,7 @@ pub(super) enum Goal {
 
 /// The loads between which the answer for a tier seems to lie.
 pub(super) struct Bracket {
-    /// The highest load that seems to lie below it, of those below every one that seems to lie
+    /// The highest load that seems to lie below it, among loads below every one that seems to lie
     /// above it.
     pub below: Option<f64>,
     /// The lowest load that seems to lie above it.
@@ -94,7 +94,7 @@ impl Search {
         let Bracket { below, above, unknown, open } = &bracket;
         let lower = (*below, unknown.first().copied().or(*above));
         let upper = (unknown.last().copied().or(*below), *above);
-        // First a load below, then one above, then what lies between.
+        // First a load below, then one above, then one between.
         let gaps = match above {
             None if below.is_some() => [upper, lower],
             _ => [lower, upper],

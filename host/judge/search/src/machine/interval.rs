@@ -110,7 +110,7 @@ impl Search {
             }
             curves.push(curve);
         }
-        // A load whose backlog grew fails whatever the shares say; one that failed by its shares
+        // A load whose backlog grew fails whatever the shares are; a load that failed by its shares
         // does where no curve says more of it.
         let is_bound = |level: &&Level| match &level.tiers[tier].decision {
             Decision::Fail { why: Failure::Misses(place) } => curves[*place].is_none_or(|curve| {

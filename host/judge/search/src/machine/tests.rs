@@ -111,7 +111,7 @@ fn a_run_that_is_not_valid_is_made_once_more() {
     seeds.dedup();
     assert_eq!(seeds.len(), attempts.len(), "every run has a seed of its own");
     let found = &answer.tiers[0];
-    // What could not be run is no obstacle above it.
+    // A load that could not be run is no obstacle above it.
     assert!(found.passed.unwrap() <= 14.0 && found.failed.unwrap() > 14.0);
     let at_8 = answer.levels.iter().find(|level| level.at == 8.0).unwrap();
     assert!(at_8.closed && at_8.invalid.len() == 2 && at_8.requests == 0);

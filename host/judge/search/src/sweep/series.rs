@@ -165,7 +165,7 @@ fn ascending(from: f64, to: f64) -> Result<(), String> {
     }
 }
 
-/// The loads at places from 0 on, up to the end; what rounding puts just beyond it counts as the
+/// The loads at places from 0 on, up to the end; a load just beyond it by rounding counts as the
 /// end.
 fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String> {
     let mut loads = Vec::new();

@@ -98,7 +98,7 @@ fn statsmodels_finds_the_same() {
 }
 
 /// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval
-/// is what lies between.
+/// is the gap.
 #[test]
 fn a_jump_is_an_interval_too() {
     let all = [
