@@ -1,6 +1,5 @@
-//! Tells whether a project's component was built from the sources that are there now. `build`
-//! leaves a record of the sources' digests beside the component; where there is none, the files'
-//! times decide.
+//! Checks if a project's component was built from the current sources. `build` leaves a record of
+//! the sources' digests beside the component; without a record, the files' times decide.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,7 +109,7 @@ pub fn stale(project: &Project) -> Option<String> {
     }
 }
 
-/// The project whose component this is, by its place.
+/// The project of a component, by its place.
 pub fn project_of(component: &Path) -> Option<Project> {
     let component = std::path::absolute(component).ok()?;
     let folder = component.ancestors().nth(3)?;

@@ -50,8 +50,8 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     of_table(schema, schema, 0, &mut left)
 }
 
-/// The keys of a table within a schema; `left` is how many more may be listed of the tables within
-/// it.
+/// The keys of a table within a schema; `left` is the number of keys that may still be listed in
+/// the tables within it.
 fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
     let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
         .into_iter()
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(bins.keys[0].key, "weight");
         assert_eq!(keys[1].inner.as_ref(), Some(table));
         assert_eq!(keys[2].inner, None);
-        // What refers to itself ends.
+        // A schema that refers to itself ends.
         let mut deep = Some(table);
         let mut levels = 0;
         while let Some(table) = deep {

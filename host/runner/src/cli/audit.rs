@@ -1,4 +1,5 @@
-//! `runner audit`: reads results of other tools and reports what no honest measurement can produce.
+//! `runner audit`: reads results of other tools and reports figures that no honest measurement can
+//! produce.
 
 use std::io::Read;
 use std::process::ExitCode;

@@ -127,7 +127,7 @@ pub fn laid_out(command: Command) -> Command {
     shortened(command, &of_runs.collect())
 }
 
-/// A command with the flags of `-h` and the variables of `--help`, and so with those below it.
+/// A command with the flags of `-h` and the variables of `--help`, and likewise its subcommands.
 fn shortened(command: Command, of_runs: &BTreeSet<String>) -> Command {
     let name = command.get_name().to_owned();
     let arg = |arg: Arg| {
@@ -150,7 +150,7 @@ fn shortened(command: Command, of_runs: &BTreeSet<String>) -> Command {
     examples_in_short_help(command).mut_args(arg).mut_subcommands(|below| shortened(below, of_runs))
 }
 
-/// A command whose `-h` ends with the first paragraph of what stands below the flags in `--help`.
+/// A command whose `-h` ends with the first paragraph below the flags in `--help`.
 fn examples_in_short_help(command: Command) -> Command {
     let text = command.get_after_help().map(ToString::to_string);
     let Some((text, None)) = text.map(|text| (text, command.get_after_long_help())) else {

@@ -128,7 +128,7 @@ fn overseen(
     })
 }
 
-/// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
+/// Prints the events while targets are checked. Repeats now and then that a server is not ready.
 pub(super) fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {

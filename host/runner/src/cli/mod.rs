@@ -186,7 +186,7 @@ impl Cli {
     /// Runs the chosen subcommand.
     ///
     /// # Errors
-    /// What went wrong, with its exit code.
+    /// The error, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
         let this = self.gone_on_with()?;
         this.made()
@@ -280,7 +280,7 @@ pub fn command() -> clap::Command {
     help::laid_out(lenient(Cli::command().args_override_self(true)))
 }
 
-/// A command whose flags take negative numbers as values, and so with those below it.
+/// A command whose flags take negative numbers as values, and likewise its subcommands.
 fn lenient(command: clap::Command) -> clap::Command {
     let negative = |arg: clap::Arg| {
         if arg.is_positional() { arg } else { arg.allow_negative_numbers(true) }

@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Starts a thread that shows the progress of a run until it is told that this is dropped.
+    /// Starts a thread that shows the progress of a run until the returned value is dropped.
     pub(super) fn start(
         name: &'static str,
         live: &Arc<Live>,
@@ -196,7 +196,7 @@ fn beginning(name: &str) -> String {
     }
 }
 
-/// Returns the amount of work, as far as it is known.
+/// Returns the amount of work, if it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }

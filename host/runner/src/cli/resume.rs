@@ -71,7 +71,7 @@ pub(super) fn keep(
     replace(&folder.join(FILE), json(&begun)?.as_bytes())
 }
 
-/// The flags that variables of the environment stand for, as words. Those whose values may be
+/// The flags that variables of the environment stand for, as words. Flags whose values may be
 /// secret are left out.
 fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
     let Ok((command, matches)) = variables::read(command, all) else {

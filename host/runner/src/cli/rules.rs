@@ -45,7 +45,7 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     }
 }
 
-/// The same, with a note on whose rules these are and which of them are not followed.
+/// The same, with notes that name the rules, and the unmet rules among them.
 ///
 /// # Errors
 /// As [`under`].

@@ -162,7 +162,7 @@ impl Saved {
         }
     }
 
-    /// Writes how far it is, completely or not at all.
+    /// Writes its progress, completely or not at all.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,5 +1,5 @@
-//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows what flags make of
-//! them.
+//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows the scenario that
+//! flags make of them.
 
 mod keys;
 pub(super) mod show;

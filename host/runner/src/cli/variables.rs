@@ -8,8 +8,8 @@ use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
 
-/// Reads words as a command. Returns the command too, which draws the errors of what reads the
-/// matches.
+/// Reads words as a command. Returns the command too, which draws the errors of the code that reads
+/// the matches.
 ///
 /// # Errors
 /// The mistake in the words or in a variable that counts, or the help that they ask for.
@@ -31,8 +31,8 @@ pub(super) fn read(
     Ok((command, matches))
 }
 
-/// The command without the variables of flags that conflict with given ones, and so with those
-/// below it.
+/// The command without the variables of flags that conflict with given ones, and likewise its
+/// subcommands.
 fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
     let is_given =
         |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);

@@ -203,7 +203,7 @@ fn imported(definition: &TypeDef) -> bool {
     matches!(definition.kind, TypeDefKind::Type(Type::Id(_)))
 }
 
-/// Code with its links: a span of code for what stands between two of them.
+/// Code with its links: a span of code for the text between two links.
 fn code(spelled: &str) -> String {
     let mut out = String::new();
     let span = |text: &str| match text {

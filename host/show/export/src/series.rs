@@ -146,8 +146,7 @@ const QUANTITIES: [Quantity; 9] = [
     ("device-utilization", "", |it| it.utilization),
 ];
 
-/// Writes the readings of devices as they were taken, those before and after the measurement
-/// included.
+/// Writes the readings of devices as they were taken, also before and after the measurement.
 fn write_devices<W: Write + Send>(
     run: &Run<'_>,
     recording: &Recording,

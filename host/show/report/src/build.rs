@@ -24,7 +24,7 @@ pub use junit::junit;
 pub use markdown::{markdown, text};
 pub use quick_junit::SerializeError;
 
-/// The runs of a build, and what came of the comparison with the baseline.
+/// The runs of a build, and the result of the comparison with the baseline.
 pub struct Build {
     pub scenario: String,
     /// The runs, in the order in which they began.
@@ -144,7 +144,7 @@ impl Build {
         }
     }
 
-    /// The outcome of what makes a run invalid.
+    /// The outcome of an invalid run's check.
     fn invalid(&self) -> Outcome {
         match self.allows_invalid {
             true => Outcome::Warns,

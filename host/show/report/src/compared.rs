@@ -231,7 +231,7 @@ impl Shown {
     }
 
     fn signed(self, value: f64) -> String {
-        // No minus before what rounds to zero.
+        // No minus before a value that rounds to zero.
         let value = if self.value(value.abs()).bytes().all(|b| matches!(b, b'0' | b'.')) {
             0.0
         } else {

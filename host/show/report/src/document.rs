@@ -50,7 +50,7 @@ pub enum Block {
     Table(Table),
     /// A chart. Charts that follow each other share the width.
     Chart(Box<Chart>),
-    /// Short facts, beside each other.
+    /// Short facts, next to each other.
     Facts(Vec<Pair>),
     /// Facts below each other.
     Pairs(Vec<Pair>),
@@ -89,7 +89,7 @@ pub struct Heading {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub head: Vec<String>,
-    /// The rows, each with as many cells as there are headings.
+    /// The rows, each with one cell for each heading.
     pub rows: Vec<Vec<Cell>>,
     /// The columns that are aligned to the right instead.
     pub numeric: Option<Range<usize>>,
@@ -161,7 +161,7 @@ pub enum Span {
     Code(String),
     /// With a link to the heading of that name.
     Link(String, String),
-    /// As the name of a metric, whose definition is shown to who asks for it.
+    /// As the name of a metric, whose definition is shown on request.
     Term(String, &'static str),
     /// The unit of the value before it.
     Unit(&'static str),
@@ -323,7 +323,7 @@ impl Table {
     /// Says of each column if it holds numbers and nothing else.
     fn numbers(&self) -> Vec<bool> {
         let is_absent = |text: &str| matches!(text, "" | "-" | "–");
-        // What follows a number, such as its interval, does not count; a digest is none.
+        // Text after a number, such as its interval, does not count; a digest is none.
         let is_number = |text: &str| {
             let first = text.split(' ').next().unwrap_or_default();
             let digits = first.trim_end_matches('%').replace(',', "");

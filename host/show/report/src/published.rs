@@ -177,7 +177,7 @@ fn comparison(page: &mut Document, runs: &[&Reported]) {
     }
 }
 
-/// Adds the runs of a model. The launch of the server is said once if all runs agree.
+/// Adds the runs of a model. The launch of the server stands once if all runs agree.
 fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
     let launch = |place: usize| runs[place].reported.plan.about.launch_command.as_deref();
     let is_shared = places.iter().all(|place| launch(*place) == launch(places[0]));

@@ -122,8 +122,8 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     lines
 }
 
-/// The load that is nearest to being decided where an end of the interval is missing, and what
-/// would decide it.
+/// The load that is nearest to being decided where an end of the interval is missing, and the
+/// requests to decide it.
 fn missing(answer: &Answer, found: &Found) -> Option<String> {
     let number = answer.tiers.iter().position(|own| own == found)?;
     let open = answer.levels.iter().filter_map(|level| match &level.tiers.get(number)?.decision {

@@ -14,7 +14,7 @@ use result::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summa
 /// 0.9.2 on an H800.
 const LMDEPLOY: &str = include_str!("cases/lmdeploy-0.9.2.txt");
 
-/// Lines that GPUStack's blocks have beside those, but for its capital T in `Token throughput`.
+/// Lines that GPUStack's blocks have beside these, except its capital T in `Token throughput`.
 const GPUSTACK: [&str; 11] = [
     "Maximum request concurrency:",
     "Peak output token throughput (tok/s):",
@@ -386,7 +386,7 @@ proptest! {
         prop_assert!(!is_full || !lines.iter().any(|line| line.starts_with("note ")), "{short}");
         prop_assert!(lines.len() <= 50 + summary.findings.len(), "{short}");
         for line in lines.iter().filter(|line| !line.starts_with('…')) {
-            // A message of a failure goes on with how many there are like it.
+            // A message of a failure goes on with the number of similar ones.
             prop_assert!(whole.lines().any(|own| own.starts_with(line)), "no {line} in\n{whole}");
         }
         let verdict = format!("{:<40} {}", "Verdict:", summary.verdict.name());

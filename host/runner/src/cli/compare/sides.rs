@@ -351,7 +351,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
     Ok((audited.claim, doubts))
 }
 
-/// The error that a file holds several results, or not that many.
+/// The error that a file holds several results, or fewer than the chosen number.
 fn which(file: &str, claims: &[Claim]) -> Failure {
     const TOLD: usize = 12;
     let is_published = file.starts_with(published::PREFIX);

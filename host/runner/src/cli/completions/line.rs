@@ -19,7 +19,7 @@ impl Line {
         let words = begin.and_then(|begin| arguments.get(begin + 1..));
         let words = words.unwrap_or_default().to_vec();
         let index = std::env::var(INDEX).ok().and_then(|at| at.parse().ok());
-        // The other shells leave out what stands behind the cursor.
+        // The other shells leave out the text behind the cursor.
         Line::new(words, index)
     }
 

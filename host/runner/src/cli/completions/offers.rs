@@ -1,5 +1,4 @@
-//! The values that arguments take, as a shell offers them: by the flag, or by what help calls the
-//! value.
+//! The values of arguments, as a shell offers them: by the flag, or by the value's name in help.
 //!
 //! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
 //! command has its values without a word here.
@@ -41,7 +40,7 @@ pub(super) fn command(line: &Arc<Line>) -> Command {
     offered(command, line)
 }
 
-/// A command with the values of its arguments, and so with those below it.
+/// A command with the values of its arguments, and likewise its subcommands.
 fn offered(command: Command, line: &Arc<Line>) -> Command {
     let of = command.get_name().to_owned();
     let command = command.mut_args(|arg| match offer(&of, &arg) {

@@ -95,7 +95,7 @@ pub struct Route {
     /// The value of `route` for it; absent where the dataset's prompts choose it.
     pub route: Option<&'static str>,
     pub asks: Asks,
-    /// True if what stands before it is `prefix` in the plugin's configuration instead of a part of
+    /// True if the path before it is `prefix` in the plugin's configuration instead of a part of
     /// the base URL.
     pub bare: bool,
 }
@@ -194,7 +194,7 @@ pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }
 
-/// Those whose plugins ship with this program.
+/// Aliases whose plugins ship with this program.
 pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     let ships = |alias: &&Alias| shipped::has_plugin(&file(alias.plugin));
     ALIASES.iter().filter(ships)

@@ -109,7 +109,7 @@ impl Familiar {
         found.next().is_none().then_some(first)
     }
 
-    /// The given ones that are for some datasets alone, with those.
+    /// The given flags that are for some datasets alone, with these datasets.
     pub fn of_datasets(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         let given = self.0.iter().map(|(row, _)| (row.long, row.datasets));
         given.filter(|(_, datasets)| !datasets.is_empty())

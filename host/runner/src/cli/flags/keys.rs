@@ -142,8 +142,8 @@ impl<W: Which> SomeKeys<W> {
         self.0.scenario()
     }
 
-    /// The words of a command that says the same, but for the model. What may be secret is left for
-    /// the user to fill in.
+    /// The words of a command that says the same, but for the model. Values that may be secret are
+    /// left for the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (Flagged { key, flag, .. }, texts) in &self.0.0 {

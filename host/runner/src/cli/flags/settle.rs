@@ -185,7 +185,7 @@ impl Settled {
             .ok()
     }
 
-    /// Takes a dataset of texts to embed or to rank, or of sounds, where a route is for those.
+    /// Takes a dataset of texts to embed or to rank, or of sounds, for a route that needs one.
     fn asks(&mut self, asks: Option<(String, Asks)>) {
         let (flag, dataset, gets) = match asks {
             Some((flag, Asks::Transcripts)) => return self.transcribes(flag),
@@ -263,7 +263,7 @@ impl Settled {
         if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
             return;
         }
-        // What such a line has is in the note on it.
+        // The note on such a line covers its settings.
         if !in_sglangs_line {
             self.notes.push(
                 "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
@@ -274,7 +274,7 @@ impl Settled {
         self.plugins.push(random);
     }
 
-    /// Sets the route, and what stands before it.
+    /// Sets the route, and the path before it.
     fn route(&mut self, chosen: Chosen) {
         let place = Place::Flag("--endpoint".to_owned());
         let config = &mut self.scenario.backend.config;
@@ -336,8 +336,8 @@ impl Settled {
         }
     }
 
-    /// Takes the chat route for a dataset of conversations where nobody chose a route, and that for
-    /// the text of sounds, where there is one, for recordings.
+    /// Takes the chat route for a dataset of conversations where no route was chosen, and for
+    /// recordings the route for the text of sounds, where there is one.
     fn chat_route(&mut self) {
         let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
             return;

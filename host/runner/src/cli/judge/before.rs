@@ -215,7 +215,7 @@ impl JudgingFolder {
     }
 }
 
-/// Writes the prompts and the rubric, and says how many prompts there are.
+/// Writes the prompts and the rubric, and returns the number of prompts.
 fn prompts(args: &Args, before: &Before, folder: &Path) -> Result<u64, (PathBuf, io::Error)> {
     let rubric = folder.join(RUBRIC);
     private::write(&rubric, before.rubrics.texts().as_bytes()).map_err(|cause| (rubric, cause))?;

@@ -321,7 +321,7 @@ impl Conductor {
         counted
     }
 
-    /// The command as a card shows it, without what differs from run to run.
+    /// The command as a card shows it, without the parts that differ from run to run.
     fn command(&self, case: &Case, seed: u64, folder: &Path) -> Result<Vec<String>, Failure> {
         let mut values = self.values(case, seed, folder);
         values.set("folder", "FOLDER");

@@ -66,7 +66,7 @@ pub enum Drawn {
     Connecting,
     /// Each on its own.
     Apart,
-    /// Each on its own, as a cross: what failed.
+    /// Each failure on its own, as a cross.
     Crossed,
 }
 

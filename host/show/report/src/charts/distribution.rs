@@ -126,7 +126,7 @@ impl Drawn<'_> {
         let longest = self.most(Figures::max);
         let (unit, divisor) = time_unit(longest);
         let high = end(longest / divisor);
-        // What lies close together far from nothing is looked at closely.
+        // Values that lie close together far from zero get a close look.
         let least = self.least(Figures::min) / divisor;
         let step = number::round_step((high - least).max(high * 1e-3), 6);
         let (low, high) = match least > 0.5 * high {

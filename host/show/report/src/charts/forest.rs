@@ -35,7 +35,7 @@ pub struct Forest {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The name of what differs.
+    /// The name of the difference.
     pub name: String,
     /// The size, as a share: 0.1 is 10 % better.
     pub share: f64,

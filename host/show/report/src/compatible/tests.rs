@@ -231,7 +231,7 @@ fn what_vllm_wrote_of_its_requests_we_write() {
             "detailed" => objectives(&[("ttft", 60.0), ("tpot", 9.0), ("e2el", 180.0)]),
             _ => Vec::new(),
         };
-        // What vLLM makes of no samples, or with one token an answer, is zero; ours is absent.
+        // vLLM writes zero for no samples, or with one token an answer; ours is absent.
         let unmeasured: &[&str] = if name == "one token" { &["_tpot_ms", "_itl_ms"] } else { &[] };
         let (ours, text) = seen(Tool::Vllm, &theirs, &facts, Keep::All, |seen| {
             (vllm::json(seen), text::vllm::text(seen))
@@ -253,8 +253,8 @@ fn what_vllm_wrote_of_its_requests_we_write() {
     }
 }
 
-/// SGLang's own figures from SGLang's own requests, but for those about their ends and beginnings,
-/// which it does not list.
+/// SGLang's own figures from SGLang's own requests, without the figures about their ends and
+/// beginnings, which it does not list.
 #[test]
 fn what_sglang_wrote_of_its_requests_we_write() {
     let unlisted = [

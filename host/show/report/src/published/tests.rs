@@ -9,7 +9,7 @@ use model::about::About;
 use model::exchange::{Exchange, Kind};
 use result::finding::{Finding, Id, Severity, Verdict};
 
-/// A run whose first tokens take so long, of an engine and a model.
+/// A run whose first tokens take `ttft` milliseconds, of an engine and a model.
 fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
     let exchanges: Vec<Exchange> = (0..4)
         .map(|index| {

@@ -7,8 +7,8 @@ use result::summary::{Bounds, ScoredGroup, Summary};
 /// Characters of a name of a score or a group in a table.
 const NAME: usize = 32;
 
-/// Scores of the run as a whole, then the mean of each score with its interval, and how many answers
-/// it did not judge.
+/// Scores of the run as a whole, then the mean of each score with its interval, and the number of
+/// unjudged answers.
 pub(super) fn headline(block: &mut Block, summary: &Summary) {
     block.section("Scores");
     // A scorer's figure of the run as a whole is its main figure; there is room for few lines.

@@ -36,7 +36,7 @@ pub struct Course {
     pub in_flight: Vec<f64>,
     /// Mean number of requests that were due and that the cap held back; absent without a cap.
     pub waiting: Option<Vec<f64>>,
-    /// Requests that failed; those never sent count at their due time.
+    /// Requests that failed; unsent ones count at their due time.
     pub failed: Vec<u64>,
     /// Mean power of all devices together in watts; absent if it was not sampled throughout.
     pub power_w: Option<Vec<f64>>,
@@ -86,7 +86,7 @@ pub(super) struct Gather {
     in_flight: Occupancy,
     waiting: Option<Occupancy>,
     failed: Vec<u64>,
-    /// Sums of times to first token in nanoseconds, and how many there are.
+    /// Sums of times to first token in nanoseconds, and their number.
     ttft: Vec<(u64, u64)>,
 }
 

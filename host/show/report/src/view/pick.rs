@@ -41,7 +41,7 @@ impl<T> Even<T> {
     }
 }
 
-/// Those with the largest spans of time; of equal ones, those with the lowest numbers.
+/// The items with the largest spans of time; of equal ones, the items with the lowest numbers.
 pub(super) struct Largest<T> {
     limit: usize,
     kept: BTreeMap<(Nanos, std::cmp::Reverse<u64>), T>,

@@ -41,7 +41,7 @@ pub(super) const HELP: [&str; 13] = [
     "runner used in the last second: near 100 % is too slow.",
 ];
 
-/// Milliseconds with as many digits as are meaningful.
+/// Milliseconds in their meaningful digits.
 pub(super) fn ms(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -50,7 +50,7 @@ pub(super) fn ms(value: f64) -> String {
     }
 }
 
-/// A rate with as many digits as are meaningful.
+/// A rate in its meaningful digits.
 pub(super) fn rate(value: f64) -> String {
     match value {
         value if value < 100.0 => format!("{value:.1}"),

@@ -2,7 +2,7 @@
 //!
 //! [`Flags::client`] decides it once, by rules that the guide states; [`Flags::read_as`] lays the
 //! client's defaults over the line's open settings, and lists them in one note. A line over a
-//! scenario is nobody's but this program's.
+//! scenario belongs to this program alone.
 
 use reader::{Config, Located, Place};
 

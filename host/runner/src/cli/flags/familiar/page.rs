@@ -4,7 +4,7 @@
 use super::{Means, Row, row};
 use clap::{Arg, ArgAction, Command};
 
-/// A tool whose users are meant.
+/// A tool that the page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// `vllm bench serve`.
