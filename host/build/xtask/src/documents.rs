@@ -1,7 +1,7 @@
 //! The documents: their links lead somewhere, and their commands work. Each block of the README and
-//! of the guide's pages that is fenced as `sh tested` is run, a document's blocks one after the
-//! other in an empty folder, with the runner just built in the path. The commands of the site's own
-//! pages are run where the site is built.
+//! of the guide's pages that is fenced as `sh tested` is run, with the runner just built in the
+//! path. A document's blocks run one after the other in an empty folder. The commands of the site's
+//! own pages are run where the site is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};

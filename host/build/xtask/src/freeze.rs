@@ -1,4 +1,4 @@
-//! The components of a version of the contract, kept as they were built once: if a later compiler
+//! The components of a version of the contract, kept as they were built once. If a later compiler
 //! or SDK rebuilt them from the same sources, they would not prove that existing plugins keep
 //! working.
 //!

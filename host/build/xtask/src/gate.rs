@@ -340,8 +340,9 @@ fn deny(root: &Path) -> Result<Done> {
     deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
 }
 
-/// Checks that each dependency has one set of features, and is compiled once: in programs as in macros
-/// and build scripts, in the demo, in the runner alone, and in the whole workspace with its tests.
+/// Checks that each dependency has one set of features, and is compiled once. This holds in
+/// programs as in macros and build scripts, in the demo, in the runner alone, and in the whole
+/// workspace with its tests.
 fn features(root: &Path) -> Result<Done> {
     let whole = features_of(root, "--workspace --edges normal,build,dev")?;
     let mut differing = Vec::new();

@@ -102,9 +102,9 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
 
 /// Checks that the cap was kept full. Where requests wait for nothing but the cap C, all its slots
 /// are in use until the last request is sent, at t. All in flight at t end within the longest
-/// latency M, so the run takes T <= t + M, and until t alone the latencies add up to C * t >= C *
-/// (T - M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a
-/// slot that failed requests took is not.
+/// latency M, so the run takes T <= t + M. Until t alone the latencies add up to C * t >= C * (T -
+/// M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a slot
+/// that failed requests took is not.
 pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let parts = (|| {

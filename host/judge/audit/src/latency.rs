@@ -3,7 +3,7 @@
 //!
 //! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly
 //! when all answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
-//! mean(TPOT) * mean(n - 1) plus the covariance of the two, and that is unknown: short answers that
+//! mean(TPOT) * mean(n - 1) plus the covariance of the two. That is unknown: short answers that
 //! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
 //! 99th, and none of them lasts longer than the run.
@@ -15,9 +15,9 @@ use super::range::{MUCH, NOTHING, Range};
 use super::spread;
 use result::finding::Severity;
 
-/// The largest ratio of the plain mean of TPOT to that over tokens before long answers
+/// The largest ratio of the plain mean of TPOT to the mean over tokens. Beyond it, long answers
 /// would have to be slower than short ones by more than a batch ever makes them; with fewer
-/// requests than [`MANY`], one may.
+/// requests than [`MANY`], one may be.
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
@@ -195,7 +195,7 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
     Some(p99 * steps(figures, parts) + whole * Range::exact(above / answered))
 }
 
-/// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the
+/// Guidellm's figures are means over all tokens together, so that they give sums. TPOT * n is the
 /// time to the last token it timed, and so is TTFT + ITL * (n - 1).
 fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     let last = parts.tpot * Range::exact(parts.tokens);

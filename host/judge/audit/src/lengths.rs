@@ -36,7 +36,7 @@ const PRECISE: f64 = 1e-8;
 const AGAIN: f64 = 0.01;
 
 impl Figures<'_> {
-    /// True if every answer certainly has the same number of tokens: either the mean is the most
+    /// True if every answer certainly has the same number of tokens. Either the mean is the most
     /// that was requested, so that none can have fewer, or the shortest is as long as the longest.
     pub(super) fn same_length(&self) -> bool {
         let Some(each) = self.tokens_each() else {
@@ -56,8 +56,8 @@ impl Figures<'_> {
     /// answers of different lengths divide both in 1 of N * N runs. Three kinds of run divide more
     /// often. Answers that end by themselves after prompts of one length do in 1 of N runs. k
     /// prompts that are repeated and always answered alike do in 1 of k. A mix of lengths in whole
-    /// shares does by design. So an inference makes a result suspect at most, and never by itself:
-    /// a rule on means asks for a figure far off, and a rule on percentiles for means that confirm
+    /// shares does by design. So an inference makes a result suspect at most, and never by itself.
+    /// A rule on means asks for a figure far off; a rule on percentiles asks for means that confirm
     /// it, or it only notes.
     pub(super) fn one_length(&self) -> Option<One> {
         if self.same_length() {
@@ -73,18 +73,17 @@ impl Figures<'_> {
         (round(each) || divides).then_some(One::Inferred)
     }
 
-    /// The one length of all answers, where rules on percentiles may rely on it, and its evidence:
-    /// the means do not contradict it, and confirm an inferred one where they have enough digits.
+    /// The one length of all answers, where rules on percentiles may rely on it, and its evidence.
+    /// The means do not contradict it, and confirm an inferred one where they have enough digits.
     ///
     /// E2E = TTFT + TPOT * (n - 1) of the means is off by the covariance of TPOT and n over the
     /// requests, which is zero for one length. For N different ones that are independent of TPOT,
     /// it is around zero with a deviation of std(TPOT) * std(n) / sqrt(N). Two decimals do not show
-    /// that: 100 tokens in three of four answers and 500 in the fourth, at 20 ms with a deviation
-    /// of 3 %, leave 3.3 ms for N = 1,000 and 1 ms for 10,000, where the rounding of TPOT alone
-    /// leaves the sum open by 1 ms in either direction. So the means of 24 % of such runs agree
-    /// with one length, and of 62 %. Means within [`PRECISE`], here 0.02 µs in either direction,
-    /// agree in 1 of 40,000 such runs of 10,000 requests. Where TPOT hardly varies, no means
-    /// confirm anything.
+    /// that. 100 tokens in three of four answers and 500 in the fourth, at 20 ms with a deviation
+    /// of 3 %, leave 3.3 ms for N = 1,000 and 1 ms for 10,000. The rounding of TPOT alone leaves
+    /// the sum open by 1 ms in either direction. So the means of 24 % of such runs agree with one
+    /// length, and of 62 %. Means within [`PRECISE`], here 0.02 µs in either direction, agree in 1
+    /// of 40,000 such runs of 10,000 requests. Where TPOT hardly varies, no means confirm anything.
     pub(super) fn relied_on(&self) -> Option<(One, f64)> {
         let one = self.one_length()?;
         let each = self.tokens_each().filter(|each| *each > 1.0)?;

@@ -14,8 +14,8 @@ const FULL: f64 = 0.75;
 /// No engine generates this many tokens per second for one request.
 const FASTEST: f64 = 10_000.0;
 
-/// The largest ratio to the throughput of the requests in flight at their mean speed that one
-/// second may reach: a second without prompts is a few times faster than a run full of them.
+/// The largest ratio of one second's throughput to the throughput of the requests in flight at
+/// their mean speed. A second without prompts is a few times faster than a run full of them.
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {

@@ -4,7 +4,7 @@
 //! A difference is B's figure less A's. It is split in a fixed order: first each figure is brought
 //! to one definition, then the known parts of lengths, of the schedule and of failures are taken
 //! off. A part is in the sum only if it was recomputed from records, follows from an identity of
-//! stated figures, or has bounds; else the text mentions it and it stays in the remainder. Unknown
+//! stated figures, or has bounds. Else the text mentions it, and it stays in the remainder. Unknown
 //! parts are never estimated.
 //!
 //! Pure: takes records one by one, and claims as `audit` reads them. This module owns the parts;

@@ -6,12 +6,12 @@
 //! doubt a run.
 //!
 //! **How a difference is found.** Requests in flight together share a batch and a queue, so blocks
-//! of consecutive requests are resampled, the same places of both runs; throughput and gaps are
+//! of consecutive requests are resampled, the same places of both runs. Throughput and gaps are
 //! split by time instead, because a pause affects all requests in flight. Near capacity a metric
 //! walks through the run: the KPSS test and the correlation of neighbours detect that, and the
 //! error grows by as far as the walk gets. Several runs per side use Student's or Welch's interval
 //! over one value per run. A difference is shown if Benjamini and Hochberg's procedure at 5 % over
-//! all figures finds it and its interval excludes zero, so equal sides are told apart in at most 5
+//! all figures finds it and its interval excludes zero. So equal sides are told apart in at most 5
 //! of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
 
 pub mod agreed;

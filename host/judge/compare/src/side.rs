@@ -163,8 +163,8 @@ impl Side {
         }
     }
 
-    /// Returns the variation of the load over the blocks, as a share of it; `None` where the side
-    /// is not one run of ours, or the engine's answers decide when requests come.
+    /// Returns the variation of the load over the blocks, as a share of it. `None` where the side
+    /// is not one run of ours, or the engine's answers decide the times of requests.
     pub(super) fn load(&self) -> Option<f64> {
         match self.measured() {
             [run] => run.blocked.as_ref()?.load(),

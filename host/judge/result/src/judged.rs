@@ -8,9 +8,9 @@
 //! less than wins and losses, so it is rather too wide than too narrow.
 //!
 //! **Right and wrong.** Where another score of the same answers is 0 or 1, a grade can be compared
-//! with it without a common scale: by the point-biserial correlation, and by the probability that a
-//! right answer has the higher grade of two ([`statistics::binary`]). Kappa would need grades to be
-//! cut into right and wrong at a place that nobody stated.
+//! with it without a common scale. The comparison is by the point-biserial correlation, and by the
+//! probability that a right answer has the higher grade of two ([`statistics::binary`]). Kappa
+//! would need grades to be cut into right and wrong at a place that nobody stated.
 //!
 //! Pure arithmetic over verdicts; the caller joins them to answers. A verdict that is not there is
 //! counted as absent.

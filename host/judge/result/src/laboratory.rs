@@ -37,7 +37,7 @@ fn holds(bounds: Option<Bounds>, truth: f64) -> bool {
 }
 
 /// A 95 % interval that holds the truth in fewer than 51 of 60 runs is wrong with a certainty of
-/// 99.9 %; the intervals of independent samples did so in 20.
+/// 99.9 %. The intervals of independent samples held it in 20.
 #[test]
 fn intervals_of_runs_under_load_hold_the_truth() {
     for (load, requests) in [(Load::Open(0.7), 500), (Load::Closed(32), 400)] {

@@ -3,7 +3,7 @@
 //!
 //! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the
 //! cache if it and all before it were computed earlier. This is that rule over token ids, as in
-//! vLLM: a page counts when it is whole, and the last token of a prompt is always computed, so a
+//! vLLM. A page counts when it is whole, and the last token of a prompt is always computed, so a
 //! prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a prompt has is left
 //! to the caller. Pure.
 

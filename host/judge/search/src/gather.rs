@@ -3,11 +3,11 @@
 //!
 //! **Requests that wait in one queue are bad together.** Their number varies more than for
 //! independent requests, by the design effect (`statistics::batches`). Where few requests are bad,
-//! few of their clusters are seen; the same is measured of "its metric is above the run's own 90th
-//! percentile", and where any request is bad, the larger of the two counts. Where none is, the
-//! important clusters are of requests that came near the limit: above that percentile and beyond
-//! half of the limit. At a load far below the highest there are none, and each request counts as
-//! one ([`decide`](crate::decide)).
+//! few of their clusters are seen. So the effect is also measured for "its metric is above the
+//! run's own 90th percentile", and where any request is bad, the larger of the two counts. Where
+//! none is, the important clusters are of requests that came near the limit: above that percentile
+//! and beyond half of the limit. At a load far below the highest there are none, and each request
+//! counts as one ([`decide`](crate::decide)).
 
 use model::exchange::{Class, Phase};
 use model::units::Nanos;

@@ -1,6 +1,7 @@
 //! Queues whose truth is known: requests that arrive by chance at servers that work them off in
-//! order, and the engine of `simulator`; searches of them, and runs of them as they are watched.
-//! The tests draw few, and `host/benches/search`, which includes this file too, draws many.
+//! order, and the engine of `simulator`. The module has searches of them, and runs of them as they
+//! are watched. The tests draw few, and `host/benches/search`, which includes this file too, draws
+//! many.
 
 #![allow(dead_code, reason = "the tests and the benchmark each need a part of it")]
 
@@ -147,8 +148,8 @@ fn search_of(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> 
 
 /// Searches for the highest rate at which one request in a hundred takes longer than `seconds`, of
 /// a server that takes one second on average, by chance. The time in such a system is exponential:
-/// at a rate r, longer than t with the probability exp(-(1 - r) t). So the truth is 1
-/// - ln(100) / t. Gives the true rate and the found one.
+/// at a rate r, longer than t with the probability exp(-(1 - r) t). So the truth is
+/// 1 - ln(100) / t. Gives the true rate and the found one.
 pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
     let config = Config {
@@ -166,19 +167,19 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
 }
 
 /// The design effect of missing the limit of [`searched`] at the highest rate that holds, in closed
-/// form. Of the times V in an M/M/1 queue of load r, the Poisson equation of "V > t" gives the
-/// variance that dependence adds to the number of misses: 4 r / (1 - r)^2 times the binomial one,
-/// less a part that vanishes as misses become rare.
+/// form. For the times V in an M/M/1 queue of load r, the Poisson equation of "V > t" gives the
+/// variance that dependence adds to the number of misses. It is 4 r / (1 - r)^2 times the binomial
+/// one, less a part that vanishes as misses become rare.
 pub fn design_effect(seconds: f64) -> f64 {
     let (share, load) = (0.01_f64, 1.0 - 100_f64.ln() / seconds);
     let rare = 1.0 - share * (1.0 / share).ln() / (1.0 - share);
     1.0 + 4.0 * load / (1.0 - load).powi(2) * rare
 }
 
-/// Requests that an interval of 95 % for [`searched`] takes at least, so wide, of any unbiased
-/// estimate from the number of misses: all are sent at the crossing, where the variance of the
-/// logit is the design effect divided by n p (1 - p), and the slope of the logit over the logarithm
-/// of the load is known, r t / (1 - p).
+/// The fewest requests for a 95 % interval of this width for [`searched`], with any unbiased
+/// estimate from the number of misses. All are sent at the crossing, where the variance of the
+/// logit is the design effect divided by n p (1 - p). The slope of the logit over the logarithm of
+/// the load is known: r t / (1 - p).
 pub fn least_requests(seconds: f64, width: f64) -> f64 {
     let (share, load) = (0.01, 1.0 - 100_f64.ln() / seconds);
     let deviation = width.ln_1p() / (2.0 * 1.959_964);

@@ -2,7 +2,7 @@
 //!
 //! The load is raised or lowered by a factor until one seems to hold and one does not, and halved
 //! on a logarithmic scale until they are close. From there on loads are placed at the estimated
-//! crossing, below it and above it in turn, and each run is longer than the one before, until the
+//! crossing, below it and above it in turn. Each run is longer than the one before, until the
 //! interval is as narrow as requested. Its lower end is tried with a run of its own. Tiers are
 //! searched for one after another, and each uses all runs that were made before.
 //!

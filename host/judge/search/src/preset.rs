@@ -1,7 +1,7 @@
 //! Rules of published benchmarks, as data: their goal, the length of a run, and their other demands
 //! on it.
 //!
-//! **MLPerf Inference, scenario Server.** Requests come as a Poisson process; the result is the
+//! **MLPerf Inference, scenario Server.** Requests come as a Poisson process. The result is the
 //! highest rate at which 99 % of them meet the model's limits, in a run of at least 600 s. TTFT
 //! begins at the scheduled arrival, each limit has a percentile of its own, and every sample of the
 //! data set is issued equally often. The category Interactive has tighter limits for some models,

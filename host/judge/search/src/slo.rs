@@ -6,12 +6,12 @@
 //! never compares a percentile, whose chance error is large and has no simple distribution.
 //!
 //! **Each objective of a tier has its own share, and a tier holds where all of them hold.**
-//! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late and one
+//! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late, and one
 //! in ten to go on slowly. The two percentiles mean that when they are read one by one, and MLPerf
 //! judges its limits on TTFT and TPOT in this way.
 //!
 //! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the
-//! wait before that added: otherwise a load that this client could not offer would look fast.
+//! wait before that added. Otherwise a load that this client could not offer would look fast.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,8 +2,8 @@
 //! they are answered.
 //!
 //! [`Watch`] takes the numbers of requests due, sent and ended as the run goes on. At instants that
-//! are a quarter further apart each time, it compares the mean number of unanswered requests in the
-//! fourth quarter of the time so far with that in the second, as `result` does of a whole run. It
+//! are a quarter further apart each time, it compares mean numbers of unanswered requests: in the
+//! fourth quarter of the time so far, and in the second, as `result` does for a whole run. It
 //! raises an alarm where the growth is beyond chance at two such instants in a row, so that one
 //! long burst is no reason to stop.
 //!
@@ -266,8 +266,9 @@ mod tests {
         assert_eq!(alarm(&run, 5000), None);
     }
 
-    /// Alarms of an engine's runs at `rate` requests a second, looked at 400 times each: with and
-    /// without the first tokens of requests that ended in the five seconds before each look.
+    /// Alarms of an engine's runs at `rate` requests a second, looked at 400 times each. They are
+    /// counted with and without the first tokens of requests that ended in the five seconds before
+    /// each look.
     fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
         let case = Case::of(
             "case",

@@ -1,7 +1,7 @@
 //! The equivalence of metrics of different servers.
 //!
-//! Each name has sources, in order: of several that a page has, the first counts, so that a server
-//! that writes a figure under an old and a new name, or two families, has it once.
+//! Each name has sources, in order: of several that a page has, the first counts. So a server that
+//! writes a figure under an old and a new name, or in two families, has it once.
 
 model::words! {
     /// What servers say of themselves over time, in words that all of them share.

@@ -1,6 +1,6 @@
-//! The stages that a request passes in the server before its first token, as means over an interval:
-//! of one server its queue and its prefill, and where prefill and decode are on different machines
-//! both queues and the transfer of keys and values between them.
+//! The stages that a request passes in the server before its first token, as means over an
+//! interval. For one server they are its queue and its prefill. Where prefill and decode are on
+//! different machines, they are both queues and the transfer of keys and values between them.
 //!
 //! A server's histograms give the total time of its requests and their number, so their mean is
 //! known and no request's own time is. The role of a server is known from its series.

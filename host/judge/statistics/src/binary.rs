@@ -25,10 +25,10 @@ pub fn point_biserial(values: &[(f64, bool)]) -> Option<f64> {
     (deviation > 0.0).then(|| (apart / deviation * (n1 * n0).sqrt() / n).clamp(-1.0, 1.0))
 }
 
-/// Computes the probability that a value that is `true` is above one that is `false`, ties
-/// counting as half (Hanley and McNeil 1982, "The meaning and use of the area under a receiver
-/// operating characteristic curve"): Mann and Whitney's U by mean ranks over the number of pairs.
-/// `None` unless both kinds occur.
+/// Computes the probability that a value that is `true` is above one that is `false`, ties counting
+/// as half: Mann and Whitney's U by mean ranks over the number of pairs (Hanley and McNeil 1982,
+/// "The meaning and use of the area under a receiver operating characteristic curve"). `None`
+/// unless both kinds occur.
 pub fn concordance(values: &[(f64, bool)]) -> Option<f64> {
     let n1 = values.iter().filter(|(_, is)| *is).count() as f64;
     let n0 = values.len() as f64 - n1;

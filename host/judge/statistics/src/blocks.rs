@@ -5,8 +5,8 @@
 //! corrects for the rest.
 //!
 //! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine
-//! that fills, in every run alike: that their latencies differ from the later ones is no chance.
-//! They have blocks of their own.
+//! that fills, in every run alike. So the difference of their latencies from later ones is no
+//! chance. They have blocks of their own.
 
 use std::collections::HashMap;
 
@@ -232,7 +232,7 @@ impl Blocks {
 }
 
 /// The largest of the design effects of values at the median, the upper quartile and the upper
-/// tenth (Kish 1965, "Survey Sampling"), each corrected for the remaining dependence between
+/// tenth (Kish 1965, "Survey Sampling"). Each is corrected for the remaining dependence between
 /// blocks, and widened for their small number. `values` has the requests after the fill, in the
 /// order of sending.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
@@ -258,8 +258,8 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
 
 /// The design effect of an event, from the number of samples of each block that show it and their
 /// total. It is the variance of the blocks' shares over the binomial one, times the inflation for
-/// the dependence between blocks, and widened as Student's quantile is for a variance that rests on
-/// few blocks. At least 1.
+/// the dependence between blocks. It is widened as Student's quantile is for a variance that rests
+/// on few blocks. At least 1.
 fn design_effect(counts: &[(u64, u64)]) -> f64 {
     let shares: Vec<f64> =
         (counts.iter()).map(|(above, count)| *above as f64 / (*count).max(1) as f64).collect();

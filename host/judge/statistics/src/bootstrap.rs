@@ -2,10 +2,10 @@
 //!
 //! Both runs are cut into the same number of blocks, and a resample draws blocks by their place in
 //! the run: the same places of both. The common part of the two at a place (the prompts, the
-//! arrivals, the length of the queue by then) is no difference between them, and so the interval
-//! does not include it either. If nothing is in common, this is the two-sample bootstrap. The
+//! arrivals, the length of the queue by then) is no difference between them. So the interval does
+//! not include it either. If nothing is in common, this is the two-sample bootstrap. The
 //! bootstrapped quantity is the ratio of the two figures. The interval is as asymmetric as the
-//! percentile bootstrap's, widened for the small number of blocks with Student's quantile
+//! percentile bootstrap's. It is widened for the small number of blocks with Student's quantile
 //! (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the dependence
 //! between blocks ([`dependence`]). Rates are over the run's time, which ends when the last answer
 //! happens to end; blocks do not show that, so it is added ([`Decomposed::edge`]). The variation of

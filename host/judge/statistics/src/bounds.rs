@@ -1,15 +1,15 @@
 //! Bounds of a share by Clopper and Pearson (1934, "The use of confidence or fiducial limits
-//! illustrated in the case of the binomial"), also where the numbers are not whole because requests
-//! depend on each other; and a bound of a number of events. Bounds of a share assume the given
-//! number of independent requests, and no approximation: the share lies beyond a bound in no more
-//! than the level of cases.
+//! illustrated in the case of the binomial"), and a bound of a number of events. The numbers need
+//! not be whole, because requests depend on each other. Bounds of a share assume the given number
+//! of independent requests, and no approximation: the share lies beyond a bound in no more than the
+//! level of cases.
 
 use crate::beta::binomial;
 use crate::interval::NORMAL;
 
 /// The smallest number of independent requests, none of them bad, that shows at a level that no
-/// more than a share are bad: 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`. It is
-/// infinite if none may be bad.
+/// more than a share are bad. It is 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`.
+/// It is infinite if none may be bad.
 pub fn fewest(allowed: f64, level: f64) -> f64 {
     (level.ln() / (-allowed).ln_1p()).ceil()
 }
@@ -32,9 +32,9 @@ pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
     solve(|share| 1.0 - binomial(requests, share, bad - 1.0) <= level)
 }
 
-/// The largest mean number of events with which no more than `seen` are seen in one of forty cases,
-/// by Wilson and Hilferty's approximation of the chi-squared distribution (1931, "The distribution
-/// of chi-square"). Assumes that events come as in a Poisson process.
+/// The largest mean number of events with which no more than `seen` are seen in one of forty cases.
+/// It is by Wilson and Hilferty's approximation of the chi-squared distribution (1931, "The
+/// distribution of chi-square"). Assumes that events come as in a Poisson process.
 pub fn most_events(seen: f64) -> f64 {
     let next = seen + 1.0;
     let root = 1.0 - 1.0 / (9.0 * next) + NORMAL / (3.0 * next.sqrt());

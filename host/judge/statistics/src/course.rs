@@ -1,11 +1,11 @@
 //! The course of a value over time, as its means by slices of equal length: whether it has a trend,
 //! and whether it oscillates.
 //!
-//! A trend is judged by Mann and Kendall's test (Mann 1945, "Nonparametric tests against trend"),
-//! with the variance that slices have which resemble their neighbours (Hamed and Rao 1998, "A
-//! modified Mann-Kendall trend test for autocorrelated data"). Its steepness is Theil and Sen's
-//! estimate (Sen 1968, "Estimates of the regression coefficient based on Kendall's tau"): the
-//! median of all pairwise slopes. Both tolerate a few outlying slices, and assume no distribution.
+//! A trend is judged by Mann and Kendall's test (Mann 1945, "Nonparametric tests against trend").
+//! Its variance is for slices that resemble their neighbours (Hamed and Rao 1998, "A modified
+//! Mann-Kendall trend test for autocorrelated data"). Its steepness is Theil and Sen's estimate
+//! (Sen 1968, "Estimates of the regression coefficient based on Kendall's tau"): the median of all
+//! pairwise slopes. Both tolerate a few outlying slices, and assume no distribution.
 //!
 //! An oscillation is judged by the autocorrelation: one that falls below zero or nearly so, and
 //! then rises again. That assumes one period over the whole course.
@@ -88,7 +88,7 @@ fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
 }
 
 /// Returns the rest of a course without one step from a level to another, at the place where that
-/// leaves least, so that a step is not mistaken for slices that resemble their neighbours.
+/// leaves least. So a step is not mistaken for slices that resemble their neighbours.
 fn without_step(course: &[f64]) -> Vec<f64> {
     /// Slices that a level needs.
     const LEVEL: usize = 3;
@@ -104,8 +104,8 @@ fn without_step(course: &[f64]) -> Vec<f64> {
 }
 
 /// Computes the factor by which the autocorrelation of a course without its trend multiplies the
-/// variance of Mann and Kendall's score: the autocorrelation of its ranks, over the lags at which
-/// it is beyond chance. At least 1: slices that alternate do not make a trend more certain.
+/// variance of Mann and Kendall's score. The autocorrelation is of its ranks, over the lags at
+/// which it is beyond chance. At least 1: slices that alternate do not make a trend more certain.
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;

@@ -2,15 +2,15 @@
 //! regression over all loads, with an interval.
 //!
 //! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the
-//! load, or as one that is bent upwards: its slope grows by a constant factor with each step,
-//! because an engine's misses follow from the lengths of answers well below its capacity, and from
-//! its queue close to it. A straight line through loads on both sides of such a bend crosses too
-//! early by several percent. Bends are few and fixed, and the larger ones are less likely before
-//! anything is seen. It is a quasi-binomial regression: the counts of a run weigh as much as the
-//! independent requests that its design effect leaves. The scatter beyond that (lack of fit
-//! included) widens the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections
-//! 4.5 and 9.2). The degrees of freedom of Student's quantile come from the scatter between runs
-//! and from the design effects, which grow with the independent loads that the runs hold.
+//! load, or as a line that is bent upwards: its slope grows by a constant factor with each step.
+//! Well below its capacity, an engine's misses follow from the lengths of answers; close to it,
+//! from its queue. A straight line through loads on both sides of such a bend crosses too early by
+//! several percent. Bends are few and fixed, and the larger ones are less likely before anything is
+//! seen. It is a quasi-binomial regression: the counts of a run weigh as much as the independent
+//! requests that its design effect leaves. The scatter beyond that (lack of fit included) widens
+//! the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections 4.5 and 9.2). The
+//! degrees of freedom of Student's quantile come from the scatter between runs and from the design
+//! effects, which grow with the independent loads that the runs hold.
 //!
 //! The interval has every load that a likelihood ratio test does not rule out as the crossing, with
 //! Student's quantile in place of the normal one because the scatter is estimated. So it is not
@@ -18,8 +18,8 @@
 //! has no finite estimate.
 //!
 //! **Only loads close to the crossing take part**, because no engine follows one curve from idle to
-//! overload: loads within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
-//! next one on a side that has none.
+//! overload. These are loads within [`NEAR`] of it whose odds are at most [`ODDS`] times as large,
+//! and the next one on a side that has none.
 
 use crate::student;
 use schemars::JsonSchema;
@@ -117,7 +117,7 @@ struct Weighed {
     x: f64,
     requests: f64,
     bad: f64,
-    /// The logit from which on the curve may be as high as it likes: where far more requests are
+    /// The logit from which on the curve may be as high as it likes. Where far more requests are
     /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
     /// The number of independent loads that the runs there hold.
@@ -144,7 +144,7 @@ impl Weighed {
 }
 
 /// Computes the dependence of a design effect on the share that exceeds a level of a queue. The
-/// variance that clusters add to a share p grows as p (1 - p - p log 1/p), so the design effect of
+/// variance that clusters add to a share p grows as p (1 - p - p log 1/p). So the design effect of
 /// a rare excess is larger than the design effect of a frequent one. This is exact for the time in
 /// an M/M/1 queue and, in heavy traffic, for any single queue (the Poisson equation of a reflected
 /// Brownian motion).
@@ -313,8 +313,8 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// With half a request more of either kind, because the logit of nothing is infinite; less where
-/// there are so few that half a bad request would be more than is allowed.
+/// With half a request more of either kind, because the logit of nothing is infinite. It is less
+/// where there are so few that half a bad request would be more than is allowed.
 fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
     let requests = own.requests + part;
     Weighed { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }

@@ -26,8 +26,8 @@ const MOST: f64 = 0.9;
 /// The factor by which dependence multiplies the variance of a mean of blocks, given one value per
 /// block in order, and the degrees of freedom it leaves. Assumes that the remaining dependence is a
 /// first-order autoregressive process (as the autoregressive method of Fishman 1978, "Principles of
-/// Discrete Event Simulation"), with the correlation corrected for its bias (Marriott and Pope
-/// 1954, "Bias in the estimation of autocorrelations"). Takes five blocks or more.
+/// Discrete Event Simulation"). The correlation is corrected for its bias (Marriott and Pope 1954,
+/// "Bias in the estimation of autocorrelations"). Takes five blocks or more.
 pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.

@@ -124,8 +124,8 @@ impl Varies {
         Varies { share: self.share * sensitivity, ..self }
     }
 
-    /// The standard error of two runs with this variation, given the error from within them: the
-    /// root of the sum of squares where both are independent, else the larger of the two.
+    /// The standard error of two runs with this variation, given the error from within them. It is
+    /// the root of the sum of squares where both are independent, else the larger of the two.
     pub(crate) fn beside(self, within: Sure) -> Sure {
         let between = Sure { error: self.share * 2.0_f64.sqrt(), freedom: self.freedom };
         if !self.is_whole {

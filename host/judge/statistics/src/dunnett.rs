@@ -116,8 +116,9 @@ fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     each.sum()
 }
 
-/// Estimates of a standard error, as shares of the true one, with their probabilities: the root of
-/// a chi-squared number over its degrees of freedom, by the trapezoidal rule over its logarithm.
+/// Estimates of a standard error, as shares of the true one, with their probabilities. They are the
+/// root of a chi-squared number over its degrees of freedom, by the trapezoidal rule over its
+/// logarithm.
 fn errors(freedom: f64) -> Vec<(f64, f64)> {
     if freedom >= MANY {
         return vec![(1.0, 1.0)];

@@ -1,8 +1,8 @@
 //! 95 % confidence intervals of one run's figures, from samples that depend on each other.
 //!
-//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the dependence
-//! that remains between blocks corrected for (`dependence`), and Student's quantile adjusted for
-//! their skewness (Willink 2005, "A confidence interval and test for the mean of an asymmetric
+//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the remaining
+//! dependence between blocks corrected for (`dependence`). Student's quantile is adjusted for their
+//! skewness (Willink 2005, "A confidence interval and test for the mean of an asymmetric
 //! distribution", as in Tafazzoli and Wilson's Skart, 2011).
 //!
 //! **Percentiles** lie between order statistics. The rank of a percentile has a binomial
@@ -14,8 +14,8 @@
 //! does, and then nothing in its times to first token shows that. The number of requests in flight
 //! does show the changes of the load itself: with n independent loads, a share of loads may be of a
 //! kind that none of them is. The upper end of such a metric's mean allows for that share, with
-//! waits as long as the longest seen, and no shorter than the time between two answers' ends: where
-//! the batch is full, a request waits at least for the next one.
+//! waits as long as the longest seen, and no shorter than the time between two answers' ends. Where
+//! the batch is full, a request waits at least for the next end.
 //!
 //! The share of runs whose intervals hold the truth is measured: `host/benches/statistics`.
 
@@ -149,9 +149,9 @@ fn of_fill(means: &[f64]) -> f64 {
 
 /// The interval of a percentile of the samples between two order statistics, with the number of
 /// samples divided by their design effect (Woodruff 1952, "Confidence intervals for medians and
-/// other position measures"); of independent samples, the interval of `scipy.stats.quantile_test`.
-/// `None` if they are worth too few independent ones. `loads` is given for metrics that contain a
-/// wait.
+/// other position measures"). For independent samples, it is the interval of
+/// `scipy.stats.quantile_test`. `None` if they are worth too few independent ones. `loads` is given
+/// for metrics that contain a wait.
 pub fn percentile(
     blocks: &Blocks,
     figures: &Figures,
@@ -191,7 +191,7 @@ pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
 }
 
 /// The ranks, from 1 and not whole, of the order statistics of `independent` independent samples
-/// between which a share lies: the value of rank r is below the quantile if at least r samples are
+/// between which a share lies. The value of rank r is below the quantile if at least r samples are
 /// below it, and above it if at most r - 1 are.
 fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
     let outside = (1.0 - LEVEL / 100.0) / 2.0;

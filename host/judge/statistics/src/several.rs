@@ -7,9 +7,9 @@
 //! [`Dunnett`](crate::dunnett::Dunnett).
 
 /// Returns for each of several differences if it is shown; differences without a p-value are not.
-/// Holm's procedure: the probability of showing any that is not there is at most `outside`,
-/// whichever the others are and however they depend on each other (Holm 1979, "A simple
-/// sequentially rejective multiple test procedure").
+/// By Holm's procedure (Holm 1979, "A simple sequentially rejective multiple test procedure"), the
+/// probability of showing any that is not there is at most `outside`. This holds whichever the
+/// others are and however they depend on each other.
 pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> =
         probabilities.iter().enumerate().filter_map(|(place, p)| Some((place, (*p)?))).collect();
@@ -27,7 +27,7 @@ pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
 
 /// Returns for each of several differences if it is shown. Benjamini and Hochberg's procedure: if
 /// no figure differs, it shows any in a share `outside` of comparisons, however many figures there
-/// are; if many differ, that share of the shown ones is false. Assumes p-values that are
+/// are. If many differ, that share of the shown ones is false. Assumes p-values that are
 /// independent or positively dependent (Benjamini and Hochberg 1995, "Controlling the false
 /// discovery rate"; Benjamini and Yekutieli 2001). `scipy.stats.false_discovery_control` adjusts
 /// the p-values instead.

@@ -7,7 +7,7 @@
 //! an engine that fills is not slow: it does less, and the line knows that.
 //!
 //! Only steps that read no prompt are compared, and slices in which they are many. An engine that
-//! keeps the beginnings of prompts reads each in full once, so steps with prompts take longer at
+//! keeps the beginnings of prompts reads each in full once. So steps with prompts take longer at
 //! first although the engine is as fast as later, and no line knows which prompts these were.
 
 use crate::dependence::inflation;

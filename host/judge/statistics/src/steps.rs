@@ -3,11 +3,11 @@
 //! An engine that answers many requests in one batch works in steps. The length of a step follows
 //! from its work: from the requests that it answers, the prompt tokens that it reads and the tokens
 //! of context that it looks at. All of these are known from a run's requests and answers, by slice
-//! of its time. A line through the slices gives the time that each step should have taken; the
+//! of its time. A line through the slices gives the time that each step should have taken. The
 //! difference from it is the engine's own noise, and the work that the line does not describe.
 //!
 //! **Noise is the variation that a repeat of the same requests would not repeat.** It adds up over
-//! a run as a random walk does: over a time t it shifts everything by a time of variance v t. The
+//! a run as a random walk does. Over a time t it shifts everything by a time of variance v t. The
 //! variance is taken of the sums over blocks of slices, with the dependence between blocks
 //! corrected for (`dependence`), so noise that lasts for seconds counts as such. Work that the line
 //! does not describe makes v too large and never too small.

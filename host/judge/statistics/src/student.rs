@@ -41,9 +41,9 @@ pub fn quantile(outside: f64, freedom: f64) -> f64 {
 }
 
 /// Computes the number of standard errors by which two values must differ to be shown apart in nine
-/// of ten cases, if the test errs in a share `outside` of cases: the test's own distance, and one
-/// that nine of ten estimates do not fall short by. The noncentral distribution, for which this
-/// stands, is within 1 % of it at 14 degrees of freedom.
+/// of ten cases, if the test errs in a share `outside` of cases. It is the test's own distance, and
+/// a distance that nine of ten estimates do not fall short by. The noncentral distribution, for
+/// which this stands, is within 1 % of it at 14 degrees of freedom.
 pub fn detectable(outside: f64, freedom: f64) -> f64 {
     quantile(outside, freedom) + quantile(0.2, freedom)
 }

@@ -12,9 +12,9 @@ pub struct Slope {
     pub sure: Sure,
 }
 
-/// Computes the slope that groups of points have in common, each group about a level of its own:
-/// least squares with a dummy variable for each group (Student's test of a regression, as
-/// `scipy.stats.linregress` has it of a single group). Assumes that the residuals are independent,
+/// Computes the slope that groups of points have in common, each group about a level of its own. It
+/// is least squares with a dummy variable for each group (Student's test of a regression, as
+/// `scipy.stats.linregress` has it for a single group). Assumes that the residuals are independent,
 /// normal and equally large in all groups. Groups of one point say nothing. `None` where nothing is
 /// left to estimate the error from.
 pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {

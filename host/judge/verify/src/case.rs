@@ -2,7 +2,7 @@
 //! understood.
 //!
 //! A case is TOML. Its table `engine` is a script of the mock engine, which this crate does not
-//! interpret; `expected` gives the value of each definition if the server is on time, so that a
+//! interpret. `expected` gives the value of each definition if the server is on time, so that a
 //! reader of the file sees the distance between them.
 
 use std::collections::BTreeMap;

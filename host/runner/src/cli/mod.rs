@@ -175,8 +175,8 @@ impl Cli {
         })
     }
 
-    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as
-    /// scripts that append their own flags expect; and a negative number is a value, which the flag
+    /// Reads a command line. If a flag with one value is given twice, the later one counts, as
+    /// scripts that append their own flags expect. A negative number is a value, which the flag
     /// refuses in its own words.
     fn of(words: &[OsString]) -> Result<Self, clap::Error> {
         let (mut command, matches) = variables::read(command, words)?;

@@ -3,7 +3,7 @@
 //!
 //! A line is complete in itself: whoever reads only the last one knows all there is to know. The
 //! first one of a run comes when its folder is there, and the last one when everything is on
-//! record, so the lines also say which runs a command made, and where.
+//! record. So the lines also give the runs of a command, and their folders.
 
 use std::fs::File;
 use std::io::Write;

@@ -4,9 +4,9 @@
 //!
 //! This module owns the list and its forms. It leaves comparisons to `compare`, the runs' own
 //! figures to `result`, and exit codes to the command line. Passing has one rule: a check fails, or
-//! it does not. Doubts (a suspect finding, a figure that is worse though no condition is about it,
-//! a baseline that cannot be compared) warn, so that a build fails only for its author's
-//! conditions.
+//! it does not. Doubts warn, so that a build fails only for its author's conditions. They are a
+//! suspect finding, a figure that is worse though no condition is about it, and a baseline that
+//! cannot be compared.
 
 mod annotations;
 mod junit;

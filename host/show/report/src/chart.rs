@@ -4,7 +4,7 @@
 //! Only this module decides its looks, so a page, a picture for a README and paper show the same.
 //! `charts` decides which charts a run has; the page's script handles hovering.
 //!
-//! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow
+//! Drawing needs no script and no library. A chart is drawn once for a wide and once for a narrow
 //! page, and, if an axis may be logarithmic, once for each scale; a page shows one of them.
 
 mod draw;

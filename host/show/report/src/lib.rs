@@ -1,6 +1,6 @@
 //! Results in the forms that people and programs read: the text block, JSON, a table of exchanges
-//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture;
-//! and the schemas of the JSON forms. Pure: a summary, exchanges or a comparison in, text out.
+//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture. It
+//! also has the schemas of the JSON forms. Pure: a summary, exchanges or a comparison in, text out.
 //!
 //! This crate owns these forms. It leaves every figure to `result`, comparisons to `compare`, and
 //! files to `runs`.

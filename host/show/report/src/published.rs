@@ -1,7 +1,7 @@
-//! A page of runs as engine projects publish them, in Markdown: doubts first, a table of contents,
-//! a summary, a comparison of the runs of each model, then a section for each engine and model with
-//! the server's launch command, the runner's command and the text block, and finally how the runs
-//! were made.
+//! A page of runs as engine projects publish them, in Markdown. It has doubts first, a table of
+//! contents, a summary, and a comparison of the runs of each model. A section for each engine and
+//! model has the server's launch command, the runner's command and the text block. The last part
+//! describes the measurement.
 //!
 //! Runs are grouped by engine, and within it by model, in the order in which they first occur.
 

@@ -1,6 +1,6 @@
 //! The result as a block of text for both scripts and people. Labels, order, widths, rules and
 //! decimals match LMDeploy's `profile_restful_api.py` (and SGLang's and vLLM's, which share the
-//! ancestor); our own lines are inserted into the sections they belong to, and our own sections
+//! ancestor). Our own lines are inserted into the sections they belong to, and our own sections
 //! follow.
 //!
 //! A figure that was not measured has no line, and a section without figures no rule: a script that

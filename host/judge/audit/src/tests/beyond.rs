@@ -19,7 +19,7 @@ fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     claim
 }
 
-/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms: E2E is as spread as
+/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms. E2E is as spread as
 /// TPOT, so that every percentile and the deviation are at their bounds.
 fn at_the_bounds() -> Claim {
     of_200(of_length(100), true)

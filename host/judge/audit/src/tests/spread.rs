@@ -213,7 +213,7 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
 }
 
 /// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever
-/// the length; as a tool writes it that has mean, median and P99 only.
+/// the length. The claim is by a tool that has mean, median and P99 only.
 fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed: u64) -> Claim {
     let mut state = seed;
     let mut chance = || {
@@ -263,7 +263,7 @@ fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed
 }
 
 /// Three answers of 100 tokens to each of 500, which are 200 on average, or prompts of any lengths
-/// that divide by their number, so that any number of repetitions divides too.
+/// that divide by their number. So any number of repetitions divides too.
 fn lengths() -> impl Strategy<Value = Vec<u64>> {
     let prompts = prop::collection::vec(50u64..500, 2..20).prop_map(|mut lengths| {
         let count = lengths.len() as u64;

@@ -121,8 +121,9 @@ pub(super) enum Recipe {
     Gaps,
     /// The same, where chunks without output begin and end gaps too.
     GapsFromAny,
-    /// Times of all requests over their tokens, so that long answers weigh more: from sending to
-    /// the last token over all tokens, or from the first to the last over all but the first.
+    /// Times of all requests over their tokens, so that long answers weigh more. They are from
+    /// sending to the last token over all tokens, or from the first to the last over all but the
+    /// first.
     Pooled { further: bool },
 }
 

@@ -1,7 +1,7 @@
 //! The part of a difference that comes of two definitions under one name.
 //!
 //! If one side has records of ours, the other's definition is computed from them. Else only the
-//! identity E2E = TTFT + TPOT * (n - 1) is known, which gives the mean time per token by the other
+//! identity E2E = TTFT + TPOT * (n - 1) is known. It gives the mean time per token by the other
 //! definition where all answers have one length, and bounds where the shortest and the longest are
 //! stated.
 

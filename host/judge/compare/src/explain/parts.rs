@@ -34,7 +34,7 @@ fn apart(a: f64, b: f64, share: f64) -> bool {
 }
 
 /// The time of the answers' additional tokens. E2E = TTFT + t * (n - 1) with t as the time per
-/// token, so that the difference of E2E has t * (n_B - n_A) in it, with A's t or with B's.
+/// token. So the difference of E2E has t * (n_B - n_A) in it, with A's t or with B's.
 fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<Part> {
     let (each_a, each_b) = (a.output_each()?, b.output_each()?);
     if !apart(each_a, each_b, LENGTHS) {
@@ -233,7 +233,7 @@ fn client([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Vec<Part
 }
 
 /// The time from the last token until inference-perf has counted the tokens of the reply, which is
-/// in its latency: an upper end of the counting time, from the requests that it lists.
+/// in its latency. It is an upper end of the counting time, from the requests that it lists.
 fn tail(side: &Account, sign: f64) -> Option<Part> {
     if side.tool != Tool::InferencePerf {
         return None;

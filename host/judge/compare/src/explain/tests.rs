@@ -96,7 +96,7 @@ fn parts_add_up() {
     }
 }
 
-/// With a role chunk at once, vLLM's time to the first token is the time to the chunk: the whole
+/// With a role chunk at once, vLLM's time to the first token is the time to the chunk. The whole
 /// difference is the definition, and the rest is the clients' own few milliseconds.
 #[test]
 fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {

@@ -1,5 +1,5 @@
 //! The rules: each checks one thing in a summary and may return a finding. This module has the
-//! rules on the load and the figures; `client` has the rules on this client, `vitals` on its
+//! rules on the load and the figures. `client` has the rules on this client, `vitals` on its
 //! processor, `tokens` on token counts, `load` on the offered load, `server` on the server's own
 //! metrics, and `course` on changes over the run.
 

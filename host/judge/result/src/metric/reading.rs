@@ -127,13 +127,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Passes on the arrival time of each token of the answer, as far as it is known:
-    /// `(instant, tokens)` in order of arrival; nothing if the number of tokens is unknown or the
-    /// reply was not streamed.
+    /// `(instant, tokens)` in order of arrival. Passes on nothing if the number of tokens is
+    /// unknown or the reply was not streamed.
     ///
     /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n`
     /// tokens over its output events in proportion to the bytes that each adds, in whole tokens
-    /// that sum to `n`, with at least one for each event that carries bytes, if there are as many.
-    /// If no event carries bytes, each gets an equal part.
+    /// that sum to `n`. Each event that carries bytes gets at least one, if there are enough. If no
+    /// event carries bytes, each gets an equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
         let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
             return;

@@ -9,7 +9,7 @@
 //! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
 //! waits for nobody, so it leaves the backlog with its first token. Where replies are not streamed,
 //! no first token tells a wait from an answer. Then the unanswered count, and so does the part that
-//! filling explains: with requests due at a rate λ from the beginning of the run on, and latencies
+//! filling explains. With requests due at a rate λ from the beginning of the run on, and latencies
 //! S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
 //! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
@@ -247,7 +247,7 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
-    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown: more
+    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown. More
     /// are unanswered than answers of the mean length explain, by 400 where chance explains 134.
     #[test]
     fn an_engine_that_gets_slower_as_it_fills_is_not_overloaded() {

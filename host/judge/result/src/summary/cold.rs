@@ -2,16 +2,15 @@
 //! compiled, or had caches to fill or clocks to raise.
 //!
 //! **The first wave** is the requests that were sent before the first answer had ended. An engine
-//! that starts idle and is ready is never further behind than later: of a burst, it reads one prompt
-//! after the other, at least as fast as it does between answers. So a start is cold if the request
-//! of the first wave whose first token came k-th waited more than twice as long as the longest later
-//! wait and k - 1 turns at the later rate of first tokens. In a queue that fills, the first ones
-//! wait less than later ones, and only the steps show it.
+//! that starts idle and is ready is never further behind than later. It reads the prompts of a
+//! burst one after the other, at least as fast as it does between answers. So a start is cold if
+//! the request of the first wave whose first token came k-th waited more than twice as long as the
+//! longest later wait and k - 1 turns at the later rate of first tokens. In a queue that fills, the
+//! first ones wait less than later ones, and only the steps show it.
 //!
 //! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
-//! read once. Each prompt of the wave, up to the k-th, is therefore allowed the time of a full
-//! reading, at the pace of the prompt whose first token came first, and at most at the pace of a
-//! slow engine.
+//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading, at
+//! the pace of the prompt whose first token came first. That pace is at most a slow engine's.
 //!
 //! **The first steps** took longer than the same work took later (`statistics::start`), and make the
 //! mean E2E latency of the run more than 1 % longer.
@@ -40,8 +39,8 @@ const FLOOR: f64 = 0.1;
 /// Seconds for a token of a prompt at most, 2,000 a second, for prompts that later ones are not
 /// read like: the engine may keep their beginnings.
 const READING: f64 = 0.000_5;
-/// Times by which the mean E2E latency must be longer with the requests of slow first steps than
-/// without them, so that the first reading of shared prefixes is no cold start of the engine.
+/// The factor by which the mean E2E latency must be longer with the requests of slow first steps
+/// than without them. So the first reading of shared prefixes is no cold start of the engine.
 const MATTERS: f64 = 1.01;
 /// The most requests of the beginning that are kept one by one.
 const MOST_KEPT: usize = 100_000;

@@ -44,7 +44,7 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: the number of samples within one
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. It is the number of samples within one
 /// deviation of a limit that are on the other side of it after noise of that deviation, as a
 /// variance.
 const CROSSING: f64 = 0.564;
@@ -249,7 +249,7 @@ impl Expected {
 
     /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same
     /// requests. Repeats differ by no more than other requests would, so the blocks of this run
-    /// bound them: where an engine is mostly idle, the time of its steps shows little of its noise.
+    /// bound them. Where an engine is mostly idle, the time of its steps shows little of its noise.
     fn same_halves(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
         let quantile = certain(self.lived.steps.as_ref()?.freedom);
@@ -504,7 +504,7 @@ impl Expected {
     }
 
     /// Seconds by which the mean wait of an open loop may be longer than this run's, because other
-    /// runs hold more or longer times in which all slots are taken; `None` if no request waited for
+    /// runs hold more or longer times in which all slots are taken. `None` if no request waited for
     /// one, infinite where the run is one such time. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
@@ -604,8 +604,8 @@ impl Expected {
         })
     }
 
-    /// The mean and the variance of the seconds of the drain. With n answers under way that were
-    /// met at a chance instant, none lasts longer than x with a probability of exp(-n E(D - x)⁺ /
+    /// The mean and the variance of the seconds of the drain. Let n answers be under way that were
+    /// met at a chance instant. None lasts longer than x with a probability of exp(-n E(D - x)⁺ /
     /// E(D)), where D is the duration of an answer.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 400;

@@ -1,8 +1,8 @@
 //! Requests' lengths and the engine's time, as the answers of a run show them: gathered for the
 //! intervals that need more than latencies (`expected`).
 //!
-//! Everything is summed in whole numbers, so the order of the records does not matter, and in a
-//! fixed number of slices of the run's time, so memory does not grow with it.
+//! Everything is summed in whole numbers, so the order of the records does not matter. The run's
+//! time has a fixed number of slices, so memory does not grow with it.
 
 use super::facts::{Loop, Run};
 use super::gaps::Gaps;

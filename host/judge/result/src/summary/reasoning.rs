@@ -1,7 +1,7 @@
 //! The part of a model's reasoning that its server shows: the tokens that its usage counts against
 //! the tokens of the text that came.
 //!
-//! It matters to the reader of a result, because hidden reasoning is time without an event: it is
+//! It matters to the reader of a result, because hidden reasoning is time without an event. It is
 //! part of the time to the first token, and its tokens are in the usage, but in no gap.
 
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 //! times each.
 //!
 //! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
-//! *failed* if any of its requests failed; it was *cut short* if none failed, but one was not sent,
+//! *failed* if any of its requests failed. It was *cut short* if none failed, but one was not sent,
 //! was interrupted, or has no record, because the run ended before it was due. The record of its
 //! first request states the number that there should be. Turns that do not depend on each other
 //! lack that number, so such a conversation is cut short only if a turn on record was not sent or
@@ -309,8 +309,8 @@ mod tests {
         exchange
     }
 
-    /// Six sessions and a request alone: a chain, a fork and join, one with a failure, one with a
-    /// failure that others follow from, one cut short, and one that was stopped in flight.
+    /// Six sessions and a request alone: a chain, a fork and join, a session with a failure, one
+    /// with a failure that others follow from, one cut short, and one stopped in flight.
     fn run() -> Vec<Exchange> {
         let mut join = request(5, 1500, 1700, &[4, 3]);
         join.released = Some(ms(1410));

@@ -201,7 +201,7 @@ impl Speculation {
     }
 
     /// The share of the steps that accepted the token at each position, from the first, as far as
-    /// lists are shown: a step accepts a token only if it accepts all before it. Empty if no answer
+    /// lists are shown. A step accepts a token only if it accepts all before it. Empty if no answer
     /// reports it.
     pub fn accepted_at(&self) -> Vec<f64> {
         let steps = &self.steps_by_accepted;

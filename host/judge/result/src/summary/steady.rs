@@ -3,9 +3,9 @@
 //!
 //! The window is defined as in vLLM (`vllm-bench`): from the first instant at which 95 % of the
 //! plateau are in flight to the last one. vLLM uses it for runs with a cap. If requests arrive at
-//! one rate, the number in flight is not fixed: the plateau is then the usual number, because the
-//! peak is reached by chance, and any part of the run may lie between the first and the last time
-//! it is reached.
+//! one rate, the number in flight is not fixed, and the plateau is then the usual number. Chance
+//! reaches the peak, and any part of the run may lie between the first and the last time it is
+//! reached.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The run's figures by time slice: spans of one length from the start of the measurement to its
-//! end, so that changes during the run can be seen beside its figures as a whole.
+//! end. They show changes during the run beside its figures as a whole.
 //!
 //! Each figure belongs to the slice of one instant. TTFT and E2E latency belong to the slice in
 //! which the request was sent, tokens and gaps to the slice in which they came. Figures known at

@@ -2,9 +2,9 @@
 //!
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
 //! not open for figures that cannot be trusted. For the same reason, requests that failed or were
-//! not sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens
-//! further with each slow request that fails; and an answer that did not come counts as a wrong
-//! one. The command line derives the exit code.
+//! not sent count as infinitely slow, and as a speed of zero. Otherwise a gate on latency opens
+//! further with each slow request that fails. An answer that did not come counts as a wrong one.
+//! The command line derives the exit code.
 
 use super::{Checked, Threshold};
 use crate::figure::Figure;

@@ -15,11 +15,11 @@ use statistics::crossing::{NEAR, STEADY};
 /// others are placed about the crossing.
 const COARSE: f64 = 1.3;
 /// The distance from the crossing at which loads are placed, as a change of the logarithm of the
-/// odds of a miss, and as a change of the logarithm of the load at most: further out, requests say
-/// less of the crossing, and closer in, less of the slope, without which the crossing has no
+/// odds of a miss, and as a change of the logarithm of the load at most. Further out, requests say
+/// less of the crossing; closer in, they say less of the slope, without which the crossing has no
 /// bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
-/// The parts of the requests about the crossing that go below it, to it and above it: requests
+/// The parts of the requests about the crossing that go below it, to it and above it. Requests
 /// below are worth less, because fewer miss; requests at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
 /// Requests of a run that is placed so, at most, before the whole search has taken more by far.
@@ -252,8 +252,8 @@ impl Search {
         near.filter(|own| !own.grew()).map(|own| own.requests).sum()
     }
 
-    /// True if the first two loads in an order could not be run, as the two highest where this
-    /// client is too slow for them: then no load beyond them can be.
+    /// True if the first two loads in an order could not be run, such as the two highest where this
+    /// client is too slow for them. Then no load beyond them can be run.
     fn is_given_up(&self, order: fn(&f64, &f64) -> Ordering) -> bool {
         let mut tried: Vec<&Level> = self.levels.iter().filter(|own| !own.confirms).collect();
         tried.sort_unstable_by(|a, b| order(&a.at, &b.at));

@@ -237,8 +237,9 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
     assert_ne!(found.again, Some(Again::Doubtful));
 }
 
-/// The share is the allowed one from 9 to 10, which no curve of the regression follows: it takes a
-/// rise for granted, so its interval lies among these loads, and need not reach both ends of them.
+/// The share is the allowed one from 9 to 10, which no curve of the regression follows, as it takes
+/// a rise for granted. So its interval lies among these loads, and need not reach both ends of
+/// them.
 #[test]
 fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
     let mut search = Search::new(Config { loads: 25, ..config(Load::Rate, 4.0) }).unwrap();

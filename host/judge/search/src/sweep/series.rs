@@ -201,8 +201,8 @@ pub struct Run {
 
 /// The runs of a sweep in the order in which they are made: from the lowest load to the highest,
 /// and then again for the next repeat. So a slow change of the machine affects all loads, and shows
-/// between the repeats instead of posing as a property of one load; and an engine that breaks under
-/// the highest load has been measured at all others by then.
+/// between the repeats instead of posing as a property of one load. An engine that breaks under the
+/// highest load has been measured at all others by then.
 pub fn order(loads: &[At], repeats: u32, seed: u64) -> Vec<Run> {
     let mut loads = loads.to_vec();
     loads.sort_by(At::compare);

@@ -1,6 +1,6 @@
 //! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that this program
-//! does not have as its own, and the guidellm and AIPerf flags that most of their command lines
-//! have.
+//! does not have as its own. The guidellm and AIPerf flags that most of their command lines have
+//! are here too.
 //!
 //! Each is one row of a table: it stands for keys of the scenario, or asks for something that holds
 //! anyway, or is refused with its replacement. This module reads them from the command line;

@@ -1,8 +1,8 @@
 //! `runner run --preset mlperf-accuracy`: the whole dataset once, judged, and then the speed of the
 //! same plan.
 //!
-//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample
-//! of the dataset once and keeps the answers, PerformanceOnly measures (`TestMode` in
+//! A submission to MLPerf Inference needs two modes. AccuracyOnly issues every sample of the
+//! dataset once and keeps the answers; PerformanceOnly measures (`TestMode` in
 //! `loadgen/test_settings.h` of mlcommons/inference at `b66003e`). Its compliance test TEST01 asks
 //! whether the second mode's answers equal the first's; here the answers of both runs are compared.
 //! `session` owns the run, `report` the meaning of the agreement.

@@ -48,7 +48,7 @@ pub(crate) fn plan(name: &str) -> Plan {
     .unwrap()
 }
 
-/// A request of every hundred milliseconds: it waits 0 to 40 ms for the cap, 100 ms and more for
+/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, 100 ms and more for
 /// its first token, the longer its prompt the more, and then 20 ms for each of the next ten. Every
 /// twentieth fails.
 pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {

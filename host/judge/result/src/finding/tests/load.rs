@@ -85,8 +85,8 @@ fn prompts_that_the_server_knew() {
     assert_eq!(cached(900), [(Id::WarmCache, Severity::Suspect)]);
 }
 
-/// The findings on a run of ten users who each ask again at once, for 60 seconds; a first token
-/// takes so long, and the second as long again, by when it was asked for.
+/// The findings on a run of ten users who each ask again at once, for 60 seconds. A first token
+/// takes `latency` of the request's time, and the second the same again.
 fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
     let mut run = Vec::new();
     for user in 0..10 {
