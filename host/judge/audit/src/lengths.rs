@@ -2,7 +2,7 @@
 //! statements, and from totals.
 //!
 //! Every rule on the time per token has a sharp form where all answers have one length, and a blunt
-//! one where they may differ. This module says which of the two holds, and how surely; it leaves
+//! one where they may differ. This module states the form that holds, and its certainty; it leaves
 //! the rules to others.
 
 use super::figures::{Figures, shown};

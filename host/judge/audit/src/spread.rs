@@ -268,12 +268,12 @@ pub(super) fn any_length(
 /// is no more than (K - m)(m - k) (Bhatia and Davis).
 ///
 /// This takes every answer to have two tokens. If a share s of them has, with u = m / s as their
-/// mean of L, d >= m * mean(TPOT) + s * covariance. And s * sqrt((K - u)(u - 1)), which is
-/// sqrt((s K - m)(m - s)), grows with s up to s = m (K + 1) / 2K, which is more than 1 for m >= 2:
-/// the lower bound holds with k = 1 all the more. Answers without any token, a share z with L = -1, raise d by z *
-/// mean(TPOT) or more. With s <= 1 - z they leave (K - m - z (K + 1))(m - 1 + 2 z) below the root,
-/// which falls with z from the start where (K + 3) m >= 3 K + 1, as for m >= 3. The upper bound
-/// does not hold then.
+/// mean of L, d >= m * mean(TPOT) + s * covariance. And s * sqrt((K - u)(u - 1)), which is sqrt((s
+/// K - m)(m - s)), grows with s up to s = m (K + 1) / 2K, which is more than 1 for m >= 2: the
+/// lower bound holds with k = 1 all the more. Answers without any token, a share z with L = -1,
+/// raise d by z * mean(TPOT) or more. With s <= 1 - z they leave (K - m - z (K + 1))(m - 1 + 2 z)
+/// below the root, which falls with z from the start where (K + 3) m >= 3 K + 1, as for m >= 3. The
+/// upper bound does not hold then.
 fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
     let mean = figures.positive("tpot.mean")?;
     let deviation = figures.get("tpot.std")?.high.max(0.0);

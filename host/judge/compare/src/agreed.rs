@@ -87,7 +87,7 @@ impl<'t> Agreeing<'t> {
         Ok(())
     }
 
-    /// Adds the run, and says how it agrees.
+    /// Adds the run, and returns its agreement.
     ///
     /// # Errors
     /// The first exchange that cannot be read.

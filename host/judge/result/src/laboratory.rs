@@ -235,7 +235,7 @@ fn cold(case: &Case, runs: u64, by: impl Fn(f64, f64) -> f64) -> Vec<ColdStart> 
     (0..runs).filter_map(draw).collect()
 }
 
-/// Requests that all come at once are slower than later ones, and so are those in a queue.
+/// Requests that all come at once are slower than later ones, and so are requests in a queue.
 #[test]
 fn an_engine_that_was_ready_has_no_cold_start() {
     for (load, requests) in [

@@ -78,7 +78,7 @@ pub enum Difference {
 }
 
 impl Relation {
-    /// Tells whether a value has this relation to a level.
+    /// True if a value has this relation to a level.
     pub fn holds(self, seen: f64, level: f64) -> bool {
         match self {
             Relation::AtMost => seen <= level,

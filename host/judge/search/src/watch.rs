@@ -126,8 +126,8 @@ impl Watch {
     }
 
     /// Takes the median time from sending to the first token of the requests that ended lately. It
-    /// holds until it is given anew; where it never is, nothing tells waiting requests from answers
-    /// under way.
+    /// holds until the next call; without a call, nothing tells waiting requests from answers under
+    /// way.
     pub fn waits(&mut self, usual: Nanos) {
         self.queue.waits(usual);
     }

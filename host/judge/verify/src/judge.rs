@@ -166,7 +166,7 @@ fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> 
         quantity if quantity.is_latency() => tolerance.millis() + tolerance.share * value.abs(),
         Quantity::Duration => tolerance.millis() / 1e3 + tolerance.share * value.abs(),
         _ => {
-            // The span that a throughput is divided by is off by as much as any time.
+            // The span that a throughput is divided by has the error of any time.
             let ends = world.log.requests.iter().map(|request| request.ended);
             let first = world.log.requests.first().map_or(0.0, |first| first.received);
             let span = (ends.fold(0.0, f64::max) - first).max(1.0);

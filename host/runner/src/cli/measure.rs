@@ -99,7 +99,7 @@ fn follow(
     Ok(assessed?.summarise()?)
 }
 
-/// Makes the load, under an overseer if there is one. Says whether that one stopped it.
+/// Makes the load, under an overseer if there is one. Returns true if the overseer stopped it.
 fn overseen(
     run: Begun<Threads>,
     connect: &Dial,

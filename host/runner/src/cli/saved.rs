@@ -119,12 +119,12 @@ impl Saved {
         &self.folder
     }
 
-    /// Says where it is.
+    /// Prints its folder.
     pub(super) fn tell(&self) {
         tell(format_args!("{}: {}", self.what, self.folder.display()));
     }
 
-    /// Says how to go on after an interrupt.
+    /// Prints the way to continue after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
             "interrupted; go on with: runner {} --resume {}",

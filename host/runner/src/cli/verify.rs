@@ -1,5 +1,5 @@
-//! `runner verify`: runs a benchmark client over cases whose truth is known, and says which of its
-//! figures are true.
+//! `runner verify`: runs a benchmark client over cases whose truth is known, and judges each of its
+//! figures.
 //!
 //! Reads profiles and cases, and shows the card. `conduct` runs a client; the crate `verify` owns
 //! the meaning of a figure and its verdict.

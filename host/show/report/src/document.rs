@@ -320,7 +320,7 @@ impl Table {
         self
     }
 
-    /// Says of each column if it holds numbers and nothing else.
+    /// Returns for each column if it holds numbers and nothing else.
     fn numbers(&self) -> Vec<bool> {
         let is_absent = |text: &str| matches!(text, "" | "-" | "–");
         // Text after a number, such as its interval, does not count; a digest is none.

@@ -1,8 +1,8 @@
 //! A page of runs with charts, as a [`Document`]: of one run, or of several that are drawn over
 //! each other and compared with the first.
 //!
-//! Pure: the same runs give the same page. `charts` says which charts there are, and `compare`
-//! which differences are more than chance.
+//! Pure: the same runs give the same page. `charts` chooses the charts, and `compare` the
+//! differences that are more than chance.
 
 mod beside;
 pub(crate) mod figures;

@@ -7,8 +7,8 @@
 //! looks for it fails instead of reading a zero. `Not measured:` names the missing figures. There
 //! are no colours and no control characters in the block, whatever a server put into its messages.
 //!
-//! [`short`] draws the part that fits a screen. [`vllm`] and [`sglang`] draw the blocks of those
-//! tools, line for line, with their definitions.
+//! [`short`] draws the part that fits a screen. [`vllm`] and [`sglang`] draw these tools' blocks,
+//! line for line, with their definitions.
 
 mod block;
 mod confidence;

@@ -76,7 +76,7 @@ fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
     }
     claim.asked.max_concurrency = lookup.count(load, "concurrency");
     if claim.asked.max_concurrency.is_none() {
-        // Of a stage with a cap, the rate is what sends all requests at once.
+        // For a stage with a cap, the rate sends all requests at once.
         claim.asked.request_rate = lookup.rate(load, "requested_rate");
         if let Some(sent) = lookup.number(load, "achieved_rate") {
             claim.state("throughput.sent-per-s", sent.value, sent.rounding);

@@ -216,7 +216,7 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
         Severity::Suspect,
         "/ 148.5 = 9.97 ms, but mean TPOT is 10 ms, and no request has less than 10 ms",
     );
-    // That no request has more says nothing as long as one-token answers may have taken the rest.
+    // A stated maximum says nothing while one-token answers may have taken the rest.
     assert_eq!(told(&honest, &[("e2e.mean", 4.0)]), None);
     let mut known = honest;
     known.output_lengths = Some(Lengths { least: 50, most: 249 });

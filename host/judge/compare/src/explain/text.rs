@@ -55,7 +55,8 @@ pub fn text(explained: &Explained) -> String {
     out
 }
 
-/// The share of A's figure below which a remainder is as much as two measurements differ by anyway.
+/// The share of A's figure below which a remainder is as small as the usual difference of two
+/// measurements.
 const SMALL: f64 = 0.03;
 
 /// The figures in three groups: alike, explained by the parts, and with a remainder.

@@ -8,9 +8,9 @@ use crate::summary::{Devices, Summary};
 /// should be has none of it.
 const FAULT: [f64; 2] = [0.001, 0.01];
 
-/// The share of the time beyond which it is reported that a device drew as much as it may. A device
-/// that is fully used usually does, so it is no reason to doubt a run; but another limit on its
-/// power gives other figures.
+/// The share of the time above which a finding reports that a device drew its maximum power. A
+/// device that is fully used usually does, so it is no reason to doubt a run; but another limit on
+/// its power gives other figures.
 const CAPPED: f64 = 0.05;
 
 /// The share of the time without samples beyond which it is reported.

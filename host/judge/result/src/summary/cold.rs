@@ -32,7 +32,7 @@ use model::units::Nanos;
 
 /// Later requests without which nothing is compared.
 const LEAST_LATER: u64 = 20;
-/// Times as long as an engine that is ready can explain.
+/// The factor by which a wait exceeds any wait that a ready engine can explain.
 const TIMES: f64 = 2.0;
 /// Seconds that a wait must be longer, so that a connection or a first page is no cold start.
 const FLOOR: f64 = 0.1;

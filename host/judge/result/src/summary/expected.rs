@@ -621,8 +621,8 @@ impl Expected {
         let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
         let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
         let (mut drain, mut squares, mut before) = (0.0, 0.0, 0.0);
-        // Milliseconds that an answer takes which took so long with the others, and the chance that
-        // one of the ten longest is the last.
+        // Milliseconds of an answer that took this long with the others, and the chance that one of
+        // the ten longest is the last.
         let (mut lasted, mut of_longest) = (0.0, 0.0);
         for part in 0..=PARTS {
             let at = most * f64::from(part) / f64::from(PARTS);

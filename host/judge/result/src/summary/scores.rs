@@ -2,8 +2,7 @@
 //! answers, and examples of the worst answers.
 //!
 //! Owns a summary's scores. The arithmetic is in `statistics::share` and `statistics::clusters`;
-//! `session` has answers judged, and `figure::score` says which scores are better the higher they
-//! are.
+//! `session` has answers judged, and `figure::score` has the direction of each score.
 
 use std::collections::{BTreeMap, HashMap};
 

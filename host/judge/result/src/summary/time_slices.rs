@@ -27,7 +27,7 @@ use statistics::Spread;
 /// Largest number of slices.
 pub const MOST: u64 = 1000;
 
-/// The metrics of a slice, with the instant that says which slice a sample belongs to.
+/// The metrics of a slice, with the instant that decides the slice of a sample.
 const METRICS: [(&str, Place); 3] =
     [(metric::TTFT, Place::Sent), (metric::TPOT, Place::Ended), (metric::E2E, Place::Sent)];
 

@@ -57,7 +57,7 @@ pub struct SilentScorer {
 }
 
 impl SilentScorer {
-    /// Says which answers it did not judge, and why.
+    /// Writes the answers that it did not judge, with the reasons.
     pub fn words(&self) -> String {
         let why = self.unjudged.words();
         let why = why.unwrap_or_else(|| "there were no answers".to_owned());

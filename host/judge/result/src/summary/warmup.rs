@@ -47,7 +47,7 @@ struct Warmed {
 pub struct Waves(BTreeMap<u64, Warmed>);
 
 impl Waves {
-    /// Adds a request of the warm-up. `streamed` says whether replies were streamed.
+    /// Adds a request of the warm-up. `streamed` is true if replies were streamed.
     pub fn add(&mut self, exchange: &Exchange, streamed: bool) {
         let reading = Reading::new(exchange, streamed, None);
         let wait = match streamed {

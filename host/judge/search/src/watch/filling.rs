@@ -11,7 +11,7 @@ use super::Progress;
 
 /// Requests whose end gives the duration of the first answers.
 const EARLY: u64 = 20;
-/// The number of times as long as these answers that the run must have lasted.
+/// The factor by which the run must have lasted longer than these answers.
 const FILLED: f64 = 8.0;
 /// Standard deviations of the difference between two numbers of answers that show that they end
 /// ever faster.

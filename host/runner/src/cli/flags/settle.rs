@@ -70,7 +70,8 @@ impl Flags {
         Some((format!("--backend {name}"), backends::alias(name)?.asks))
     }
 
-    /// Sends at the times of a dataset's samples where its name says so and nothing else says when.
+    /// Sends at the times of a dataset's samples where its name asks for it and nothing else sets
+    /// the times.
     fn timed(&self, settled: &mut Settled) {
         let name = self.dataset_name.as_deref().and_then(datasets::alias);
         let load = &mut settled.scenario.load;

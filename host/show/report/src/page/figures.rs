@@ -200,7 +200,7 @@ pub(super) fn metrics(summary: &Summary) -> (Table, String) {
     (table, notes.join(" "))
 }
 
-/// Writes the note that says which percentiles come from a histogram.
+/// Writes the note that names the percentiles from a histogram.
 fn histograms(counted: &[&str]) -> Option<String> {
     (!counted.is_empty()).then(|| {
         format!(
