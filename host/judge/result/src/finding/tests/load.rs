@@ -132,7 +132,7 @@ fn a_run_too_short_to_be_steady() {
     assert!(short.contains(&(Id::NotSteady, Severity::Note)));
 }
 
-/// The findings on 200 requests due every 15 ms; every other one is sent `late` later.
+/// The findings on 200 requests due every 15 ms; every other one is sent `late` ms later.
 fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
     let run = (0..200).map(|index| {
         let due = 1000 + 15 * index;
