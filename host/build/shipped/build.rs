@@ -1,8 +1,8 @@
-//! Embeds what ships inside the runner: the scenarios of the repository, the components that `cargo
-//! xtask plugins` has built, and what `runner plugin new` writes. Builds nothing itself, so
-//! checking and linting stay quick; without built components the runner has none inside, and says
-//! so when one is asked for. Components and all texts but scenarios are compressed, as well as can
-//! be where the program is for release.
+//! Embeds the files that ship inside the runner: the scenarios of the repository, the components
+//! that `cargo xtask plugins` has built, and the files for `runner plugin new`. Builds nothing
+//! itself, so checking and linting stay quick; without built components the runner has none inside,
+//! and says so when one is asked for. Components and all texts but scenarios are compressed, as
+//! well as can be where the program is for release.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #[path = "script/kit.rs"]
@@ -28,8 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compresses the components against what the largest of each kind have in common; the table of
-/// them, in Rust.
+/// Compresses the components against the text that the largest of each kind share; returns their
+/// table as Rust code.
 fn components(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=RUNNER_COMPONENTS");
     let components = env::var_os("RUNNER_COMPONENTS")

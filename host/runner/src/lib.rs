@@ -1,6 +1,6 @@
 //! The command line of the runner, and the tools for plugin authors.
 //!
-//! This crate owns what a person at a terminal sees: arguments, help, progress, errors, exit codes.
+//! This crate owns the user's view at a terminal: arguments, help, progress, errors, exit codes.
 //! Only [`cli`] prints. It leaves the run to `session`, and every figure to `result`.
 #![forbid(unsafe_code)]
 #![allow(

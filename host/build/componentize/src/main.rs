@@ -1,4 +1,4 @@
-//! `componentize MODULE COMPONENT`: makes a component of a core module, and prints what it imports,
+//! `componentize MODULE COMPONENT`: makes a component from a core module, and prints its imports,
 //! one name a line.
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 #![forbid(unsafe_code)]

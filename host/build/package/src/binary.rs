@@ -27,7 +27,7 @@ const GLIBC: &str = "2.17";
 /// for this machine's processor.
 ///
 /// # Errors
-/// If a tool is missing, with what brings it, or if it does not compile.
+/// If a tool is missing (the error says how to install it), or if it does not compile.
 pub fn build(root: &Path, named: Option<&str>) -> Result<PathBuf> {
     let target = target(named)?;
     let name = target.to_string();
@@ -88,8 +88,8 @@ fn target(named: Option<&str>) -> Result<Target> {
     })
 }
 
-/// Flags of the compiler that say how it links. They stand here and not in the linker's variable,
-/// which holds for build scripts too where those are for the same target.
+/// Linker flags for the compiler. They stand here and not in the linker's variable, which also
+/// holds for build scripts where their target is the same.
 fn linking(target: Target, tools: &Tools) -> Vec<String> {
     let linker = tools.linker.display();
     let flags: &[&str] = match target.is_static {
@@ -139,8 +139,8 @@ struct Tools {
 }
 
 /// Writes scripts that call zig, which has a C library's headers for every target, and glibc's
-/// functions of every version to link with. Rust and the build scripts of crates say some things in
-/// words that zig does not understand, or takes in another meaning.
+/// functions of every version to link with. Rust and the build scripts of crates pass some
+/// arguments that zig does not understand, or reads in another meaning.
 fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
     let zig = zig()?;
     let architecture = target.machine.name();
@@ -182,7 +182,7 @@ fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
     Ok(Tools { compiler, archiver, linker })
 }
 
-/// The command that starts zig: its own, or that of its Python package.
+/// The command that starts zig: zig's own command, or the command of its Python package.
 fn zig() -> Result<&'static str> {
     if said(Command::new("zig").arg("version")).is_ok() {
         return Ok("zig");

@@ -9,10 +9,10 @@ use serde_json::Value;
 /// The target that plugins are compiled for.
 pub(crate) const GUEST: &str = "wasm32-unknown-unknown";
 
-/// Runs a command, and returns what it prints.
+/// Runs a command, and returns its output.
 ///
 /// # Errors
-/// If it does not start, or fails: then with what it says.
+/// If the command does not start, or fails; the error then has the command's own message.
 pub(crate) fn said(command: &mut Command) -> Result<Vec<u8>> {
     let output = command.output().with_context(|| format!("{command:?} does not start"))?;
     ensure!(

@@ -1,4 +1,4 @@
-//! The date of a package: the time of each of its files, and of what a format dates besides.
+//! The date of a package: the time of each of its files, and of the format's other dates.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 /// The variable that sets the date, as reproducible-builds.org defines it.
 pub const VARIABLE: &str = "SOURCE_DATE_EPOCH";
-/// The first second that ZIP can say: that of 1980.
+/// The first second that ZIP can store: the start of 1980.
 const FIRST: i64 = 315_532_800;
 
 /// A second since 1970.

@@ -1,4 +1,4 @@
-//! The head of a program of Linux: the processor that it is for, and what it needs to start.
+//! The head of a Linux program: its processor, and its requirements for a start.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -79,7 +79,7 @@ impl Elf {
     }
 }
 
-/// A segment, of which the loader makes memory.
+/// A segment: the loader maps it into memory.
 struct Segment {
     kind: u32,
     offset: u64,

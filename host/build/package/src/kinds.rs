@@ -1,4 +1,4 @@
-//! The kinds of packages. Each has a module that says what is in it. Formulas are made of archives,
+//! The kinds of packages. Each has a module that names its contents. Formulas are made of archives,
 //! not of a program.
 
 pub mod archive;
@@ -45,7 +45,7 @@ impl Kind {
     /// Makes the packages of this kind, and writes them into a folder.
     ///
     /// # Errors
-    /// If the product lacks what the kind needs, or the folder cannot be written.
+    /// If the product lacks a file that the kind needs, or the folder cannot be written.
     pub fn make(self, product: &Product, folder: &Path) -> Result<Vec<PathBuf>> {
         let files = match self {
             Kind::Archive => archive::make(product)?,

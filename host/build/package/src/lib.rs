@@ -1,8 +1,8 @@
-//! Packages of the program: what people install, made of one built binary.
+//! Packages of the program for people to install, made of one built binary.
 //!
-//! This crate owns the formats, and what must hold of each file in them: where it stands, whose it
-//! is, and that the same inputs give the same bytes. It leaves the program's texts (man pages,
-//! completions) to the program, which is asked for them, and publishing to whoever has the rights.
+//! This crate owns the formats, and the rules for each file in them: its place, its owner, and that
+//! the same inputs give the same bytes. It leaves the program's texts (man pages, completions) to
+//! the program, which is asked for them, and publishing to people with the rights.
 //!
 //! A package is a [`tree`] of files in a container. Nothing in a tree depends on the machine that
 //! makes it: entries are sorted, their owner is root, and their time is the [`date`](date::Date) of

@@ -97,7 +97,7 @@ fn run(arguments: &[OsString]) -> Result<()> {
     sums::write(&folder)
 }
 
-/// Puts together what packages are made of.
+/// Puts together the inputs of packages.
 fn product(asked: &Arguments, project: Project) -> Result<Product> {
     let target = asked.target.as_deref();
     let binary = match &asked.binary {

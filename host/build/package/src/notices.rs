@@ -1,5 +1,5 @@
-//! The notices of what is inside the program: the licences of its crates ask that whoever gets a copy
-//! of their code gets their text too.
+//! The notices of the code inside the program: the licences of its crates ask that whoever gets a
+//! copy of their code gets their text too.
 //!
 //! Which crates these are, the bill of materials says. Their texts are in their sources, which cargo
 //! has fetched to compile them.
@@ -158,7 +158,7 @@ mod tests {
         let bytes = notices(&root(), TARGET, &bill).unwrap();
         assert_eq!(bytes, notices(&root(), TARGET, &bill).unwrap());
         let text = String::from_utf8(bytes).unwrap();
-        // Those of the same author have the same text.
+        // Texts of the same author are the same.
         assert_eq!(text.matches("\nPermission is hereby granted").count(), 1, "{text}");
         let together = text.lines().any(|line| line.contains("anyhow") && line.contains("serde"));
         assert!(together, "{text}");

@@ -31,7 +31,7 @@ pub struct Product {
     pub texts: Texts,
     /// The bill of materials, as CycloneDX writes it in JSON; packages without one have no such file.
     pub sbom: Option<Vec<u8>>,
-    /// The licences of what is inside; packages without a bill of materials have none.
+    /// The licences of the code inside; packages without a bill of materials have none.
     pub notices: Option<Vec<u8>>,
     /// The certificates of authorities that go into an image.
     pub certificates: PathBuf,
@@ -77,7 +77,7 @@ impl Product {
         })
     }
 
-    /// Adds the bill of materials, and the notices of what it lists.
+    /// Adds the bill of materials, and the notices of the packages that it lists.
     ///
     /// # Errors
     /// If a notice cannot be read.
@@ -87,7 +87,7 @@ impl Product {
         Ok(self)
     }
 
-    /// The documents on what is inside, by file name.
+    /// The documents about the contents, by file name.
     pub(crate) fn contents(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let documents = [(SBOM, &self.sbom), (NOTICES, &self.notices)];
         documents.into_iter().filter_map(|(name, bytes)| Some((name, bytes.as_deref()?)))

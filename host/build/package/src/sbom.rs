@@ -1,8 +1,8 @@
 //! The bill of materials: every crate whose code is in the program or in a plugin inside it, as
 //! CycloneDX 1.6.
 //!
-//! It follows what cargo resolves for the target, along normal dependencies: what only runs while
-//! something is compiled (build scripts, procedural macros) is not in the program, and not listed.
+//! It follows cargo's resolution for the target, along normal dependencies: code that only runs
+//! during compilation (build scripts, procedural macros) is not in the program, and not listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::sums::hex;
 /// Folder of the plugins that ship, below the root.
 const PLUGINS: [&str; 3] = ["plugins/backends", "plugins/datasets", "plugins/scorers"];
 
-/// The packages of a workspace and what each needs, for one target.
+/// The packages of a workspace and the dependencies of each, for one target.
 struct Graph {
     /// Cargo's metadata of each package, by its id.
     packages: BTreeMap<String, Value>,

@@ -42,7 +42,7 @@ impl Machine {
     }
 }
 
-/// A processor, and whose C library a binary needs.
+/// A processor, and the C library that a binary needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     pub machine: Machine,

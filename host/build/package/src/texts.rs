@@ -35,7 +35,7 @@ impl Texts {
     /// Asks a program, which must be one of this machine.
     ///
     /// # Errors
-    /// If it does not run, or does not have what packages need.
+    /// If it does not run, or lacks texts that packages need.
     pub fn of(program: &Path, date: Date) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut pages = Command::new(program);

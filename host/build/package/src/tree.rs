@@ -155,7 +155,7 @@ impl<'a> Tree<'a> {
                 // With the bits that say it is a file, which some installers look for.
                 .unix_permissions(0o100_000 | entry.mode)
                 .start()?;
-            // It sees what is not compressed, for its sum.
+            // It sees the uncompressed bytes, for their checksum.
             let mut seen = config.wrap(std::io::sink());
             seen.write_all(bytes)?;
             let (_, sum) = seen.finish()?;

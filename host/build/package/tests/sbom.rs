@@ -45,11 +45,11 @@ fn it_has_what_cargo_links() {
     linked.retain(|package| !package.starts_with("runner@"));
     let missing: Vec<_> = linked.difference(&listed).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    // A plugin and what only plugins need.
+    // A plugin and a dependency that only plugins need.
     let guest = tree(root, "dataset-images", "wasm32-unknown-unknown");
     let missing: Vec<_> = guest.difference(&listed).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    // What only compiles, or only tests, is in no program.
+    // Crates that only compile, or only test, are in no program.
     for absent in ["clap_derive", "proptest", "insta", "xtask", "cc"] {
         let is_listed = listed.iter().any(|it| it.starts_with(&format!("{absent}@")));
         assert!(!is_listed, "{absent}");

@@ -1,7 +1,7 @@
 //! The kit of a plugin's author: the templates, the contract, and the Rust SDK as a package that
 //! stands on its own. Where its manifest inherits a dependency from the workspace, the author gets
-//! the workspace's version as the start of a range, so that it does not clash with the author's
-//! other dependencies. The lock file keeps the first build at the exact versions.
+//! the workspace's version as the start of a range. So it does not clash with the author's other
+//! dependencies. The lock file keeps the first build at the exact versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -64,7 +64,7 @@ pub fn texts(root: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     Ok(texts)
 }
 
-/// A manifest that says itself what it takes from the workspace, without what only the workspace
+/// A manifest with the workspace's values written out, without the parts that only the workspace
 /// tests.
 fn expanded(mut manifest: Table, workspace: &Table) -> Result<Table, Box<dyn Error>> {
     let shared = |section: &str, key: &str| -> Result<Value, Box<dyn Error>> {

@@ -1,6 +1,6 @@
 //! Files that ship inside the runner: the first-party components, the scenarios and the lab files,
-//! each under the relative name that it has in the repository; and texts, which are compressed: the
-//! guides, the schemas, and what `runner plugin new` writes.
+//! each under the relative name that it has in the repository. Texts are compressed: the guides,
+//! the schemas, and the files that `runner plugin new` writes.
 //!
 //! This crate owns the bytes. It leaves loading and reading them to others.
 
@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 
-/// A component that ships: its name, and what unpacks its bytes.
+/// A component that ships: its name, and the function that unpacks its bytes.
 pub type Plugin = (&'static str, fn() -> Vec<u8>);
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
@@ -33,16 +33,17 @@ fn unpacked(packed: &[u8], size: usize) -> Vec<u8> {
         .expect("the build script compressed it")
 }
 
-/// The text of that name: a page of the user guide (`guide/start.md`) or of the plugin author's
-/// (`plugins/guide/backend.md`), a schema (`schemas/summary.schema.json`), a case to verify clients
-/// with (`conformance/stream-role.toml`), or one of those below a
-/// folder that [`texts_below`] names.
+/// The text of that name. Names are of pages of the user guide (`guide/start.md`) or of the plugin
+/// author's (`plugins/guide/backend.md`), of schemas (`schemas/summary.schema.json`), of cases to
+/// verify clients with (`conformance/stream-role.toml`), or of texts below a folder that
+/// [`texts_below`] names.
 pub fn text(name: &str) -> Option<&'static str> {
     (ALL_TEXTS.iter()).find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
-/// The texts whose names begin so, each with the rest of its name: `template/` has the templates of
-/// plugin projects, `wit/` the contract, `sdk/` the Rust SDK, whose lock file is `sdk.lock`.
+/// The texts whose names begin with `folder`, each with the rest of its name. `template/` has the
+/// templates of plugin projects, `wit/` the contract, `sdk/` the Rust SDK, whose lock file is
+/// `sdk.lock`.
 pub fn texts_below(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     (ALL_TEXTS.iter()).filter_map(move |(name, text)| Some((name.strip_prefix(folder)?, *text)))
 }

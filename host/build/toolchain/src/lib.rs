@@ -149,7 +149,7 @@ impl Toolchain {
     /// Finds a toolchain for the project in `root`.
     ///
     /// # Errors
-    /// What to install.
+    /// If a part is missing; the error says which to install.
     pub fn find(root: &Path, target: Target, wanted: Wanted) -> Result<Chosen, ToolchainError> {
         let chosen = |toolchain, why| Ok(Chosen { toolchain, why });
         match wanted {

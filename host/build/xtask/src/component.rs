@@ -88,7 +88,7 @@ impl Encoder {
         })
     }
 
-    /// A module's component, and the names of what it imports.
+    /// A module's component, and the names of its imports.
     fn encode(&self, module: &Path) -> Result<(Vec<u8>, BTreeSet<String>)> {
         let output = Command::new(&self.program)
             .args([module, &self.component])
@@ -147,7 +147,8 @@ fn short(imports: &BTreeSet<String>) -> String {
     format!("imports {}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// Leaves an identical file alone, so that what embeds it is not rebuilt. Returns whether it wrote.
+/// Leaves an identical file alone, so that crates that embed it are not rebuilt. Returns true if it
+/// wrote.
 fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);

@@ -1,7 +1,7 @@
 //! The documents: their links lead somewhere, and their commands work. Each block of the README and
-//! of the guide's pages that is fenced as `sh tested` is run, a document's blocks one after the
-//! other in an empty folder, with the runner just built in the path. Those of the site's own pages
-//! are run where the site is made.
+//! of the guide's pages that is fenced as `sh tested` is run, with the runner just built in the
+//! path. A document's blocks run one after the other in an empty folder. The commands of the site's
+//! own pages are run where the site is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub fn run_in(root: &Path, folder: &Path, blocks: &[String]) -> Result<i32> {
     let search = std::env::join_paths(search)?;
     for block in blocks {
         eprintln!("{}", block.trim_end());
-        // What a block leaves in the background ends with it, also where the block fails.
+        // A block's background processes end with the block, also where the block fails.
         let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{block}");
         let code = steps::run(
             Command::new("sh")
@@ -118,8 +118,8 @@ mod tests {
     use super::{files, tested_blocks};
     use crate::links::{self, Page};
 
-    /// Folders of documents for people. The pages of `host/guide/site` are checked where what they
-    /// show is drawn.
+    /// Folders of documents for people. The pages of `host/guide/site` are checked where their
+    /// contents are drawn.
     const FOLDERS: [&str; 8] = [
         ".github",
         "host/benches",

@@ -1,5 +1,5 @@
-//! The step `examples`: builds the examples in `plugins/examples`, and the plugins beside those
-//! that ship which are not in Rust, as an author would, and runs their cases.
+//! The step `examples`: builds the examples in `plugins/examples`, and the shipped plugins that are
+//! not in Rust, as an author would, and runs their cases.
 //!
 //! Responsible for the tools of other languages: they go into `target/example-tools`, from the
 //! package registries that pip and npm are set up for. If a tool is not available, its example is

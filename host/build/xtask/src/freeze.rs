@@ -1,4 +1,4 @@
-//! The components of a version of the contract, kept as they were built once: if a later compiler
+//! The components of a version of the contract, kept as they were built once. If a later compiler
 //! or SDK rebuilt them from the same sources, they would not prove that existing plugins keep
 //! working.
 //!
@@ -19,8 +19,8 @@ const KEPT: [(&str, &str); 3] = [
     ("scorer", "scorers/output-length"),
 ];
 
-/// Builds the plugins that ship, and keeps those of the version in `wit/` in `tests/versions`; its
-/// definition goes to `wit/frozen`.
+/// Builds the plugins that ship, and keeps the components of the version in `wit/` in
+/// `tests/versions`; its definition goes to `wit/frozen`.
 pub fn keep(root: &Path) -> Result<()> {
     let version = version(root)?;
     let folder = root.join("tests/versions").join(&version);

@@ -1,10 +1,10 @@
 //! Fuzzing: builds the binaries of `tests/fuzz` with libFuzzer's instrumentation, gives each target
-//! an equal share of the time, and sums up what was executed.
+//! an equal share of the time, and sums up the executed code.
 //!
-//! The compiler's flags are those of `cargo fuzz`, which runs the same targets but is not needed.
-//! Without a sanitizer they are flags of a stable compiler: nothing here has `unsafe` code, and the
-//! targets run several times as fast. AddressSanitizer watches what dependencies do, in builds of
-//! its own.
+//! The compiler's flags are the flags of `cargo fuzz`, which runs the same targets but is not
+//! needed. Without a sanitizer they are flags of a stable compiler: nothing here has `unsafe` code,
+//! and the targets run several times as fast. AddressSanitizer watches the code of dependencies, in
+//! builds of its own.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ What is found anew is added to target/fuzz/corpus. An input that breaks a target
 /// without the flags.
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
-/// libFuzzer's instrumentation: which code ran, and what was compared with what.
+/// libFuzzer's instrumentation: the code that ran, and the values that were compared.
 const INSTRUMENTATION: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -191,7 +191,7 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     let committed = [of("tests/fuzz/corpus"), of("tests/fuzz/cases")];
     let status = Command::new(built.join(name))
         .current_dir(root)
-        // The first folder takes what is found anew.
+        // The first folder receives new findings.
         .arg(&corpus)
         .args(committed.iter().filter(|folder| folder.exists()))
         .arg(format!("-max_total_time={}", share.as_secs_f64().ceil()))
@@ -215,7 +215,7 @@ fn run(root: &Path, built: &Path, target: &Target, share: Duration) -> Result<Ou
     Ok(outcome)
 }
 
-/// Reads what libFuzzer says in the end.
+/// Reads libFuzzer's last lines.
 fn read_log(log: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut what = None;
@@ -250,7 +250,7 @@ fn read_log(log: &str) -> Outcome {
     outcome
 }
 
-/// Advises what to do about a finding.
+/// Advises on a finding.
 fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     let Finding { what, input } = finding;
     let Some(input) = input else {
@@ -263,7 +263,7 @@ fn advice(name: &str, finding: &Finding, built: &Path) -> String {
     )
 }
 
-/// Every target with what came of it, and the totals.
+/// Every target with its outcome, and the totals.
 fn table<'o>(rows: impl Iterator<Item = (&'o str, &'o Outcome)>) -> String {
     let mut text =
         format!("{:<12} {:>13} {:>9} {:>9}  result\n", "target", "executions", "per s", "coverage");

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the checks that a change must pass, as a table of steps.
 //!
-//! Owns the order of the steps, what runs beside what, and the summary. The work of a step is in the
+//! Owns the order of the steps, their concurrency, and the summary. The work of a step is in the
 //! module that is named after it, or here if it is one call of another program.
 //!
 //! One compilation serves lints and tests: clippy's compiler stands in for rustc in each call of
@@ -28,7 +28,7 @@ pub enum Done {
     LeftOut,
 }
 
-/// A check, or what checks need.
+/// A check, or a preparation for checks.
 struct Step {
     name: &'static str,
     run: fn(&Path) -> Result<Done>,
@@ -161,7 +161,7 @@ pub fn test(root: &Path, names: &[String]) -> Result<ExitCode> {
     Ok(exit_code(failed.unwrap_or(0)))
 }
 
-/// A step's name, its end and how many seconds it took.
+/// A step's name, its end and its seconds.
 type Ended = (&'static str, Done, f64);
 
 /// Runs steps at the same time, the first one in this process. The output of each other one is shown
@@ -221,7 +221,7 @@ impl Beside {
     }
 }
 
-/// The list of what this machine could not run.
+/// The list of checks that this machine could not run.
 fn left_out_list(root: &Path) -> PathBuf {
     root.join("target/left-out.tsv")
 }
@@ -323,7 +323,7 @@ fn deny(root: &Path) -> Result<Done> {
     let deny = |arguments: &[&str]| -> Result<i32> {
         run(cargo_command(root).arg("deny").args(arguments))
     };
-    // Also what only other systems compile is checked, and a build here has not brought it.
+    // Code for other systems is checked too, and a build here has not downloaded its dependencies.
     let code = run(cargo_command(root).args(["fetch", "--locked"]))?;
     if code != 0 {
         return Ok(Done::Exit(code));
@@ -340,8 +340,9 @@ fn deny(root: &Path) -> Result<Done> {
     deny(&["check", "--disable-fetch", "advisories"]).map(Done::Exit)
 }
 
-/// Checks that each dependency has one set of features, and is compiled once: in programs as in macros
-/// and build scripts, in the demo, in the runner alone, and in the whole workspace with its tests.
+/// Checks that each dependency has one set of features, and is compiled once. This holds in
+/// programs as in macros and build scripts, in the demo, in the runner alone, and in the whole
+/// workspace with its tests.
 fn features(root: &Path) -> Result<Done> {
     let whole = features_of(root, "--workspace --edges normal,build,dev")?;
     let mut differing = Vec::new();

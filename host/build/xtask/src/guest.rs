@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 /// Folders of guests, and the folder under `target/components` for their components. Guests that do
-/// not ship are examples, and those for the tests, some of them hostile on purpose.
+/// not ship are examples and guests for the tests, some of them hostile on purpose.
 const FOLDERS: [Folder; 5] = [
     Folder::new("plugins/backends", "backends", true),
     Folder::new("plugins/datasets", "datasets", true),

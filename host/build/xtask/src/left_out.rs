@@ -3,15 +3,15 @@
 //! module.
 //!
 //! Everything that is left out goes to a list, which the summary prints with the way to get the
-//! missing thing. Where `RUNNER_LEAVE_OUT` is set, only what it names may be left out; `.ci/run`
-//! sets it.
+//! missing thing. Where `RUNNER_LEAVE_OUT` is set, only the things that it names may be left out;
+//! `.ci/run` sets it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-/// Names the file that lists what was left out.
+/// The variable that names the file with the list of left-out things.
 pub const LIST: &str = "RUNNER_TESTS_LEFT_OUT";
 
 /// Something that a machine may lack.
@@ -53,7 +53,7 @@ fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), St
     }
 }
 
-/// The list in words, one paragraph for each thing that was missing; empty if nothing was.
+/// The list as text, one paragraph for each missing thing; empty if nothing was missing.
 ///
 /// # Errors
 /// If the list cannot be read.

@@ -1,6 +1,6 @@
-//! Links of documents: what a page links to, and which anchors it has, read of Markdown and of
-//! HTML; and the check that every link within a set of pages leads somewhere. Links to other
-//! places of the network are left alone, because a test that asks them fails when they do.
+//! Links of documents: a page's links and anchors, read from Markdown and from HTML; and the check
+//! that every link within a set of pages leads somewhere. Links to other places of the network are
+//! left alone, because a test that asks them fails when they do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -13,8 +13,8 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 pub struct Page {
     anchors: BTreeSet<String>,
     links: Vec<String>,
-    /// The page's links start at the top of the set, as those of a page for addresses that do not
-    /// exist.
+    /// The page's links start at the top of the set, like the links of a page for addresses that do
+    /// not exist.
     from_top: bool,
 }
 
@@ -61,7 +61,7 @@ impl Page {
     pub fn of_html(text: &str) -> Page {
         let mut page = Page::default();
         let mut emitter = DefaultEmitter::default();
-        // So that what stands in a script is not taken for tags.
+        // So that text in a script is not taken for tags.
         emitter.naively_switch_states(true);
         for Ok(token) in Tokenizer::new_with_emitter(text, emitter) {
             let Token::StartTag(tag) = token else {
@@ -107,8 +107,8 @@ fn anchor(words: &str) -> String {
         .collect()
 }
 
-/// Lists the links that lead nowhere, each with its page and the reason. The pages' paths, and
-/// those of the files that they link to, are below `top`.
+/// Lists the links that lead nowhere, each with its page and the reason. The pages' paths, and the
+/// paths of the files that they link to, are below `top`.
 pub fn broken(top: &Path, pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, page) in pages {

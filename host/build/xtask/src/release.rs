@@ -3,7 +3,8 @@
 //!
 //! Everything is planned in memory and written at the end, so that a mistake leaves the tree as it
 //! was. `changelog` knows CHANGELOG.md, `versions` the files that hold the version, and `packages`
-//! the files of a release. What is published, and when, is `.github/workflows/release.yml`'s.
+//! the files of a release. `.github/workflows/release.yml` decides when to publish, and which
+//! files.
 
 mod changelog;
 mod packages;
@@ -23,7 +24,7 @@ use jiff::tz::TimeZone;
 use semver::Version;
 use versions::Versions;
 
-/// The file that says what each version changed.
+/// The file that lists the changes of each version.
 const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Help for `release` and `release-notes`.
@@ -124,7 +125,7 @@ pub fn notes(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Text whose links to files of the tree lead to where the tree is: the page of a release has no
+/// Text whose links to files of the tree lead to the tree's address: the page of a release has no
 /// folder to start from.
 fn linked(text: &str, tree: &str) -> String {
     let mut parts = text.split("](");
@@ -147,7 +148,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Splits arguments, where those of these names are flags with a value.
+    /// Splits arguments into words and flags; flags with these names have a value.
     fn split(arguments: &[OsString], flags: &[&str]) -> Result<Self> {
         let mut split = Self { words: Vec::new(), flags: BTreeMap::new() };
         let mut rest = arguments.iter().map(|argument| argument.to_string_lossy());
@@ -280,7 +281,7 @@ fn check(root: &Path, tag: &str) -> Result<Outcome> {
     })
 }
 
-/// Says what is not committed, if anything is.
+/// Lists the uncommitted changes, if there are any.
 fn changes(root: &Path) -> Result<Option<String>> {
     let output = Command::new("git")
         .current_dir(root)

@@ -1,9 +1,9 @@
 //! The site: the guide's pages with pages of its own around them, which mdBook makes HTML of.
 //!
-//! The site's own pages stand in `host/guide/site`, outside of the book that the program prints.
-//! Nothing that they show is kept: their commands (`sh tested`) draw reports of the runs in
-//! `host/guide/gallery`, and `{{…}}` stands for what the catalogue of metrics and the audit of
-//! published results say. All of it goes to a copy of the book's sources below `target`.
+//! The site's own pages stand in `host/guide/site`, outside of the book that the program prints. No
+//! content is kept: their commands (`sh tested`) draw reports of the runs in `host/guide/gallery`,
+//! and `{{…}}` stands for text from the catalogue of metrics and the audit of published results.
+//! All of it goes to a copy of the book's sources below `target`.
 
 mod catalogue;
 mod published;
@@ -52,7 +52,7 @@ pub fn guide(root: &Path) -> Result<i32> {
     check(&site(root), "html", Page::of_html)
 }
 
-/// Builds the site with the program that was built, and checks its links: those of the pages' sources
+/// Builds the site with the built program, and checks its links: the links of the pages' sources
 /// where mdBook is missing.
 pub fn test(root: &Path) -> Result<Done> {
     let book = compose(root)?;
@@ -110,7 +110,7 @@ fn copy_guide(from: &Path, book: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the site's own pages, with what their commands and marks draw.
+/// Adds the site's own pages, with the output of their commands and marks.
 fn draw(root: &Path, book: &Path) -> Result<()> {
     let own = root.join(BOOK).join("site");
     let pages = book.join("src");
@@ -141,7 +141,7 @@ fn draw(root: &Path, book: &Path) -> Result<()> {
     copy(&gallery.join(DRAWN), &pages.join(DRAWN))
 }
 
-/// Puts what they stand for in the place of `{{…}}`. Those that begin with `#` are mdBook's.
+/// Replaces each `{{…}}` by its text. mdBook replaces names that begin with `#`.
 fn filled(text: &str, mut of: impl FnMut(&str) -> Result<String>) -> Result<String> {
     let mut filled = String::new();
     let mut rest = text;
@@ -277,7 +277,7 @@ fn check(folder: &Path, extension: &str, read: fn(&str) -> Page) -> Result<i32> 
     Ok(i32::from(!broken.is_empty()))
 }
 
-/// Copies what a folder holds into another one.
+/// Copies a folder's contents into another one.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     let entries = fs::read_dir(from).with_context(|| format!("reading {}", from.display()))?;

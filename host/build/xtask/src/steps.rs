@@ -17,7 +17,8 @@ pub fn build_binary(root: &Path, name: &str) -> Result<i32> {
     run(cargo_command(root).args(["build", "--workspace", "--bin", name]))
 }
 
-/// The arguments of cargo that build the runner of the demo: without what only some users need.
+/// The arguments of cargo that build the runner of the demo: without features that only some users
+/// need.
 pub const DEMO: [&str; 5] = ["build", "--workspace", "--no-default-features", "--bin", "runner"];
 
 /// Builds the plugins and the runner, and runs its demo.
@@ -31,8 +32,8 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Has the program `package` make packages. It is a program of its own, so that nobody compiles what
-/// it needs without packaging.
+/// Has the program `package` make packages. It is a program of its own, so that nobody compiles its
+/// dependencies without packaging.
 pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     let code = build_binary(root, "package")?;
     if code != 0 {
@@ -45,10 +46,10 @@ pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
 /// A call of cargo in this checkout.
 pub fn cargo_command(root: &Path) -> Command {
     let mut cargo = Command::new("cargo");
-    // Where the rest of this program looks for what was built.
+    // The rest of this program looks for build results there.
     cargo.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
     // `cargo run` describes this package to this program. A build script that watches these
-    // variables, as that of `ring` does, would run again: half of the workspace with it.
+    // variables, such as `ring`'s, would run again: half of the workspace with it.
     let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
         cargo.env_remove(name);

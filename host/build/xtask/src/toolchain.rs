@@ -1,6 +1,6 @@
-//! Selects the toolchain for the guests: the one that the crate `toolchain` finds, after rustup was
-//! asked to add the target if it is missing. This should work on any machine, so the choice is
-//! printed, and `RUNNER_WASM_TOOLCHAIN` overrides it.
+//! Selects the toolchain for the guests: the crate `toolchain` finds it, after rustup was asked to
+//! add the target if it is missing. This should work on any machine, so the choice is printed, and
+//! `RUNNER_WASM_TOOLCHAIN` overrides it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

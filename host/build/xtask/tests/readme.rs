@@ -1,5 +1,5 @@
-//! The documents are true about the tree: what they link to exists, and everything that ships is
-//! named. `cargo xtask test` runs the commands of the README and of the guide.
+//! The documents are true about the tree: their links lead to files, and they name everything that
+//! ships. `cargo xtask test` runs the commands of the README and of the guide.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -48,9 +48,8 @@ fn every_case_is_told_as_it_is_kept() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Files that real tools wrote about a sound engine: none of them is invalid, and the only doubts
-/// come from the mock's own text (its tokens differ from its counts) or from a tool's way of
-/// counting.
+/// Files that real tools wrote about a sound engine: none of them is invalid. The only doubts come
+/// from the mock's own text (its tokens differ from its counts) or from a tool's way of counting.
 #[test]
 fn real_files_of_sound_runs_are_not_called_invalid() {
     for name in [

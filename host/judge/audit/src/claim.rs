@@ -2,8 +2,8 @@
 //! of SGLang's JSONL. The tool's definition is kept together with the figure, because one name
 //! covers several metrics.
 //!
-//! A claim is what the source states, without judgement: `audit` judges it. Nothing is filled in
-//! that the source does not state.
+//! A claim holds the statements of the source, without judgement: `audit` judges it. Nothing is
+//! filled in that the source does not state.
 
 mod aiperf;
 mod benchmark_report;
@@ -270,8 +270,7 @@ impl Claim {
         }
     }
 
-    /// A figure under the tool's own name: `ttft` is what the tool calls TTFT, whichever metric
-    /// that is.
+    /// A figure under the tool's own name: `ttft` is the tool's TTFT, whichever metric that is.
     pub fn stated(&self, figure: &str) -> Option<Stated> {
         self.figures.get(figure).copied()
     }
@@ -281,8 +280,7 @@ impl Claim {
         self.stated(figure).map(|stated| stated.value)
     }
 
-    /// A figure by our definition: `ttft-any` is what vLLM calls TTFT, and claims of vLLM have no
-    /// `ttft`.
+    /// A figure by our definition: `ttft-any` is vLLM's TTFT, and claims of vLLM have no `ttft`.
     pub fn figure(&self, figure: &Figure) -> Option<Stated> {
         match figure {
             Figure::Whole(_) | Figure::Score(_) => {
@@ -303,7 +301,7 @@ impl Claim {
         }
     }
 
-    /// The number of requests, those that failed too.
+    /// The number of requests, with failed requests.
     pub fn requests(&self) -> Option<u64> {
         let ended = || Some(self.value("requests.successful")? + self.value("requests.failed")?);
         self.value("requests.total").or_else(ended).map(|count| count as u64)
@@ -377,7 +375,7 @@ pub(crate) const MOST_RESULTS: usize = 10_000;
 /// The most mistakes of a file that are reported.
 const MOST_ERRORS: usize = 20;
 
-/// All results, or what is wrong with them.
+/// All results, or the mistakes in them.
 fn in_order(
     file: &str,
     results: impl IntoIterator<Item = Result<Vec<Claim>, Vec<ReadError>>>,

@@ -86,7 +86,8 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
             shown(peak.mid()),
             shown(cap)
         );
-        // These count every request that touches a second, also those that follow one another.
+        // These tools count every request that touches a second, also requests that follow one
+        // another.
         let (severity, formula) = match figures.claim.tool {
             Tool::Vllm | Tool::Sglang => (
                 Severity::Note,
@@ -101,9 +102,9 @@ pub(super) fn peak(figures: &Figures<'_>) -> Vec<Finding> {
 
 /// Checks that the cap was kept full. Where requests wait for nothing but the cap C, all its slots
 /// are in use until the last request is sent, at t. All in flight at t end within the longest
-/// latency M, so the run takes T <= t + M, and until t alone the latencies add up to C * t >= C *
-/// (T - M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a
-/// slot that failed requests took is not.
+/// latency M, so the run takes T <= t + M. Until t alone the latencies add up to C * t >= C * (T -
+/// M): N * mean E2E >= C * (T - M). It needs all N requests to be in the mean, as time in a slot
+/// that failed requests took is not.
 pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     let claim = figures.claim;
     let parts = (|| {
@@ -125,7 +126,7 @@ pub(super) fn kept_full(figures: &Figures<'_>) -> Vec<Finding> {
     }
     let seen = format!(
         "at most {} of {} slots were in use on average until the last request was sent",
-        // "At most" stays true of what is shown.
+        // "At most" stays true of the rounded figure.
         shown((used.high * 100.0).ceil() / 100.0),
         shown(cap)
     );

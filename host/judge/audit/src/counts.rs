@@ -29,7 +29,7 @@ pub(super) fn failures(figures: &Figures<'_>) -> Vec<Finding> {
     };
     let told = claim.value("requests.failed").unwrap_or(0.0);
     let asked = claim.asked.requests.map(|asked| asked as f64);
-    // What guidellm calls incomplete was cut off by the end of the benchmark, so its total says
+    // guidellm's incomplete requests were cut off by the end of the benchmark, so its total says
     // nothing here.
     let of = asked.unwrap_or(0.0).max(answered + told);
     let missing = of - answered;

@@ -30,7 +30,7 @@ pub fn percent(share: f64) -> String {
 }
 
 impl<'a> Figures<'a> {
-    /// Those of a claim.
+    /// The figures of a claim.
     pub fn of(claim: &'a Claim) -> Self {
         Figures { claim }
     }
@@ -91,8 +91,8 @@ impl<'a> Figures<'a> {
     }
 
     /// True if the tool times only the first and the last token of a request, and computes means
-    /// over all requests' tokens together: guidellm and its wrappers, since the version whose files
-    /// name it.
+    /// over all requests' tokens together. These are guidellm and its wrappers, since the version
+    /// whose files name it.
     pub(super) fn first_and_last(&self) -> bool {
         let of_it = matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack);
         of_it && self.tpot_is_with_first()
@@ -104,8 +104,8 @@ impl<'a> Figures<'a> {
         matches!(self.claim.tool, Tool::Guidellm | Tool::Gpustack)
     }
 
-    /// True if rates are over a longer time than the duration that is stated: AIPerf's are over the
-    /// whole phase, and its duration is from the first request to the last response.
+    /// True if rates are over a longer time than the stated duration. AIPerf's are over the whole
+    /// phase, and its duration is from the first request to the last response.
     pub(super) fn longer_span(&self) -> bool {
         self.claim.tool == Tool::Aiperf
     }

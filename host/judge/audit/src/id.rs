@@ -1,4 +1,4 @@
-//! The kinds of findings: their stable names, why each matters and what to do about it.
+//! The kinds of findings: their stable names, the reason why each matters and the advice.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ impl Id {
         self.texts().2
     }
 
-    /// Name, why it matters, what to do.
+    /// Name, reason why it matters, advice.
     fn texts(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Id::NothingAnswered => (

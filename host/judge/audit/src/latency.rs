@@ -3,10 +3,10 @@
 //!
 //! If a tool's TPOT is (E2E - TTFT) / (n - 1), its mean over requests gives the mean E2E exactly
 //! when all answers have the same length. Otherwise E2E - TTFT = mean(TPOT * (n - 1)), which is
-//! mean(TPOT) * mean(n - 1) plus the covariance of the two, and that is unknown: short answers that
+//! mean(TPOT) * mean(n - 1) plus the covariance of the two. That is unknown: short answers that
 //! wait for others' prompts have large TPOTs. LMDeploy's ShareGPT results are within 7 % of their
 //! decode time. Only a percentile gives certainty: no more than 1 % of the requests are above the
-//! 99th, and none of those lasts longer than the run.
+//! 99th, and none of them lasts longer than the run.
 
 use super::figures::{Figures, percent, shown};
 use super::finding::Finding;
@@ -15,19 +15,18 @@ use super::range::{MUCH, NOTHING, Range};
 use super::spread;
 use result::finding::Severity;
 
-/// The largest ratio of the plain mean of TPOT to that over tokens before long answers
+/// The largest ratio of the plain mean of TPOT to the mean over tokens. Beyond it, long answers
 /// would have to be slower than short ones by more than a batch ever makes them; with fewer
-/// requests than [`MANY`], one may.
+/// requests than [`MANY`], one may be.
 const TIMES: f64 = 4.0;
 const MANY: f64 = 100.0;
 
-/// The largest ratio of the one to the other if all answers seem to have the same length,
-/// and one figure shows that of the others to be right: lengths that are different may have the
-/// totals of one length by chance.
+/// The largest ratio of one mean to the other if all answers seem to have the same length, and
+/// another figure confirms the other mean. Different lengths may by chance have the totals of one
+/// length.
 const TIMES_OF_ONE_LENGTH: f64 = 2.0;
 
-/// Least share of a request's time that its tokens cover. What follows the last token is an end
-/// marker.
+/// Least share of a request's time that its tokens cover. An end marker follows the last token.
 const COVERED: f64 = 0.9;
 
 /// Below this share, more than a quarter of the time is nobody's.
@@ -147,8 +146,8 @@ fn varying(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     vec![finding.by(formula(figures, parts))]
 }
 
-/// Compares the mean TPOT with the totals. Where the totals are those of one length, the mean TPOT
-/// is that of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
+/// Compares the mean TPOT with the totals. Where the totals fit one length, the mean TPOT is the
+/// mean of all gaps. The audit doubts a mean TPOT that is far from that, or that a wrong formula
 /// gives, where the gaps, if stated, agree with the other figures.
 fn of_one_length(
     figures: &Figures<'_>,
@@ -196,7 +195,7 @@ fn most(figures: &Figures<'_>, parts: &Parts) -> Option<Range> {
     Some(p99 * steps(figures, parts) + whole * Range::exact(above / answered))
 }
 
-/// Guidellm's figures are means over all tokens together, so that they give sums: TPOT * n is the
+/// Guidellm's figures are means over all tokens together, so that they give sums. TPOT * n is the
 /// time to the last token it timed, and so is TTFT + ITL * (n - 1).
 fn first_and_last(figures: &Figures<'_>, parts: &Parts) -> Vec<Finding> {
     let last = parts.tpot * Range::exact(parts.tokens);
@@ -316,8 +315,8 @@ fn formula(figures: &Figures<'_>, parts: &Parts) -> Option<String> {
     })
 }
 
-/// The gaps of a request span its first to last chunk, and there are at most as many as tokens
-/// after the first, except for chunks without tokens.
+/// The gaps of a request span its first to last chunk. Except for chunks without tokens, there are
+/// at most as many gaps as tokens after the first.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     let (Some(decode), Some(itl), Some(tokens)) =
         (figures.decode(), figures.positive("itl.mean"), figures.tokens_each())

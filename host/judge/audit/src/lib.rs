@@ -1,20 +1,20 @@
-//! Checks the claims of other tools against rules that any honest measurement satisfies: figures of
-//! one result against each other, results of one page against each other, and a page's headlines
-//! against the results they rest on.
+//! Checks the claims of other tools against rules that any honest measurement satisfies. It
+//! compares figures of one result with each other, results of one page with each other, and a
+//! page's headlines with the results they rest on.
 //!
 //! Severities follow one line. *Invalid*: the figures contradict each other beyond rounding, so
 //! that no measurement gives them, or they do not describe the requested work. *Suspect*: a figure
 //! follows a different formula than its name says, or covers only part of the requested work.
 //! *Note*: a trait of the tool or the run that readers should know. If only means are known, a rule
-//! reports what no distribution allows, never what is merely unusual.
+//! reports only figures that no distribution allows, never merely unusual ones.
 //!
-//! This crate owns these rules and the reading of what other tools publish. It leaves the
-//! definitions of metrics to `result`, and the output to the command line.
+//! This crate owns these rules and the reading of other tools' results. It leaves the definitions
+//! of metrics to `result`, and the output to the command line.
 //!
-//! A claim is a result as its tool stated it, each figure with how far rounding may have moved it.
-//! Nothing is filled in that the source does not state. A rule that fires on an honest measurement
-//! is worse than none, so a rule fires beyond what any distribution allows. Line breaks make no
-//! difference, reading takes time in proportion to the file, and what is held has a bound. A new
+//! A claim is a result as its tool stated it, each figure with the size of its rounding. Nothing is
+//! filled in that the source does not state. A rule that fires on an honest measurement is worse
+//! than none, so a rule fires beyond the limits of any distribution. Line breaks make no
+//! difference, reading takes time in proportion to the file, and the memory used has a bound. A new
 //! tool takes a reader in `claim` and a row in `claim/definition.rs`; a new rule a function in
 //! `RULES` and an `Id`.
 

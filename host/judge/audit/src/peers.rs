@@ -63,7 +63,7 @@ fn twice(claims: &[Claim]) -> Vec<(usize, Finding)> {
         .collect()
 }
 
-/// The places of the others of a group; of many, those of the first few.
+/// The places of the other claims in a group; of many, the first few places.
 fn others(claims: &[Claim], group: &[usize], own: usize) -> String {
     let others = group.iter().filter(|other| **other != own);
     let mut places: Vec<String> = others

@@ -1,9 +1,9 @@
-//! Rules on the spread of latencies: percentiles, deviations and extremes of one against those of
-//! the others.
+//! Rules on the spread of latencies: percentiles, deviations and extremes of one against the
+//! others'.
 //!
-//! They rest on what holds for each request: E2E = TTFT + TPOT * (n - 1) wherever a tool computes
+//! They rest on two facts about each request. E2E = TTFT + TPOT * (n - 1) wherever a tool computes
 //! TPOT after the first token, and every gap lies within its request. Means are the matter of
-//! `latency`, the order of one latency's statistics that of `order`.
+//! `latency`; the order of one latency's statistics is the matter of `order`.
 
 use super::figures::{Figures, shown};
 use super::finding::Finding;
@@ -17,7 +17,7 @@ use result::finding::Severity;
 /// histograms, each off by half a thousandth.
 const SLACK: f64 = 0.002;
 
-/// Below this share of the mean E2E, deviations are what remains of numbers that cancel.
+/// Below this share of the mean E2E, deviations are the rest of numbers that cancel.
 const CANCELLED: f64 = 1e-9;
 
 /// The fewest mean tokens after the first for which answers without any of them only widen the
@@ -38,8 +38,8 @@ fn graded(apart: f64, one: One) -> Severity {
 }
 
 /// Compares the three latencies of answers of one length. Where all answers have n tokens, each E2E
-/// is TTFT + D with D = TPOT * (n - 1), so that the percentiles and deviations of the three bound
-/// each other.
+/// is TTFT + D with D = TPOT * (n - 1). So the percentiles and deviations of the three bound each
+/// other.
 pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures.tpot_is_after_first() {
         return Vec::new();
@@ -69,11 +69,11 @@ pub(super) fn one_length(figures: &Figures<'_>) -> Vec<Finding> {
 /// A percentile with its value.
 type Point = (f64, Range);
 
-/// The percentile of E2E that is furthest outside of what those of TTFT and TPOT allow, and how
-/// far.
+/// The percentile of E2E that is furthest outside of the range that the percentiles of TTFT and
+/// TPOT allow, and its distance from it.
 ///
-/// At least: a request with E2E < x + y has TTFT < x or D < y. If r requests are below x, the
-/// percentile a of TTFT, and s below y, the percentile b of D, then at most r + s are below x + y,
+/// At least: a request with E2E < x + y has TTFT < x or D < y. Let r requests be below x, the
+/// percentile a of TTFT, and s below y, the percentile b of D. Then at most r + s are below x + y,
 /// and every percentile of E2E with r + s requests below it is at least x + y: about where p >= a +
 /// b. At most, likewise from above: E2E at 1 - a - b is at most TTFT at 1 - a plus D at 1 - b. The
 /// ends are sharp: TTFT is nowhere below its least, or below 0, so E2E at p is at least D at p, and
@@ -115,7 +115,7 @@ fn percentiles(figures: &Figures<'_>, further: f64, answered: f64) -> Option<(f6
     worst
 }
 
-/// Those of a latency that are compared with the others', each with each: a file may state any
+/// The points of a latency that are compared with the others', each with each: a file may state any
 /// number.
 fn few(points: Vec<Point>) -> Vec<Point> {
     let step = points.len().div_ceil(MOST).max(1);
@@ -218,10 +218,10 @@ fn deviations(figures: &Figures<'_>, further: f64) -> Option<(f64, String)> {
 /// Checks the bounds that the extremes of TPOT, or its deviation, set to d = mean E2E - mean TTFT,
 /// at any lengths; `further` is m = mean(n) - 1.
 ///
-/// d is the mean of TPOT * (n - 1) over the requests, plus what follows the only token of an answer
-/// that has one, which is no less than zero and in no TPOT. So d / m is a mean of TPOT that is
-/// weighted by n - 1, if no answer is that short: it lies between the extremes. If some are, the
-/// lower bound alone holds.
+/// d is the mean of TPOT * (n - 1) over the requests, plus the time after the only token of an
+/// answer that has one. That time is no less than zero and in no TPOT. So d / m is a mean of TPOT
+/// that is weighted by n - 1, if no answer is that short: it lies between the extremes. If some
+/// are, the lower bound alone holds.
 pub(super) fn any_length(
     figures: &Figures<'_>,
     decode: Range,
@@ -268,12 +268,12 @@ pub(super) fn any_length(
 /// is no more than (K - m)(m - k) (Bhatia and Davis).
 ///
 /// This takes every answer to have two tokens. If a share s of them has, with u = m / s as their
-/// mean of L, d >= m * mean(TPOT) + s * covariance, and
-/// s * sqrt((K - u)(u - 1)) = sqrt((s K - m)(m - s)) grows with s up to s = m (K + 1) / 2K, which
-/// is more than 1 for m >= 2: the lower bound holds with k = 1 all the more. Answers without any
-/// token, a share z with L = -1, raise d by z * mean(TPOT) or more, and with s <= 1 - z leave
-/// (K - m - z (K + 1))(m - 1 + 2 z) below the root, which falls with z from the start where
-/// (K + 3) m >= 3 K + 1, as for m >= 3. The upper bound does not hold then.
+/// mean of L, d >= m * mean(TPOT) + s * covariance. And s * sqrt((K - u)(u - 1)), which is sqrt((s
+/// K - m)(m - s)), grows with s up to s = m (K + 1) / 2K, which is more than 1 for m >= 2: the
+/// lower bound holds with k = 1 all the more. Answers without any token, a share z with L = -1,
+/// raise d by z * mean(TPOT) or more. With s <= 1 - z they leave (K - m - z (K + 1))(m - 1 + 2 z)
+/// below the root, which falls with z from the start where (K + 3) m >= 3 K + 1, as for m >= 3. The
+/// upper bound does not hold then.
 fn covariance(figures: &Figures<'_>, further: f64, all: bool) -> Option<Range> {
     let mean = figures.positive("tpot.mean")?;
     let deviation = figures.get("tpot.std")?.high.max(0.0);

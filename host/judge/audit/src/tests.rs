@@ -51,7 +51,7 @@ fn played(requests: &[(f64, f64, u32)], cap: usize) -> Vec<Timing> {
     requests.iter().map(play).collect()
 }
 
-/// The block of LMDeploy, or that of vLLM, of what was seen.
+/// The block of LMDeploy, or of vLLM, about these requests.
 fn block(seen: &[Timing], cap: usize, vllm: bool, asked: Option<u32>) -> String {
     let duration = seen.iter().map(|seen| seen.start + seen.e2e()).fold(0.0, f64::max) / 1e3;
     let output: u32 = seen.iter().map(|seen| seen.tokens).sum();
@@ -140,7 +140,7 @@ fn a_burst_among_slow_answers_is_not_doubted() {
     assert!(result.findings.iter().any(|finding| finding.id == Id::PeakImplausible), "{text}");
 }
 
-/// Returns the usual number of cases, or that of `PROPTEST_CASES`.
+/// Returns the usual number of cases, or `PROPTEST_CASES` if it is set.
 fn usual_or_asked(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(grave(result), Vec::<String>::new());
     }
 
-    /// A block without its line breaks says what it says with them.
+    /// A block without its line breaks means the same as with them.
     #[test]
     fn line_breaks_make_no_difference(
         requests in prop::collection::vec((1.0f64..9.0, 0.5f64..5.0, 0.1f64..5.5), 1..20),
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(of(&text), of(&broken));
     }
 
-    /// Any bytes are read or refused, and what is read is audited.
+    /// Any bytes are read or refused, and the claims that were read are audited.
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..2000, at in 0usize..2000) {
         let _ = claim::read("any", &bytes);
@@ -242,8 +242,8 @@ fn guidellm(seen: &[Timing], cap: usize) -> Claim {
     if tokens > count {
         claim.state("itl.mean", (e2e - ttft) / (tokens - count), 0.0);
     }
-    // Its rates begin with the first token; where that is much later than the run, it is said to be
-    // so.
+    // Its rates begin with the first token; where that is much later than the run, the claim states
+    // it.
     if first < duration * 0.04 {
         claim.state("throughput.output-tokens-per-s", tokens / (duration - first), 0.0);
     }

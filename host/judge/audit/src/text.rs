@@ -1,5 +1,5 @@
-//! An audit as text for people: the findings of each result, and at the end what each kind of
-//! finding means.
+//! An audit as text for people: the findings of each result, and at the end the meaning of each
+//! kind of finding.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -100,7 +100,7 @@ fn of_headline(out: &mut String, headline: &Headline, results: &[Audited]) {
     }
 }
 
-/// The reason why each kind of finding matters and what to do, once for each kind found.
+/// The reason for each kind of finding and the advice, once for each kind found.
 fn meanings(out: &mut String, report: &Report) {
     let findings = report.results.iter().flat_map(|result| &result.findings);
     let ids: BTreeSet<Id> = findings.map(|finding| finding.id).collect();

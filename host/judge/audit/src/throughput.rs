@@ -14,8 +14,8 @@ const FULL: f64 = 0.75;
 /// No engine generates this many tokens per second for one request.
 const FASTEST: f64 = 10_000.0;
 
-/// The largest ratio to the throughput of the requests in flight at their mean speed that one
-/// second may reach: a second without prompts is a few times faster than a run full of them.
+/// The largest ratio of one second's throughput to the throughput of the requests in flight at
+/// their mean speed. A second without prompts is a few times faster than a run full of them.
 const TIMES: f64 = 10.0;
 
 fn graded(apart: f64) -> Severity {
@@ -66,7 +66,7 @@ pub(super) fn tokens(figures: &Figures<'_>) -> Vec<Finding> {
         let apart = (rate * duration).apart(Range::exact(tokens));
         (apart > NOTHING).then_some((label, rate, tokens, apart))
     });
-    // Of a span that requests are counted over as well, the rule on those speaks.
+    // Where requests are counted over a span as well, the rule on requests covers it.
     let span = figures.answered().zip(figures.positive("throughput.requests-per-s"));
     let span = span
         .filter(|_| figures.longer_span())
@@ -122,7 +122,7 @@ pub(super) fn total(figures: &Figures<'_>) -> Vec<Finding> {
         .filter(|(_, output)| *output > 0.0)
         .map(|(input, of_it)| output * Range::exact((input + of_it) / of_it));
     let apart = [sum, by_tokens].into_iter().flatten().map(|expected| total.apart(expected));
-    // guidellm takes the rate of prompts over another time than that of answers; the counts still
+    // guidellm takes the rates of prompts and of answers over different times; the counts still
     // agree.
     let Some(apart) = apart.reduce(f64::min).filter(|apart| *apart > NOTHING) else {
         return Vec::new();
@@ -234,8 +234,8 @@ fn stray(figures: &Figures<'_>, requests: f64) -> f64 {
     (DEVIATIONS * variation / requests.sqrt()).max(MOMENT)
 }
 
-/// The requested rate against the one that was reached. Requests arrive at random, and the last one
-/// still has to be answered.
+/// The requested rate against the reached rate. Requests arrive at random, and the last one still
+/// has to be answered.
 pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     let rate = figures.claim.asked.request_rate.filter(|rate| rate.is_finite() && *rate > 0.0);
     if let (Some(rate), Some(sent)) = (rate, figures.positive("throughput.sent-per-s")) {
@@ -288,7 +288,7 @@ pub(super) fn asked(figures: &Figures<'_>) -> Vec<Finding> {
     Vec::new()
 }
 
-/// The requested rate against the one at which requests were sent, where that is stated.
+/// The requested rate against the stated rate of sending.
 fn sent_at(figures: &Figures<'_>, rate: f64, sent: Range) -> Vec<Finding> {
     let requests = figures.claim.value("requests.total").or(figures.answered());
     let Some(requests) = requests.filter(|requests| *requests >= 30.0) else {

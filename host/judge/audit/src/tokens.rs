@@ -55,7 +55,7 @@ pub(super) fn retokenized(figures: &Figures<'_>) -> Vec<Finding> {
     vec![Finding::new(Id::RetokenizedDiffers, severity, seen).by(formula)]
 }
 
-/// Compares the tokens that the figures count, of the text, with those that the server counted.
+/// Compares the figures' token counts of the text with the server's counts.
 pub(super) fn served(figures: &Figures<'_>) -> Vec<Finding> {
     let count = |name: &str| figures.claim.value(name).filter(|tokens| *tokens > 0.0);
     let (Some(counted), Some(served), Some(answered)) =

@@ -1,5 +1,5 @@
-//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or does not
-//! measure what its name says.
+//! Rules on zeros: nothing takes zero time, so a latency of zero was not measured, or is not the
+//! latency of its name.
 
 use super::figures::{Figures, shown};
 use super::finding::Finding;
@@ -77,7 +77,7 @@ fn formula_of_zero(figures: &Figures<'_>) -> Option<String> {
     zero("ttft.median").then(|| "TTFT is 0 if the tool saw no first token".to_owned())
 }
 
-/// Gaps of which at least half are zero, while others are not.
+/// Gaps with at least half at zero, while others are not.
 pub(super) fn gaps(figures: &Figures<'_>) -> Vec<Finding> {
     if !figures.positive("itl.mean").is_some_and(|mean| mean.low > 0.0) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Agreement of a run's answers with those of a baseline, as a result (`runner schema agreement`).
+//! Agreement of a run's answers with a baseline's answers, as a result (`runner schema agreement`).
 //!
 //! `result::agreement` compares the answers; this module adds the scores of the same samples.
 
@@ -34,7 +34,7 @@ pub struct Agreed {
     pub scores: BTreeMap<String, Flipped>,
 }
 
-/// Runs under comparison. What they answered is added in this order: the baseline, its repeats, the
+/// Runs under comparison. Their answers are added in this order: the baseline, its repeats, the
 /// run.
 #[derive(Default)]
 pub struct Agreeing<'t> {
@@ -87,7 +87,7 @@ impl<'t> Agreeing<'t> {
         Ok(())
     }
 
-    /// Adds the run, and says how it agrees.
+    /// Adds the run, and returns its agreement.
     ///
     /// # Errors
     /// The first exchange that cannot be read.

@@ -1,7 +1,7 @@
 //! A run cut into blocks of consecutive requests, with sums and counts for each: the data that a
 //! bootstrap over blocks draws from. Reads exchanges one by one and keeps none.
 //!
-//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! Requests of one run are not independent samples: requests in flight together share a batch and a
 //! queue. Blocks are long enough that little of this dependence crosses their ends. Gaps and tokens
 //! are assigned by their arrival time: a pause affects all requests in flight, and counts as one
 //! event, not one per request.
@@ -21,8 +21,8 @@ use statistics::decomposed::Decomposed;
 /// Up to this many requests, every sample is kept exactly.
 const EXACT: u64 = 20_000;
 
-/// The number of blocks for runs of which the shortest has this many requests; `None` if there are
-/// too few. A block has as many requests as a run has blocks at least.
+/// The number of blocks for runs whose shortest has this many requests; `None` if there are too
+/// few. A block has at least as many requests as a run has blocks.
 pub fn blocks(requests: u64) -> Option<usize> {
     (requests >= FEWEST).then(|| (requests / FEWEST).clamp(FEWEST, MOST) as usize)
 }
@@ -83,8 +83,8 @@ struct Gathered {
 }
 
 impl<'a> Cutting<'a> {
-    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts
-    /// that the plan was split into.
+    /// A run to be cut into this many blocks, for those figures. `slices` is the number of parts of
+    /// the plan.
     pub fn new(
         (facts, summary): (&'a RunFacts, &Summary),
         slices: u32,
@@ -142,7 +142,7 @@ impl<'a> Cutting<'a> {
         let answered = exchange.is_ok();
         let good = answered && self.is_good(&reading);
         let counts = &mut self.counts[block];
-        // Those that were cancelled on purpose count neither as answered nor as failed.
+        // Requests cancelled on purpose count neither as answered nor as failed.
         counts.total += u64::from(answered || exchange.has_failed());
         counts.answered += u64::from(answered);
         counts.good += u64::from(good);
@@ -328,8 +328,8 @@ impl Blocked {
 }
 
 /// The uncertainty of the run's time, as a share of it. The run ends with an answer, whose time is
-/// subject to chance: as much as latencies vary or, if answers queue and come one after the other,
-/// by the time between two.
+/// subject to chance: the variation of latencies or, if answers queue and come one after the other,
+/// the time between two.
 fn edge(summary: &Summary) -> f64 {
     let latency = summary.metric(metric::E2E_FROM_DUE);
     let seconds = summary.throughput.duration_s;
@@ -339,14 +339,14 @@ fn edge(summary: &Summary) -> f64 {
     (latency.std / 1e3 / seconds).min(1.0 / latency.count as f64)
 }
 
-/// Computes the variation of the load of blocks of so many requests, as a share of it, where a rate
-/// decides when they come.
+/// Computes the variation of the load between blocks of this size, as a share of it, where a rate
+/// decides when requests come.
 fn load(run: &Run, requests: f64) -> Option<f64> {
     let by_rate = run.r#loop == Loop::Open && run.request_rate.is_some();
     by_rate.then(|| 1.0 / requests.sqrt())
 }
 
-/// The metrics that figures are of, each once; but for those of sessions, which lie in several
+/// The metrics of the figures, each once, without the metrics of sessions, which span several
 /// blocks.
 fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     let of_requests = metric::CATALOGUE.iter().filter(|metric| metric.of != Of::Session);
@@ -356,7 +356,7 @@ fn wanted(figures: &[Figure]) -> impl Iterator<Item = &'static Metric> {
     })
 }
 
-/// Finds the number of the one among equal parts of `whole` in which the place lies.
+/// Finds the number of the equal part of `whole` in which the place lies.
 fn part(place: u64, whole: u64, parts: usize) -> usize {
     let part = u128::from(place) * parts as u128 / u128::from(whole.max(1));
     (part as usize).min(parts - 1)

@@ -94,7 +94,7 @@ fn stages(summaries: &[&Summary]) -> impl Iterator<Item = Figure> {
     wholes(|name| name.starts_with("server.stages.")).filter(told)
 }
 
-/// Our metric that the claims mean by a latency's name; the one of the same name if no claim
+/// Our metric that the claims mean by a latency's name; the metric of the same name if no claim
 /// defines it.
 fn meant<'c>(latency: &'static str, claims: &[&'c Claim]) -> &'c str {
     claims.iter().find_map(|claim| metric_of(claim, latency)).unwrap_or(latency)

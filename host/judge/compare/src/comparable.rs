@@ -2,7 +2,7 @@
 //!
 //! A comparison is meaningful only if everything else is the same. The requests, the load, the way
 //! of measuring and the validity of the measurement must agree; engine, address, dialect and
-//! hardware are what people compare, and are listed.
+//! hardware are the subjects of comparisons, and are listed.
 
 mod claims;
 mod runs;
@@ -57,7 +57,7 @@ impl Difference {
 pub struct Compatibility {
     /// Settings that must agree, and do not.
     pub obstacles: Vec<Obstacle>,
-    /// Differences in what people compare on purpose.
+    /// Differences in the subjects of comparisons.
     pub differences: Vec<Difference>,
     /// Settings that cannot be checked, because a side does not state them.
     pub unknown: Vec<String>,

@@ -6,10 +6,10 @@
 //! fails none, however certain it is. Conditions of all sides are judged together, and apart from
 //! the table: its other figures do not make them harder to meet. If a figure has no interval, such
 //! as one published without samples, the difference alone decides, and the outcome says so; but not
-//! where its slow samples may be one event. If so many of a side's requests failed that a
-//! percentile is the worst there is with them (infinite, or zero for a speed), and in fewer of the
-//! baseline's runs, the condition holds: the answered requests alone do not show what the others
-//! would have taken.
+//! where its slow samples may be one event. Enough of a side's requests may fail that a percentile
+//! is the worst there is with them (infinite, or zero for a speed). If this happens in fewer of the
+//! baseline's runs, the condition holds: the answered requests alone do not show the latency of the
+//! others.
 
 use std::fmt;
 use std::str::FromStr;
@@ -146,7 +146,7 @@ impl Condition {
             };
             return outcome(false, true, who);
         };
-        // A gate that cannot see what it guards must not stand open.
+        // A gate that cannot see its figure must not stand open.
         if row.no_interval == Some(NoInterval::Unpaired) {
             let words = "no sample was judged in both runs, so nothing is paired".to_owned();
             return outcome(false, true, words);

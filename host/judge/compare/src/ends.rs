@@ -47,7 +47,7 @@ pub enum NoInterval {
 }
 
 impl NoInterval {
-    /// The reason in words.
+    /// The reason as text.
     pub fn words(self) -> &'static str {
         match self {
             NoInterval::Absent => "not on both sides",

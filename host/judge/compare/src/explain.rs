@@ -1,14 +1,14 @@
-//! Explains how two results of one engine differ: which part of each difference is a definition,
-//! the workload, the schedule, failures or a client's own time, and what remains.
+//! Explains the differences between two results of one engine: the parts from definitions, the
+//! workload, the schedule, failures or a client's own time, and the remainder.
 //!
-//! A difference is B's figure less A's. It is taken apart in a fixed order: first each figure is
-//! brought to one definition, then what is known of lengths, of the schedule and of failures is
-//! taken off. A part is in the sum only if it was recomputed from records, follows from an identity
-//! of stated figures, or has bounds; else it is told in words and stays in the remainder. What is
-//! not known is never estimated.
+//! A difference is B's figure less A's. It is split in a fixed order: first each figure is brought
+//! to one definition, then the known parts of lengths, of the schedule and of failures are taken
+//! off. A part is in the sum only if it was recomputed from records, follows from an identity of
+//! stated figures, or has bounds. Else the text mentions it, and it stays in the remainder. Unknown
+//! parts are never estimated.
 //!
 //! Pure: takes records one by one, and claims as `audit` reads them. This module owns the parts;
-//! `audit` owns what other tools' figures mean, and `result` the definitions of our own.
+//! `audit` owns the meaning of other tools' figures, and `result` the definitions of our own.
 
 mod account;
 mod definition;

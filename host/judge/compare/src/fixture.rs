@@ -65,8 +65,8 @@ pub(crate) struct Engine {
 
 pub(crate) const USUAL: Engine = Engine { ttft: 1.0, gap: 1.0, spread: 0.3, places: 8, seed: 1 };
 
-/// So many requests a second that come by chance to such an engine. What is asked depends on the
-/// number of the request alone, so that it is the same for every engine.
+/// Requests that come by chance, at this rate a second, to such an engine. Their content depends on
+/// the number of the request alone, so that it is the same for every engine.
 pub(crate) fn exchanges(engine: Engine, requests: u64, rate: f64) -> Vec<Exchange> {
     let (mut asked, mut own) = (Mt64::new(7), Mt64::new(1000 + engine.seed));
     let mut free = vec![0.0_f64; engine.places];
@@ -112,7 +112,7 @@ fn exchange(index: u64, due: f64, events: &[(f64, Kind)], tokens: u32) -> Exchan
     exchange
 }
 
-/// A run of a plan with those exchanges.
+/// A run of a plan with these exchanges.
 pub(crate) fn measured(folder: &str, plan: Plan, exchanges: &[Exchange]) -> Measured {
     scored(folder, plan, exchanges, BTreeMap::new())
 }
@@ -162,7 +162,7 @@ pub(crate) fn normal(random: &mut Mt64) -> f64 {
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
-/// Figures of runs with so many requests.
+/// Figures of runs with this number of requests.
 pub(crate) fn asked(figures: Vec<Figure>, requests: u64) -> Options {
     Options::of(figures, blocks(requests))
 }
@@ -176,7 +176,7 @@ pub(crate) const FIGURES: [&str; 6] = [
     "concurrency.peak",
 ];
 
-/// Two engines, of which the second takes half as long again to begin, and writes faster.
+/// Two engines: the second takes half as long again to begin, and writes faster.
 pub(crate) fn pair() -> [Vec<Exchange>; 2] {
     let other = Engine { ttft: 1.5, gap: 0.8, seed: 2, ..USUAL };
     [USUAL, other].map(|engine| exchanges(engine, 600, 10.0))

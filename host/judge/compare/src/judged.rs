@@ -83,7 +83,7 @@ fn what_is_surely_close_is_the_same_and_what_is_not_known_is_not() {
     assert_eq!((row.judgement, row.detectable), (Some(Judgement::NoDifference), None));
 }
 
-/// A run of which so many in a hundred failed.
+/// A run with this percentage of failed requests.
 fn failing(percent: u64) -> Side {
     let mut run = exchanges(USUAL, REQUESTS, 10.0);
     for exchange in run.iter_mut().filter(|own| own.index * 37 % 100 < percent) {

@@ -8,8 +8,7 @@ use simulator::{Case, Load, Parameters};
 
 const REQUESTS: usize = 300;
 
-/// An engine whose pace varies by 1 % from run to run, and takes so many times as long as the usual
-/// one.
+/// An engine whose pace varies by 1 % from run to run, and takes this multiple of the usual time.
 fn case(times: f64) -> Case {
     under(Load::Closed(32), times)
 }
@@ -27,7 +26,7 @@ fn under(load: Load, times: f64) -> Case {
     case
 }
 
-/// A side of so many repeats, all of the same requests.
+/// A side with this number of repeats, all of the same requests.
 fn side_of(case: &Case, trial: u64, side: u64, repeats: u64) -> Side {
     let runs = (0..repeats).map(|repeat| {
         let engine = (trial * 2 + side) * 16 + repeat;

@@ -1,4 +1,4 @@
-//! Comparison: how much sides differ in each figure, with which confidence, and whether they are
+//! Comparison: the difference of sides in each figure, with its confidence, and whether they are
 //! comparable at all. A side is a run, several repeats of one, or another tool's result.
 //!
 //! Pure: takes records one by one and returns a result. The command line finds the folders and
@@ -6,12 +6,12 @@
 //! doubt a run.
 //!
 //! **How a difference is found.** Requests in flight together share a batch and a queue, so blocks
-//! of consecutive requests are resampled, the same places of both runs; throughput and gaps are
+//! of consecutive requests are resampled, the same places of both runs. Throughput and gaps are
 //! split by time instead, because a pause affects all requests in flight. Near capacity a metric
 //! walks through the run: the KPSS test and the correlation of neighbours detect that, and the
 //! error grows by as far as the walk gets. Several runs per side use Student's or Welch's interval
 //! over one value per run. A difference is shown if Benjamini and Hochberg's procedure at 5 % over
-//! all figures finds it and its interval excludes zero, so equal sides are told apart in at most 5
+//! all figures finds it and its interval excludes zero. So equal sides are told apart in at most 5
 //! of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
 
 pub mod agreed;
@@ -30,7 +30,7 @@ mod side;
 pub mod until;
 pub mod variation;
 
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
 #[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;
@@ -197,7 +197,7 @@ impl Options {
 /// Compares every further side with the first. Sides are named by position: A, B, C.
 ///
 /// # Errors
-/// Everything that must agree but does not, except what is allowed.
+/// All settings that must agree but do not, except allowed differences.
 pub fn compare(sides: &[Side], asked: &Options) -> Result<Compared, Vec<Obstacle>> {
     let names: Vec<String> = (0..sides.len()).map(letter).collect();
     let mut all = Compatibility::default();
@@ -311,7 +311,7 @@ impl Compared {
         pair.figures.iter().find(|row| row.figure == figure)
     }
 
-    /// True if how much runs vary was assumed, because there is one run per side.
+    /// True if the variation of runs was assumed, because there is one run per side.
     pub fn is_assumed(&self) -> bool {
         let assumed = |pair: &Pair| {
             matches!(&pair.method, Method::Blocks { variation: Variation::Assumed { .. }, .. })

@@ -11,7 +11,7 @@ use result::summary::Column;
 pub struct Prompts {
     /// The digest of each request as it went over the wire.
     requests: Column<u64>,
-    /// A digest of what the dataset states about each: name, lengths, conversation, adapter. It
+    /// A digest of the dataset's statements about each: name, lengths, conversation, adapter. It
     /// does not depend on the backend's dialect.
     samples: Column<u64>,
 }
@@ -51,7 +51,7 @@ impl Prompts {
     }
 }
 
-/// The place of each request in a run, by the digest of what was sent. A request that was sent
+/// The place of each request in a run, by the digest of its sent bytes. A request that was sent
 /// twice has no place of its own: its repeats would all stand where the first does, and leave their
 /// blocks empty.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of a run of so many slices, whose requests are these.
+    /// The places of these requests in a run with this number of slices.
     pub fn of(prompts: &Prompts, slices: u32) -> Self {
         let mut places = HashMap::new();
         for (index, digest) in prompts.requests.iter() {
@@ -89,9 +89,9 @@ impl Places {
 pub struct Same {
     /// Requests that both have.
     pub common: u64,
-    /// Of these, those that differ.
+    /// Common requests that differ.
     pub different: u64,
-    /// The number of the first of those.
+    /// The number of the first different request.
     pub first: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Repeats: runs of the same plan that are held against each other, and how far apart their figures
-//! are. How one run's figures are spread is its summary's.
+//! Repeats: runs of the same plan that are compared with each other, and the spread of their
+//! figures. The spread within one run is in its summary.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

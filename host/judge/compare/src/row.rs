@@ -1,4 +1,4 @@
-//! One figure of two sides: how much they differ, how certain that is, and the judgement.
+//! One figure of two sides: their difference, its certainty, and the judgement.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,8 +71,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// True if it is one of the figures that are judged together: those that could be called better
-    /// or worse by chance.
+    /// True if it is one of the jointly judged figures: figures that chance could make better or
+    /// worse.
     pub fn is_judged(&self) -> bool {
         self.probability.is_some() && self.judgement.is_some() && !self.is_constant()
     }
@@ -120,7 +120,7 @@ pub(super) fn row(figure: &Figure, [a, b]: [&Side; 2], means: Means<'_>) -> Row 
         _ => (a.value(figure), b.value(figure)),
     };
     let both = baseline.zip(value);
-    // What rounding leaves of equal figures is no difference.
+    // The rounding error of equal figures is no difference.
     let both = both.map(|(a, b)| (a, if is_same(a, b) { a } else { b }));
     let difference = both.map(|(a, b)| b - a);
     let estimate = match both {

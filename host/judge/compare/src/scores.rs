@@ -1,11 +1,11 @@
 //! Scores of two runs on the same samples: which answers became better or worse, and whether that
 //! is more than chance.
 //!
-//! Samples are joined by what the dataset says of them (id, turn, class, reference), and only those
-//! count that both runs judged. Then the difficulty of the samples is the same on both sides, and
-//! far smaller differences show than between two means. Shares are tested by McNemar's test over
-//! the answers that flipped; other scores, and turns of conversations, by Student's test of the
-//! differences, summed by conversation. `statistics` has the arithmetic.
+//! Samples are joined by the dataset's statements about them (id, turn, class, reference), and only
+//! samples that both runs judged count. Then the difficulty of the samples is the same on both
+//! sides, and far smaller differences show than between two means. Shares are tested by McNemar's
+//! test over the answers that flipped; other scores, and turns of conversations, by Student's test
+//! of the differences, summed by conversation. `statistics` has the arithmetic.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -93,7 +93,7 @@ pub struct Flipped {
     pub interval: Option<Ends>,
 }
 
-/// Scores that two runs have, on the samples that both judged; those without any are left out.
+/// Scores that two runs have, on the samples that both judged; scores without any are left out.
 pub fn flipped(baseline: &Answers, run: &Answers) -> BTreeMap<String, Flipped> {
     let names = baseline.scores.keys();
     let found = names.filter_map(|name| {
@@ -122,7 +122,7 @@ pub(super) struct Pairing {
 }
 
 impl Answers {
-    /// Those of a run with these scores.
+    /// The answers of a run with these scores.
     pub fn of(scores: &BTreeMap<String, Column<f64>>) -> Self {
         Answers { scores: scores.clone(), samples: HashMap::new() }
     }

@@ -43,9 +43,8 @@ pub struct Stated {
 }
 
 impl Measured {
-    /// Goes over a run's exchanges, for those figures. Requests that `baseline` sent too stand in
-    /// the blocks in which they stand there, so that blocks of both runs hold the same work, in
-    /// whatever order it was sent.
+    /// Reads a run's exchanges, for those figures. Requests that `baseline` sent too stand in its
+    /// blocks, so that blocks of both runs hold the same work, in whatever order it was sent.
     ///
     /// # Errors
     /// The first that cannot be read.
@@ -119,7 +118,7 @@ pub(crate) fn metric_of<'c>(claim: &'c Claim, theirs: &str) -> Option<&'c str> {
 }
 
 impl Side {
-    /// The figure; of several runs the mean over those that have it.
+    /// The figure; of several runs the mean over the runs that have it.
     pub fn value(&self, figure: &Figure) -> Option<f64> {
         match self {
             Side::Runs(_) => mean_if_any(&self.values(figure)),
@@ -164,8 +163,8 @@ impl Side {
         }
     }
 
-    /// Returns the variation of the load over the blocks, as a share of it; `None` where the side
-    /// is not one run of ours, or the engine's answers decide when requests come.
+    /// Returns the variation of the load over the blocks, as a share of it. `None` where the side
+    /// is not one run of ours, or the engine's answers decide the times of requests.
     pub(super) fn load(&self) -> Option<f64> {
         match self.measured() {
             [run] => run.blocked.as_ref()?.load(),

@@ -60,7 +60,7 @@ fn short_runs_and_thin_tails_have_no_interval() {
     }
 }
 
-/// Runs of 20 requests with so much more time to the first token.
+/// Runs of 20 requests with the time to first token multiplied by each factor.
 fn repeats(factors: &[f64]) -> Side {
     let runs = factors.iter().map(|ttft| {
         let engine = Engine { ttft: *ttft, spread: 0.0, ..USUAL };
@@ -153,7 +153,7 @@ fn claims_have_no_interval_unless_they_have_samples() {
     assert!(found.row("B", "ttft.mean").unwrap().interval.is_some());
 }
 
-/// A run whose server tells its queue and its prefill has the parts of TTFT in every comparison.
+/// A run whose server reports its queue and its prefill has the parts of TTFT in every comparison.
 #[test]
 fn the_parts_of_ttft_are_compared_where_a_server_tells_them() {
     let compared = |queue: Option<u64>| {

@@ -52,8 +52,8 @@ fn equal_engines_are_not_told_apart() {
     assert!(any <= 5 && ttft <= 5, "any figure {any}, TTFT {ttft}");
 }
 
-/// Of one that hardly varies: as many answers fall in each part of both runs, and what is left of a
-/// rate's difference is when the last answer came.
+/// For an engine that hardly varies: the same number of answers fall in each part of both runs, and
+/// a rate's remaining difference is the time of the last answer.
 #[test]
 fn equal_engines_that_hardly_vary_are_not_told_apart() {
     let quiet = Engine { spread: 0.01, places: 1000, ..USUAL };
@@ -94,8 +94,8 @@ fn equal_engines_that_are_overloaded_are_not_told_apart() {
     }
 }
 
-/// An engine whose time to first token is 3 % longer, each varying by a twentieth. What is missed
-/// is taken for a walk.
+/// An engine whose time to first token is 3 % longer, each varying by a twentieth. A missed
+/// difference is taken for a walk.
 #[test]
 fn three_percent_of_ttft_are_seen() {
     let quiet = Engine { spread: 0.05, ..USUAL };
@@ -104,8 +104,8 @@ fn three_percent_of_ttft_are_seen() {
     assert!(ttft >= 43, "{ttft} of 50");
 }
 
-/// The interval of a difference holds the true one in 95 of 100 trials. What it truly is, is known
-/// of engines without a queue: the factor.
+/// The interval of a difference holds the true one in 95 of 100 trials. For engines without a queue
+/// the true difference is known: the factor.
 #[test]
 fn intervals_hold_the_true_difference() {
     let wide = Engine { places: 1000, ..USUAL };

@@ -1,9 +1,9 @@
 //! Repeats that stop themselves: runs are made until the mean of a figure over them is known to
 //! within a bound.
 //!
-//! Owns the notation (`ttft.p99 ±5%`), the estimate of how many runs that takes, and the words. The
-//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes
-//! the runs, and `repeats` says how far they are apart.
+//! Owns the notation (`ttft.p99 ±5%`), the estimate of the number of runs, and the words. The
+//! interval, which holds whenever one looks, is `statistics::anytime`'s; the command line makes the
+//! runs, and `repeats` computes their spread.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -24,8 +24,8 @@ pub const MOST: u32 = 20;
 /// Runs of a scenario at least: fewer have no interval.
 pub const FEWEST: u32 = anytime::FEWEST as u32;
 
-/// Variation from run to run for which it is said beforehand how many runs it takes: that of a
-/// steady engine, and that of a tail.
+/// Variations from run to run for which the number of runs is forecast: a steady engine's, and a
+/// tail's.
 const ASSUMED: [f64; 2] = [0.02, 0.05];
 
 /// More runs than this are not counted out.
@@ -136,7 +136,7 @@ impl Until {
         }
     }
 
-    /// About how many repeats it will take, in words, before the first one.
+    /// The expected number of repeats, as text, before the first one.
     pub fn forecast(&self, most: u32) -> String {
         let counted = ASSUMED.iter().filter_map(|variation| {
             let runs = self.beforehand(*variation)?;
@@ -209,8 +209,7 @@ impl Known {
         }
     }
 
-    /// Writes the state, and the number of further repeats that it takes; `time` tells how long so
-    /// many take.
+    /// Writes the state and the number of further repeats; `time` gives the time that they take.
     pub fn progress(&self, time: impl Fn(usize) -> String) -> String {
         let mut words = self.state();
         let _ = match (self.is_reached, self.more) {
@@ -258,7 +257,7 @@ mod tests {
     use crate::exchanges::{facts, reply};
     use model::exchange::Kind::{End, Text};
 
-    /// A run of one request, whose first token comes after so many milliseconds.
+    /// A run of one request; its first token comes after this many milliseconds.
     fn summary(first: u64) -> Summary {
         let at = 1000 + first;
         let events = [(at, Text, None, 1), (at + 50, Text, None, 1), (at + 50, End, None, 0)];

@@ -102,7 +102,7 @@ impl Variation {
         }))
     }
 
-    /// In words, for a note below a comparison.
+    /// A description for a note below a comparison.
     pub fn words(&self) -> String {
         match self {
             Variation::Assumed { share } => format!(

@@ -3,8 +3,8 @@
 //!
 //! An option that only makes an engine faster (a kernel, a cache, a batch size) leaves greedy
 //! answers as they are, but for rounding that other batches bring about. Repeats of the baseline
-//! show how much that is: the noise floor. The share of samples whose answer differs from the
-//! baseline's is compared with the floor's on the same samples, so what is tested are the samples
+//! show the size of that effect: the noise floor. The share of samples whose answer differs from
+//! the baseline's is compared with the floor's on the same samples. So the test is on the samples
 //! that differ for one and not for the other (McNemar's test; of several repeats, or of
 //! conversations, Student's of the differences).
 //!
@@ -23,8 +23,7 @@ use statistics::clusters::{self, Cluster, Mean};
 use statistics::share::{Flips, wilson};
 use statistics::{Ranked, Sorted};
 
-/// Bytes of the baseline's answers that are held; of those beyond, only whether they are the same
-/// is known.
+/// Bytes of the baseline's answers that are held; of further ones, only their equality is known.
 const HELD: usize = 256 << 20;
 
 /// Examples of answers that differ.
@@ -39,8 +38,8 @@ const LEVEL: f64 = 0.05;
 /// Fewer conversations or lone answers than this are not tested by Student's distribution.
 const LEAST: usize = 10;
 
-/// Digests, for this process, what the dataset says of a sample: two runs sent the same sample
-/// if it is the same.
+/// Digests, for this process, the dataset's statements about a sample: two runs sent the same
+/// sample if the digests are equal.
 pub fn sample_digest(sample: &SampleFacts) -> u64 {
     let mut hasher = DefaultHasher::new();
     sample.id.hash(&mut hasher);
@@ -176,7 +175,7 @@ struct Answer {
     text: Option<Box<str>>,
     conversation: Option<u64>,
     index: u64,
-    /// The number of repeats that answered it, and of those whose answer differs.
+    /// The number of repeats that answered it, and the number of different answers among them.
     repeated: (u32, u32),
     /// True if the run's answer differs; nothing if it has none.
     differs: Option<bool>,
@@ -185,8 +184,7 @@ struct Answer {
 /// The number of the first token at which two texts differ, if that can be said.
 pub type FirstToken<'t> = Box<dyn Fn(&str, &str) -> Option<u64> + 't>;
 
-/// Answers under comparison. They are added in this order: the baseline's, those of its repeats,
-/// those of the run.
+/// Answers under comparison. They are added in this order: the baseline's, its repeats', the run's.
 #[derive(Default)]
 pub struct Answers<'t> {
     first_token: Option<FirstToken<'t>>,
@@ -330,8 +328,8 @@ impl<'t> Answers<'t> {
     }
 }
 
-/// Measures the difference of the run from the baseline beside that of the baseline's repeats.
-/// `None` without samples that all answered.
+/// Measures the difference of the run from the baseline beside the difference of the baseline's
+/// repeats. `None` without samples that all answered.
 fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
     let compared = answers.iter().filter_map(|answer| {
         let (repeated, otherwise) = answer.repeated;

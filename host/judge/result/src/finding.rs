@@ -1,6 +1,7 @@
-//! Reasons to doubt a run, derived from its summary: what was observed, why it matters, what to do.
+//! Reasons to doubt a run, derived from its summary: the observation, the reason why it matters,
+//! the advice.
 //!
-//! This module says what a finding is; the modules below look for them, and `raise` lists their
+//! This module defines a finding; the modules below look for findings, and `raise` lists their
 //! rules. A finding never changes a figure. Thresholds are a separate question, in module
 //! `threshold`.
 

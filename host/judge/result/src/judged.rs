@@ -1,5 +1,5 @@
-//! The statistics of a judging model's verdicts: how far it agrees with itself and with other
-//! scores, and which of two runs it prefers.
+//! The statistics of a judging model's verdicts: its agreement with itself and with other scores,
+//! and its preference between two runs.
 //!
 //! **Two orders.** Judges prefer the answer that they read first, or second (Zheng et al. 2023,
 //! "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena", section 3.4). So each pair is shown in
@@ -8,9 +8,9 @@
 //! less than wins and losses, so it is rather too wide than too narrow.
 //!
 //! **Right and wrong.** Where another score of the same answers is 0 or 1, a grade can be compared
-//! with it without a common scale: by the point-biserial correlation, and by how likely a right
-//! answer has the higher grade of two ([`statistics::binary`]). Kappa would need grades to be cut
-//! into right and wrong at a place that nobody stated.
+//! with it without a common scale. The comparison is by the point-biserial correlation, and by the
+//! probability that a right answer has the higher grade of two ([`statistics::binary`]). Kappa
+//! would need grades to be cut into right and wrong at a place that nobody stated.
 //!
 //! Pure arithmetic over verdicts; the caller joins them to answers. A verdict that is not there is
 //! counted as absent.
@@ -109,8 +109,7 @@ impl Against {
     }
 }
 
-/// The answer that a judge chose: the share of the win that goes to the one shown first. 1 is the
-/// first, 0 the second, 0.5 neither.
+/// The answer that a judge chose: the share of the win that goes to the answer shown first.
 pub type Choice = f64;
 
 /// A judge's choices between a pair of answers to one sample, each time in both orders.
@@ -132,8 +131,8 @@ enum Ended {
 }
 
 impl Duel {
-    /// Finds the result: that of more than half of the repeats that have both verdicts, else a tie.
-    /// `None` if none has both.
+    /// Finds the result: the verdict that more than half of the repeats with both verdicts have,
+    /// else a tie. `None` if none has both.
     fn ended(&self) -> Option<Ended> {
         let both = self.choices.iter().filter_map(|[first, second]| {
             Some(match ((*first)?, (*second)?) {

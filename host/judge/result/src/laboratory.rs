@@ -37,7 +37,7 @@ fn holds(bounds: Option<Bounds>, truth: f64) -> bool {
 }
 
 /// A 95 % interval that holds the truth in fewer than 51 of 60 runs is wrong with a certainty of
-/// 99.9 %; the intervals of independent samples did so in 20.
+/// 99.9 %. The intervals of independent samples held it in 20.
 #[test]
 fn intervals_of_runs_under_load_hold_the_truth() {
     for (load, requests) in [(Load::Open(0.7), 500), (Load::Closed(32), 400)] {
@@ -82,8 +82,7 @@ fn an_engine_that_never_queues_is_not_overloaded() {
     assert_eq!(overloaded(SHAREGPT, 50.0, 1000), 0);
 }
 
-/// The slowest first tokens of a closed loop are those of its first requests, which all come at
-/// once.
+/// The slowest first tokens of a closed loop belong to its first requests, which all come at once.
 #[test]
 fn the_tail_of_a_closed_loop_that_is_its_start_has_no_interval() {
     let engine = "slots=64".parse().unwrap();
@@ -119,8 +118,8 @@ fn intervals_do_not_depend_on_the_order_of_records() {
     assert_eq!(Summary::of(&facts, &exchanges), Summary::of(&facts, &turned));
 }
 
-/// Of a run in parts, as several load machines keep it, each part has the intervals of its own
-/// requests, and the parts together those of the whole.
+/// If a run has parts, as several load machines keep it, each part has the intervals of its own
+/// requests, and the parts together have the whole's.
 #[test]
 fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     let case = Case::usual(Load::Open(0.7), 600);
@@ -134,8 +133,7 @@ fn parts_of_a_run_have_intervals_and_together_those_of_the_whole() {
     assert!(summary.metric(metric::TPOT).unwrap().confidence.is_some());
 }
 
-/// Requests that all come at once are one load, so blocks show nothing; what the requests asked for
-/// does.
+/// Requests that all come at once are one load, so blocks show nothing; the requested lengths do.
 #[test]
 fn a_burst_is_one_load() {
     let case = Case::usual(Load::AtOnce, 300);
@@ -179,7 +177,7 @@ fn repeats(case: &Case) -> Vec<Vec<Summary>> {
     (0..6).map(|work| draw(work).collect()).collect()
 }
 
-/// Intervals over repeats of the same requests hold the average of these, and those over other
+/// Intervals over repeats of the same requests hold the average of these, and intervals over other
 /// requests the average of all. Of 60, one that is right holds in at least 51 with a certainty of
 /// 99.9 %. The average of the ten contains the run itself, so that its distance counts for more.
 #[test]
@@ -207,8 +205,8 @@ fn repeats_lie_where_a_run_says_and_closer_than_other_requests() {
     }
 }
 
-/// The throughput of every run has both intervals, and they hold the average as those of latencies
-/// do.
+/// The throughput of every run has both intervals, and they hold the average as the latencies'
+/// intervals do.
 #[test]
 fn throughput_has_intervals_however_requests_come() {
     for (load, requests) in [(Load::Open(0.7), 400), (Load::Closed(32), 400), (Load::AtOnce, 400)] {
@@ -237,7 +235,7 @@ fn cold(case: &Case, runs: u64, by: impl Fn(f64, f64) -> f64) -> Vec<ColdStart> 
     (0..runs).filter_map(draw).collect()
 }
 
-/// Requests that all come at once are slower than later ones, and so are those in a queue.
+/// Requests that all come at once are slower than later ones, and so are requests in a queue.
 #[test]
 fn an_engine_that_was_ready_has_no_cold_start() {
     for (load, requests) in [

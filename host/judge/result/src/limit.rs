@@ -2,13 +2,13 @@
 //! <= 200ms`.
 //!
 //! Thresholds, objectives of requests and of searches, bounds on repeats, conditions of comparisons
-//! and constraints of labs are written in it. This module owns the parts and the words for what is
-//! wrong with them, so that one mistake has one message wherever it is made. Each of those users
-//! owns what its limits mean: which relations there are, which figures they can be on, and what is
-//! done with the number.
+//! and constraints of labs are written in it. This module owns the parts and the messages about
+//! mistakes in them, so that one mistake has one message wherever it is made. Each of those users
+//! owns the meaning of its limits: the allowed relations, the allowed figures, and the use of the
+//! number.
 //!
-//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is how far it may be from
-//! another value, in its unit or in percent of that value: `+20ms`, `±5%`.
+//! A *level* is a value of the figure itself: `<= 200ms`. A *difference* is the most by which it
+//! may lie from another value, in its unit or in percent of that value: `+20ms`, `±5%`.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct Grammar<R: 'static> {
     pub signs: &'static [(&'static str, R)],
     /// Numbers that the user takes.
     pub numbers: Numbers,
-    /// Limits of this user, in words: "`ttft.p99 <= 200ms` or `verdict <= suspect`".
+    /// Example limits of this user, as text: "`ttft.p99 <= 200ms` or `verdict <= suspect`".
     pub example: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub struct Grammar<R: 'static> {
 pub enum Numbers {
     /// All.
     Any,
-    /// Zero and those above, as the sign says the direction.
+    /// Zero and above, as the sign gives the direction.
     FromZero,
     AboveZero,
 }
@@ -78,7 +78,7 @@ pub enum Difference {
 }
 
 impl Relation {
-    /// Tells whether a value has this relation to a level.
+    /// True if a value has this relation to a level.
     pub fn holds(self, seen: f64, level: f64) -> bool {
         match self {
             Relation::AtMost => seen <= level,
@@ -104,7 +104,7 @@ impl Difference {
     }
 }
 
-/// The mistakes in a limit, all of them, each with what was expected or what to do.
+/// The mistakes in a limit, all of them, each with the expectation or the advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitError {
     written: String,
@@ -141,7 +141,7 @@ impl From<LimitError> for String {
     }
 }
 
-/// Several limits, such as those of a repeated flag.
+/// Several limits, such as the values of a repeated flag.
 ///
 /// # Errors
 /// The mistakes in each that is wrong.
@@ -349,7 +349,7 @@ impl<R> Written<'_, R> {
         None
     }
 
-    /// Checks what can be checked of a number without its figure's unit.
+    /// Checks a number as far as possible without its figure's unit.
     fn any_number(&mut self) {
         if !self.number.contains(|c: char| c.is_ascii_digit()) {
             self.expected("a number", None);
@@ -470,7 +470,7 @@ mod tests {
     }
 
     proptest! {
-        /// A limit that was read is written in words that are read as the same.
+        /// The text of a limit that was read is read as the same limit.
         #[test]
         fn whatever_is_written_is_read_or_refused(
             name in "(ttft|e2e|stall-share|output-speed|score)[.](p99|mean|x)|verdict|",

@@ -1,5 +1,5 @@
 //! The catalogue of metrics, each with its unit, its definition and the tools whose figure it
-//! equals. `catalogue` holds the entries; this module says what an entry is.
+//! equals. `catalogue` holds the entries; this module defines an entry.
 //!
 //! A metric takes its samples from one exchange or from one session, and takes none if there is
 //! nothing to measure: absent is not zero. `statistics` has the statistics of many exchanges,
@@ -32,11 +32,11 @@ use model::units::Nanos;
 /// The exchanges of the measurement that a metric is taken of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// Those that were answered. What the server did.
+    /// Sent requests that were answered. The server's work.
     Answered,
-    /// All that were sent, whatever their outcome. What this client did.
+    /// All that were sent, whatever their outcome. The client's work.
     Sent,
-    /// Those of sessions whose every request was answered, a session at a time.
+    /// Sessions whose every request was answered, a session at a time.
     Session,
 }
 
@@ -46,7 +46,7 @@ pub enum Measure {
     /// At most one sample per exchange.
     One(Single),
     /// Any number of samples per exchange, pooled over the run. Each is passed on in whole steps of
-    /// the metric's [`Unit::scale`], with how often it occurs.
+    /// the metric's [`Unit::scale`], with its number of occurrences.
     Pooled(Shown),
     /// At most one sample per session.
     Session(Whole),
@@ -58,8 +58,8 @@ pub type Whole = fn(&Session) -> Option<f64>;
 /// Takes the one sample of an exchange.
 pub type Single = fn(&Reading<'_>) -> Option<f64>;
 
-/// Passes on the pooled samples of an exchange: the time of each, its value, and how often it
-/// occurs.
+/// Passes on the pooled samples of an exchange: the time of each, its value, and its number of
+/// occurrences.
 pub type Shown = fn(&Reading<'_>, &mut dyn FnMut(Nanos, u64, u64));
 
 /// One metric of the catalogue.

@@ -1,5 +1,5 @@
-//! The outcome of a run: what was measured, and on top of it the findings, the verdict and the
-//! thresholds. `summary` measures, `finding` and `threshold` judge what it measured.
+//! The outcome of a run: the measurements, and on top of them the findings, the verdict and the
+//! thresholds. `summary` measures, `finding` and `threshold` judge its measurements.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;

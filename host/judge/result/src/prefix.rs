@@ -3,7 +3,7 @@
 //!
 //! Engines keep the keys and values of prompts in pages of a few tokens, and take a page from the
 //! cache if it and all before it were computed earlier. This is that rule over token ids, as in
-//! vLLM: a page counts when it is whole, and the last token of a prompt is always computed, so a
+//! vLLM. A page counts when it is whole, and the last token of a prompt is always computed, so a
 //! prompt of n tokens takes at most floor((n - 1) / page) pages. Which tokens a prompt has is left
 //! to the caller. Pure.
 
@@ -47,8 +47,8 @@ impl Pages {
         Pages { size: size.get() as usize, most, seen: HashSet::new(), is_full: false }
     }
 
-    /// Sends a prompt: says how much of it is there, and keeps its pages. Models differ with their
-    /// adapter, so pages are shared only between requests of the same one.
+    /// Sends a prompt: returns the part of it that is there, and keeps its pages. Models differ
+    /// with their adapter, so pages are shared only between requests of the same one.
     pub fn take(&mut self, adapter: Option<&str>, tokens: &[u32]) -> Reuse {
         let usable = tokens.len().saturating_sub(1) / self.size;
         let mut chain = DefaultHasher::new();
@@ -75,8 +75,8 @@ impl Pages {
         self.seen.clear();
     }
 
-    /// True if there were more pages than are remembered, so that prompts may find more than is
-    /// said.
+    /// True if there were more pages than are remembered, so that prompts may find more than the
+    /// result states.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -90,7 +90,7 @@ mod tests {
         Pages::new(NonZeroU32::new(size).unwrap())
     }
 
-    /// Takes prompts one after the other, and says how many tokens of each were there.
+    /// Takes prompts one after the other, and returns the number of tokens of each that were there.
     fn cached(pages: &mut Pages, prompts: &[&[u32]]) -> Vec<u32> {
         let taken = prompts.iter().map(|prompt| pages.take(None, prompt));
         taken.map(|reuse| reuse.cached).collect()

@@ -1,16 +1,16 @@
 //! The summary of a run: every reported figure, computed from the run's exchanges and the facts
 //! of its plan, and from nothing else.
 //!
-//! It reads the exchanges twice and keeps none: `survey` finds when the measurement began and what
-//! was in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the first
-//! pass, by 24 in runs that offer a rate. During the second it does not, except where requests
-//! depend on each other: there it is 48 bytes per request.
+//! It reads the exchanges twice and keeps none: `survey` finds the start of the measurement and the
+//! requests in flight, `gather` counts and sums. Memory grows by 16 bytes per request during the
+//! first pass, by 24 in runs that offer a rate. During the second it does not, except where
+//! requests depend on each other: there it is 48 bytes per request.
 //!
 //! The result does not depend on the order of the exchanges, so the records of several load
 //! generators can be merged and summarised as one run. `metric` defines the metrics, `outcome`
 //! adds findings, verdict and thresholds, `report` lays the figures out.
 //!
-//! Besides a counter for each second, what grows with a run is:
+//! Besides a counter for each second, this data grows with a run:
 //!
 //! | for | bytes per request |
 //! | --- | --- |

@@ -62,7 +62,7 @@ impl Checked {
             let because = self.because.as_deref().unwrap_or("requests failed");
             return format!("infinite, because {because}");
         }
-        // Scores are mostly shares, of which two decimals hide what a limit is about.
+        // Scores are mostly shares; two decimals would hide a limit's meaning.
         let decimals = match self.threshold.starts_with("score.") {
             true => 4,
             false => 2,

@@ -1,5 +1,5 @@
 //! The answer of a search: for each tier, the interval in which the highest load lies that holds,
-//! and what it rests on.
+//! and its evidence.
 //!
 //! The interval holds the highest load that a tier holds at, but for a probability that is half on
 //! either side ([`Config::alpha`](crate::Config::alpha)). It follows from the

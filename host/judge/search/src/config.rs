@@ -101,21 +101,21 @@ impl Config {
         }
     }
 
-    /// The probability that a load passes that does not hold, by its own requests alone, or fails
-    /// although it holds: what one end of the interval may be wrong with, divided over all loads
-    /// (Bonferroni), however they depend on each other.
+    /// The probability that a load that does not hold passes, or a load that holds fails, by its
+    /// own requests alone. It is the error probability of one end of the interval, divided over all
+    /// loads (Bonferroni), however they depend on each other.
     pub fn alpha_each(&self) -> f64 {
         self.alpha / 2.0 / f64::from(self.loads.max(1))
     }
 
-    /// Requests of one load, at most: more than `requests_each` where so many are due before a run
-    /// may end, so that a load can be looked at several times.
+    /// Requests of one load, at most: more than `requests_each` where that many are due before a
+    /// run may end, so that a load can be looked at several times.
     pub fn requests_at(&self, at: f64) -> u64 {
         self.requests_each.max(4 * self.requests_least_at(at))
     }
 
-    /// Requests of one run, at least, by its length: those due in `seconds_least` at a rate, and
-    /// twenty batches of what is in flight in a closed loop.
+    /// Requests of one run, at least, by its length: the requests due in `seconds_least` at a rate,
+    /// and twenty batches of the number in flight in a closed loop.
     pub(crate) fn requests_least_at(&self, at: f64) -> u64 {
         let steady = match self.load {
             Load::Rate => at * self.seconds_least,
@@ -124,7 +124,7 @@ impl Config {
         (steady.ceil() as u64).max(self.requests_least)
     }
 
-    /// Lists its mistakes, in words; none if a search can begin.
+    /// Lists its mistakes, as text; none if a search can begin.
     pub fn mistakes(&self) -> Vec<String> {
         let mut mistakes = Vec::new();
         let mut unless = |holds: bool, mistake: String| {

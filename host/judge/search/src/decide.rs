@@ -1,23 +1,24 @@
 //! The test at one load: does a tier hold, does it not, or is it too early to say?
 //!
 //! The figure tested is the share of the requests that are bad, against the share that an objective
-//! allows. Of k bad requests of n that are worth n / d independent ones, Clopper and Pearson's
-//! bounds of the share are those of k / d of n / d (Clopper and Pearson 1934; with a design effect,
-//! Korn and Graubard 1998). A tier passes when the upper bound of each of its objectives is at most
-//! what it allows, and the backlog did not grow. It fails when the lower bound of one of them is
-//! above that, or when the backlog grew. Anything else is undecided, and undecided is never a pass.
+//! allows. Let k of n requests be bad, and n be worth n / d independent ones. Then Clopper and
+//! Pearson's bounds of the share are the bounds for k / d of n / d (Clopper and Pearson 1934; with
+//! a design effect, Korn and Graubard 1998). A tier passes when the upper bound of each of its
+//! objectives is at most the allowed share, and the backlog did not grow. It fails when the lower
+//! bound of one of them is above that, or when the backlog grew. Anything else is undecided, and
+//! undecided is never a pass.
 //!
-//! **A queue that has not built up yet shows nothing.** Close to capacity it takes long until a
-//! queue is as long as it will be, and a run that is shorter looks healthy throughout. How often
-//! the load itself changed shows in the number of requests in flight: a pass in an open loop takes
-//! runs that hold [`LOADS`] independent ones together.
+//! **A queue that has not built up yet shows nothing.** Close to capacity a queue takes long to
+//! reach its full length, and a shorter run looks healthy throughout. The number of requests in
+//! flight shows the changes of the load itself: a pass in an open loop takes runs that hold
+//! [`LOADS`] independent ones together.
 //!
 //! The bounds are one-sided, at the level that one load has
-//! ([`Config::alpha_each`](crate::Config::alpha_each)). That every objective has to pass makes a
-//! pass harder and not easier, so it needs no correction; that any objective can fail a tier does,
-//! so the level of failures is divided by their number, and in an open loop the requests count for
-//! no more than the independent loads that the runs hold. The design effect is itself estimated
-//! from few batches, so it is widened as Student's quantile is.
+//! ([`Config::alpha_each`](crate::Config::alpha_each)). Every objective has to pass; that makes a
+//! pass harder and not easier, so it needs no correction. Any objective can fail a tier, so the
+//! level of failures is divided by their number. In an open loop the requests count for no more
+//! than the independent loads that the runs hold. The design effect is itself estimated from few
+//! batches, so it is widened as Student's quantile is.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;
@@ -55,7 +56,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Adds what an independent run shows.
+    /// Adds the counts of an independent run.
     pub fn add(&mut self, counted: &Counted) {
         let (before, own) = (self.requests as f64, counted.requests as f64);
         if own > 0.0 {
@@ -73,8 +74,8 @@ impl Pooled {
         self.freedom += f64::from(counted.batches.saturating_sub(1));
     }
 
-    /// The design effect at a level, widened because it is an estimate: that of the misses or that
-    /// of the run's highest tenth, whichever is larger; where no request is bad, that of the
+    /// The design effect at a level, widened because it is an estimate. It is the larger of the
+    /// misses' and of the run's highest tenth's; where no request is bad, it is the effect of
     /// requests that came near the limit.
     pub fn effect(&self, level: f64) -> f64 {
         let quantile = |freedom| student::quantile(2.0 * level, freedom);
@@ -91,17 +92,16 @@ impl Pooled {
         [self.effects[0].max(1.0), self.effects[1].max(1.0)]
     }
 
-    /// The design effect as it was seen: that of the misses or that of the run's highest tenth,
-    /// whichever is larger.
+    /// The observed design effect: the larger of the misses' and of the run's highest tenth's.
     pub fn typical(&self) -> f64 {
         let [own, tail, _] = self.effects;
         own.max(tail).max(1.0)
     }
 }
 
-/// Decides on a tier from what the runs at one load show of its objectives, at the level of one
-/// load. `grown` is the backlog of a run in which it grew, and `loads` the number of independent
-/// loads in an open loop.
+/// Decides on a tier from the counts of its objectives over the runs at one load, at the level of
+/// one load. `grown` is the backlog of a run in which it grew, and `loads` the number of
+/// independent loads in an open loop.
 pub fn decide(
     limits: &[(Limit, Pooled)],
     grown: Option<Backlog>,
@@ -191,8 +191,8 @@ enum Side {
     Fail,
 }
 
-/// Computes the number of requests, in all, that would decide an objective, if the share of bad
-/// ones and the design effect stay; `None` if the share lies on the other side.
+/// Computes the total number of requests that would decide an objective, if the share of bad ones
+/// and the design effect stay. `None` if the share lies on the other side.
 fn needed(own: &Stated, side: Side, level: f64) -> Option<u64> {
     let bad = match side {
         Side::Pass => own.bad,

@@ -114,8 +114,8 @@ pub struct Decided {
     pub limits: Vec<Stated>,
 }
 
-/// In words, with the figures: `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at
-/// least 2.1 % are; 1 % may be`.
+/// As text, with the figures:
+/// `failed: ttft.p99 < 500 ms: 120 of 4000 requests are bad, so at least 2.1 % are; 1 % may be`.
 impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| format!("{:.3} %", share * 100.0);

@@ -1,12 +1,12 @@
 //! The counts of one run for the objectives: bad requests, and the independent requests that they
 //! are worth.
 //!
-//! **Requests that wait in one queue are bad together.** Their number varies more than that of
+//! **Requests that wait in one queue are bad together.** Their number varies more than for
 //! independent requests, by the design effect (`statistics::batches`). Where few requests are bad,
-//! few of their clusters are seen; the same is measured of "its metric is above the run's own 90th
-//! percentile", and where any request is bad, the larger of the two counts. Where none is, the
-//! clusters that matter are those of requests that came near the limit: above that percentile and
-//! beyond half of the limit. At a load far below the highest there are none, and each request
+//! few of their clusters are seen. So the effect is also measured for "its metric is above the
+//! run's own 90th percentile", and where any request is bad, the larger of the two counts. Where
+//! none is, the important clusters are of requests that came near the limit: above that percentile
+//! and beyond half of the limit. At a load far below the highest there are none, and each request
 //! counts as one ([`decide`](crate::decide)).
 
 use model::exchange::{Class, Phase};
@@ -63,8 +63,7 @@ impl Little {
     /// The most by which the two sides may differ, as a share.
     pub const TOLERANCE: f64 = 0.1;
 
-    /// The number of unanswered requests, divided by what the law says it is; absent if that is
-    /// nothing.
+    /// The number of unanswered requests, divided by the law's value; absent if that is nothing.
     pub fn ratio(&self) -> Option<f64> {
         let expected = self.per_s * self.latency_s;
         (expected > 0.0).then(|| self.unanswered / expected)
@@ -124,8 +123,8 @@ impl Gather {
         Gather { tiers: tiers.to_vec(), readers, requests: Vec::new(), values: Vec::new() }
     }
 
-    /// Adds a request of the measurement that was due. Those of the warmup, and those that were
-    /// cancelled on purpose, count neither for nor against the server.
+    /// Adds a request of the measurement that was due. Warm-up requests, and requests cancelled on
+    /// purpose, count neither for nor against the server.
     pub fn add(&mut self, reading: &Reading<'_>) {
         let exchange = reading.exchange;
         if exchange.phase != Phase::Measure || exchange.outcome.class() == Class::Cancelled {
@@ -138,7 +137,7 @@ impl Gather {
         }
     }
 
-    /// Adds a request by what was seen of each metric that the tiers name, in the order in which
+    /// Adds a request by its observations of each metric that the tiers name, in the order in which
     /// they name them first. `None` if it was not answered.
     pub fn add_seen(&mut self, due: Nanos, ended: Option<Nanos>, seen: Option<&[Observation]>) {
         self.requests.push(Request { due, ended });
@@ -148,7 +147,7 @@ impl Gather {
         }
     }
 
-    /// Counts the run. The backlog is that of the run's summary.
+    /// Counts the run. The run's summary has the backlog.
     pub fn finish(self, backlog: Option<Backlog>) -> Measured {
         let mut order: Vec<usize> = (0..self.requests.len()).collect();
         if !self.requests.is_sorted_by_key(|request| request.due) {

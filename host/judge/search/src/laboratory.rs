@@ -1,6 +1,7 @@
 //! Queues whose truth is known: requests that arrive by chance at servers that work them off in
-//! order, and the engine of `simulator`; searches of them, and runs of them as they are watched.
-//! The tests draw few, and `host/benches/search`, which includes this file too, draws many.
+//! order, and the engine of `simulator`. The module has searches of them, and runs of them as they
+//! are watched. The tests draw few, and `host/benches/search`, which includes this file too, draws
+//! many.
 
 #![allow(dead_code, reason = "the tests and the benchmark each need a part of it")]
 
@@ -37,7 +38,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Draws the times at which each of so many requests is due, and at which it ends.
+    /// Draws the times at which each request is due, and at which it ends.
     pub fn run(&self, requests: usize, seed: u64) -> Vec<(f64, f64)> {
         let mut random = Random::new(seed);
         let rate = self.load * f64::from(self.servers);
@@ -145,10 +146,10 @@ fn search_of(config: Config, truth: f64, run: impl FnMut(&Probe) -> Outcome) -> 
     Searched { truth, answer, bracketing }
 }
 
-/// Searches for the highest rate at which one request in a hundred takes longer than so many
-/// seconds, of a server that takes one second on average, by chance. The time in such a system is
-/// exponential: at a rate r, longer than t with the probability exp(-(1 - r) t). So the truth is 1
-/// - ln(100) / t. Gives the truth and what was found.
+/// Searches for the highest rate at which one request in a hundred takes longer than `seconds`, of
+/// a server that takes one second on average, by chance. The time in such a system is exponential:
+/// at a rate r, longer than t with the probability exp(-(1 - r) t). So the truth is
+/// 1 - ln(100) / t. Gives the true rate and the found one.
 pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
     let limits = tiers([format!("e2e.p99 <= {seconds}s").as_str()]).unwrap();
     let config = Config {
@@ -166,19 +167,19 @@ pub fn searched(seconds: f64, seed: u64, width: f64) -> Searched {
 }
 
 /// The design effect of missing the limit of [`searched`] at the highest rate that holds, in closed
-/// form. Of the times V in an M/M/1 queue of load r, the Poisson equation of "V > t" gives the
-/// variance that dependence adds to the number of misses: 4 r / (1 - r)^2 times the binomial one,
-/// less a part that vanishes as misses become rare.
+/// form. For the times V in an M/M/1 queue of load r, the Poisson equation of "V > t" gives the
+/// variance that dependence adds to the number of misses. It is 4 r / (1 - r)^2 times the binomial
+/// one, less a part that vanishes as misses become rare.
 pub fn design_effect(seconds: f64) -> f64 {
     let (share, load) = (0.01_f64, 1.0 - 100_f64.ln() / seconds);
     let rare = 1.0 - share * (1.0 / share).ln() / (1.0 - share);
     1.0 + 4.0 * load / (1.0 - load).powi(2) * rare
 }
 
-/// Requests that an interval of 95 % for [`searched`] takes at least, so wide, of any unbiased
-/// estimate from the number of misses: all are sent at the crossing, where the variance of the
-/// logit is the design effect divided by n p (1 - p), and the slope of the logit over the logarithm
-/// of the load is known, r t / (1 - p).
+/// The fewest requests for a 95 % interval of this width for [`searched`], with any unbiased
+/// estimate from the number of misses. All are sent at the crossing, where the variance of the
+/// logit is the design effect divided by n p (1 - p). The slope of the logit over the logarithm of
+/// the load is known: r t / (1 - p).
 pub fn least_requests(seconds: f64, width: f64) -> f64 {
     let (share, load) = (0.01, 1.0 - 100_f64.ln() / seconds);
     let deviation = width.ln_1p() / (2.0 * 1.959_964);
@@ -201,7 +202,7 @@ pub struct Tally {
     pub narrow: u64,
     /// The estimate is within 3 % of the truth.
     pub estimate_close: u64,
-    /// Requests of each, but for those of bracketing.
+    /// Requests of each, without bracketing.
     pub requests: Vec<u64>,
     /// Requests of bracketing.
     pub bracketing: Vec<u64>,
@@ -249,8 +250,8 @@ pub fn searches(seconds: &[f64], runs: u64, width: f64) -> Tally {
     tallied((0..runs).map(draw))
 }
 
-/// Searches of the usual engine under chats, by seed, with the truth: where three runs of so many
-/// requests together have as many late ones as allowed, found by halving.
+/// Searches of the usual engine under chats, by seed, with the truth: the load where three runs of
+/// `requests` requests together have the allowed number of late ones, found by halving.
 pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tally) {
     let limits = tiers([objective]).unwrap();
     let late = |load: f64, step: u64| {
@@ -287,8 +288,8 @@ pub fn engine_searched(limits: &[Tier], truth: f64, seed: u64) -> Searched {
     })
 }
 
-/// The alarm that a run raises whose requests are due and end at these seconds, looked at so many
-/// times.
+/// The alarm that a run raises whose requests are due and end at these seconds, after `samples`
+/// looks.
 pub fn alarm(run: &[(f64, f64)], samples: u32) -> Option<Alarm> {
     let due: Vec<f64> = run.iter().map(|own| own.0).collect();
     let mut ends: Vec<f64> = run.iter().map(|own| own.1).collect();
@@ -316,7 +317,7 @@ const KINDS: [(u32, Service); 5] = [
     (8, Service::Uneven),
 ];
 
-/// Alarms of `runs` queues, spread over the kinds and over loads, of so many requests each.
+/// Alarms of `runs` queues, spread over the kinds and over loads, of `requests` requests each.
 pub fn alarms(runs: u64, loads: [f64; 2], requests: usize) -> u64 {
     let alarms = (0..runs).filter(|run| {
         let (servers, service) = KINDS[(*run % KINDS.len() as u64) as usize];

@@ -1,10 +1,10 @@
-//! One load of a search: its runs, pooled, and what they show of each tier.
+//! One load of a search: its runs, pooled, and their evidence on each tier.
 //!
 //! **Runs at one load are pooled.** Each has a fresh seed, and its counts are added to those before
 //! it. A load is decided by its own requests where it is far from the highest that holds
 //! ([`decide`](crate::decide)); close to that, all loads together say more
-//! ([`crossing`](statistics::crossing)). On which side of the crossing a load seems to lie says
-//! where to go next.
+//! ([`crossing`](statistics::crossing)). The side of the crossing on which a load seems to lie
+//! gives the next load.
 
 use result::summary::Backlog;
 use schemars::JsonSchema;
@@ -100,7 +100,7 @@ impl Level {
         level
     }
 
-    /// Takes what a probe at this load came to.
+    /// Takes the outcome of a probe at this load.
     pub(crate) fn take(&mut self, config: &Config, probe: &Probe, outcome: &Outcome) {
         self.probes.push(probe.number);
         let invalid = match outcome {
@@ -147,7 +147,7 @@ impl Level {
         }
         let decided = self.decide(config);
         for (before, now) in self.tiers.iter_mut().zip(decided) {
-            // What was decided at an earlier look stands, unless now it is the opposite.
+            // An earlier look's decision stands, unless now it is the opposite.
             if before.decision.is_undecided() || !now.decision.is_undecided() {
                 *before = now;
             }
@@ -178,8 +178,8 @@ impl Level {
         self.invalid_in_a_row >= INVALID
     }
 
-    /// On which side a tier's highest load seems to lie: by what is decided here, or by the shares
-    /// that were seen.
+    /// The side on which a tier's highest load seems to lie: by the decision here, or by the shares
+    /// seen.
     pub(crate) fn side(&self, config: &Config, tier: usize) -> Side {
         let own = &self.tiers[tier];
         let share = |bad: u64, requests: u64| bad as f64 / requests.max(1) as f64;
@@ -242,8 +242,8 @@ impl Level {
         has_built_up && !self.grew() && own.is_some_and(|own| own.high <= own.allowed)
     }
 
-    /// Chooses the number of requests of the next run, where the ones so far are too few for a
-    /// steady state, or to decide.
+    /// Chooses the number of requests of the next run, where there are too few so far for a steady
+    /// state, or to decide.
     pub(crate) fn next_requests(&self, config: &Config, tier: usize) -> u64 {
         let steady = (1.5 * STEADY * self.pace) as u64;
         let decides = match &self.tiers[tier].decision {

@@ -1,14 +1,13 @@
-//! The search: which probe comes next, given what those before it showed.
+//! The search: chooses the next probe from the results of earlier ones.
 //!
 //! The load is raised or lowered by a factor until one seems to hold and one does not, and halved
-//! on a logarithmic scale until they are close. From there on loads are placed at the crossing as
-//! it is estimated so far, below it and above it in turn, and each run is longer than the one
-//! before, until the interval is as narrow as was asked for. Its lower end is tried with a run of
-//! its own. Tiers are searched for one after another, and each uses all runs that were made before.
+//! on a logarithmic scale until they are close. From there on loads are placed at the estimated
+//! crossing, below it and above it in turn. Each run is longer than the one before, until the
+//! interval is as narrow as requested. Its lower end is tried with a run of its own. Tiers are
+//! searched for one after another, and each uses all runs that were made before.
 //!
-//! A search is its configuration and what was reported, in order: everything else follows from
-//! these. So it is written to a journal as these, and one that was interrupted goes on where it
-//! was.
+//! A search is its configuration and the reports, in order: everything else follows from these. So
+//! it is written to a journal as these, and one that was interrupted goes on where it was.
 
 use std::fmt;
 
@@ -46,7 +45,7 @@ pub struct Report {
     pub outcome: Outcome,
 }
 
-/// A report that the search did not ask for: that of another probe, of another search, or of other
+/// A report that the search did not ask for: of another probe, of another search, or of other
 /// tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexpected(String);
@@ -94,7 +93,7 @@ impl Search {
     /// A search that has not begun.
     ///
     /// # Errors
-    /// What is wrong with the configuration, a line for each mistake.
+    /// The mistakes in the configuration, a line for each.
     pub fn new(config: Config) -> Result<Self, String> {
         let mistakes = config.mistakes();
         match mistakes.is_empty() {
@@ -106,7 +105,7 @@ impl Search {
     /// A search that has come so far.
     ///
     /// # Errors
-    /// What is wrong with the configuration, or which report is not one of this search.
+    /// The mistakes in the configuration, or the report that is not of this search.
     pub fn resume(config: Config, reports: Vec<Report>) -> Result<Self, String> {
         let mut search = Search::new(config)?;
         for report in reports {
@@ -140,7 +139,7 @@ impl Search {
         }
     }
 
-    /// Takes what the next probe came to.
+    /// Takes the outcome of the next probe.
     ///
     /// # Errors
     /// That it is not the next probe's, or shows other tiers.
@@ -182,8 +181,8 @@ impl Search {
         Ok(())
     }
 
-    /// Requests that runs have taken so far, valid or not: what they were to have, where it is not
-    /// known how many were due.
+    /// Requests that runs have taken so far, valid or not: their planned requests, where the number
+    /// due is not known.
     fn spent(&self) -> u64 {
         let of = |report: &Report| match &report.outcome {
             Outcome::Measured(measured) => measured.requests,

@@ -1,22 +1,22 @@
-//! Rules of published benchmarks, as data: what they search for, how long a run is, and what else
-//! they ask of it.
+//! Rules of published benchmarks, as data: their goal, the length of a run, and their other demands
+//! on it.
 //!
-//! **MLPerf Inference, scenario Server.** Requests come as a Poisson process; the result is the
+//! **MLPerf Inference, scenario Server.** Requests come as a Poisson process. The result is the
 //! highest rate at which 99 % of them meet the model's limits, in a run of at least 600 s. TTFT
 //! begins at the scheduled arrival, each limit has a percentile of its own, and every sample of the
 //! data set is issued equally often. The category Interactive has tighter limits for some models,
-//! so it is a second tier here. Limits, durations and sizes of data sets are those of
-//! `loadgen/mlperf.conf` of mlcommons/inference at `001712e` (round 5.1) and of
+//! so it is a second tier here. Limits, durations and sizes of data sets come from
+//! `loadgen/mlperf.conf` of mlcommons/inference at `001712e` (round 5.1) and from
 //! `inference_rules.adoc` of mlcommons/inference_policies at `ac93e89` (July 2026), which has
 //! gpt-oss-120b besides. MLPerf's own test allows a run to end when it shows with 99 % confidence
 //! that the share of late requests is below 1 % (its appendix on early stopping): 459 requests if
 //! none is late. It assumes independent requests and one look. The search's test at each load is
 //! stricter in both, so a load that passes here need not pass with fewer requests there.
 //!
-//! **AgentX**, the agentic benchmark of InferenceX as AIPerf has it in `--scenario
-//! inferencex-agentx-mvp` (`docs/tutorials/agentx-mvp.md` of ai-dynamo/aiperf at `01a4d17`). It has
-//! no objective: it replays recorded sessions at a number of sessions, and what is published is the
-//! curve over that number.
+//! **AgentX**, the agentic benchmark of InferenceX as AIPerf has it in
+//! `--scenario inferencex-agentx-mvp` (`docs/tutorials/agentx-mvp.md` of ai-dynamo/aiperf at
+//! `01a4d17`). It has no objective: it replays recorded sessions at a number of sessions, and
+//! publishes the curve over that number.
 
 use model::nearest;
 use serde::Serialize;
@@ -37,8 +37,8 @@ pub struct Preset {
     pub seconds_least: f64,
     /// Seconds that it takes unless said otherwise.
     pub seconds_usual: f64,
-    /// Requests of each run at least: the samples of its data set, all of which are issued; absent
-    /// if it states none.
+    /// Requests of each run at least: every sample of its data set is issued; absent if it states
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_least: Option<u64>,
     /// Its other rules for a run.
@@ -202,7 +202,7 @@ pub const PRESETS: [Preset; 7] = [
 ];
 
 impl Preset {
-    /// A preset by its name; `mlperf-server` alone is that of Llama 2 70B.
+    /// A preset by its name; `mlperf-server` alone is Llama 2 70B's.
     ///
     /// # Errors
     /// That there is none, with the most similar name.

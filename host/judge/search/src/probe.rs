@@ -1,4 +1,4 @@
-//! A probe: one run of a search, and what it came to.
+//! A probe: one run of a search, and its outcome.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,12 +6,12 @@
 //! never compares a percentile, whose chance error is large and has no simple distribution.
 //!
 //! **Each objective of a tier has its own share, and a tier holds where all of them hold.**
-//! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late and one
-//! in ten to go on slowly. That is what the two percentiles say when they are read one by one, and
-//! how MLPerf judges its limits on TTFT and TPOT.
+//! `ttft.p99 < 500ms` with `tpot.p90 < 50ms` allows one request in a hundred to begin late, and one
+//! in ten to go on slowly. The two percentiles mean that when they are read one by one, and MLPerf
+//! judges its limits on TTFT and TPOT in this way.
 //!
 //! **Latencies begin when a request is due.** Metrics that begin when a request is sent get the
-//! wait before that added: otherwise a load that this client could not offer would look fast.
+//! wait before that added. Otherwise a load that this client could not offer would look fast.
 
 use std::fmt;
 use std::str::FromStr;
@@ -177,12 +177,12 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The tiers that texts state, such as those of repeated flags: `ttft.p99<500ms` and
-/// `tpot.p99<50ms` together are the tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a
-/// tier of its own. They keep their order.
+/// The tiers in texts, such as the values of repeated flags: `ttft.p99<500ms` and `tpot.p99<50ms`
+/// together are the tier [`UNNAMED`]; `relaxed: ttft.p99<2s; tpot.p99<100ms` is a tier of its own.
+/// They keep their order.
 ///
 /// # Errors
-/// Every mistake, in words.
+/// Every mistake, as text.
 pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, Vec<String>> {
     let (mut tiers, mut mistakes): (Vec<Tier>, Vec<String>) = (Vec::new(), Vec::new());
     for text in texts {
@@ -258,7 +258,7 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
 /// The value of a metric of an answered request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observation {
-    /// So many milliseconds, from when it was due.
+    /// It took this many milliseconds, from when it was due.
     Took(f64),
     /// It was answered, and the metric is not known of it.
     Unknown,
@@ -414,8 +414,8 @@ mod tests {
         assert!(read > 100, "{read}");
     }
 
-    /// The metrics that begin when a request is sent are those of the list, by the definitions of
-    /// the catalogue.
+    /// The metrics that begin when a request is sent match the list, by the definitions of the
+    /// catalogue.
     #[test]
     fn metrics_that_begin_with_sending_are_known() {
         for name in objective::metrics() {

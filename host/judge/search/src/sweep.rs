@@ -1,9 +1,8 @@
-//! Sweeps: runs at a list of loads, and what they show together: the throughput-latency curve, its
-//! knee and the Pareto front.
+//! Sweeps: runs at a list of loads, and their joint results: the throughput-latency curve, its knee
+//! and the Pareto front.
 //!
-//! A list is read by [`series`], and [`order`] says in which order its runs are made. What the runs
-//! were goes in as [`Point`]s; a run that is not valid, and a figure that was not measured, take no
-//! part, and are never taken for zero.
+//! [`series`] reads a list, and [`order`] gives the order of its runs. Results go in as [`Point`]s;
+//! an invalid run, and a figure that was not measured, take no part, and are never taken for zero.
 
 mod curve;
 mod series;

@@ -2,8 +2,8 @@
 //! they are answered.
 //!
 //! [`Watch`] takes the numbers of requests due, sent and ended as the run goes on. At instants that
-//! are a quarter further apart each time, it compares the mean number of unanswered requests in the
-//! fourth quarter of the time so far with that in the second, as `result` does of a whole run. It
+//! are a quarter further apart each time, it compares mean numbers of unanswered requests: in the
+//! fourth quarter of the time so far, and in the second, as `result` does for a whole run. It
 //! raises an alarm where the growth is beyond chance at two such instants in a row, so that one
 //! long burst is no reason to stop.
 //!
@@ -12,7 +12,7 @@
 //!
 //! **False alarms** are measured on healthy queues of several kinds (`host/benches/search`): a
 //! detector that fires on them would fail loads that hold. In exchange it is slow close to
-//! capacity; what it does not stop, the test at the end of the run judges.
+//! capacity; the test at the end of the run judges the runs that it does not stop.
 
 mod filling;
 mod queue;
@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use filling::{First, end_ever_faster};
 use queue::Queue;
 
-/// So many standard deviations of the number of arrivals are chance. More than for a whole run,
-/// because there are many looks.
+/// Standard deviations of the number of arrivals that chance may explain. More than for a whole
+/// run, because there are many looks.
 const CHANCE: f64 = 4.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.05;
@@ -69,7 +69,7 @@ pub struct Alarm {
 
 impl Alarm {
     /// True if most of the backlog had not been sent: then this client or a cap on requests in
-    /// flight held it back, and the server may not be what is overloaded.
+    /// flight held it back, and the server may not be overloaded.
     pub fn is_held_back(&self) -> bool {
         let Progress { due, sent, ended, .. } = self.progress;
         let unsent = due.saturating_sub(sent);
@@ -96,9 +96,9 @@ pub struct Watch {
     kept: Vec<Kept>,
     /// Seconds between two that are kept, at least.
     apart: f64,
-    /// The latest sample: when, and how many were unanswered.
+    /// The latest sample: its time, and the number of unanswered requests.
     latest: (f64, f64),
-    /// The sum until then, and how many had ended.
+    /// The sum until then, and the number of requests that had ended.
     area: f64,
     ended: f64,
     first: First,
@@ -108,7 +108,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a run the gaps between whose due times have this coefficient of variation: 1 for a
+    /// A watch of a run whose gaps between due times have this coefficient of variation: 1 for a
     /// Poisson process, 0 where they are even.
     pub fn new(burstiness: f64) -> Self {
         Watch {
@@ -126,14 +126,14 @@ impl Watch {
     }
 
     /// Takes the median time from sending to the first token of the requests that ended lately. It
-    /// holds until it is given anew; where it never is, nothing tells waiting requests from those
-    /// under way.
+    /// holds until the next call; without a call, nothing tells waiting requests from answers under
+    /// way.
     pub fn waits(&mut self, usual: Nanos) {
         self.queue.waits(usual);
     }
 
-    /// Takes what the run has done so far, several times a second or at least a few hundred times
-    /// over the run, while requests are due. `Some` says to stop it.
+    /// Takes the run's progress so far, several times a second or at least a few hundred times over
+    /// the run, while requests are due. `Some` says to stop it.
     pub fn sample(&mut self, progress: Progress) -> Option<Alarm> {
         let at = progress.at.as_secs_f64();
         let unanswered = progress.due.saturating_sub(progress.ended) as f64;
@@ -186,8 +186,8 @@ impl Watch {
         (self.row >= ROW).then_some(Alarm { progress, second_quarter, fourth_quarter, chance })
     }
 
-    /// The unanswered requests summed over the time until an instant, and how many had ended by
-    /// then.
+    /// The unanswered requests summed over the time until an instant, and the number of requests
+    /// that had ended by then.
     fn until(&self, at: f64) -> [f64; 2] {
         let latest = Kept { at: self.latest.0, area: self.area, ended: self.ended };
         let after = self.kept.partition_point(|kept| kept.at < at);
@@ -253,7 +253,8 @@ mod tests {
         assert!(alarm(&engine_run(2.0, 1500, 1), 300).is_some());
     }
 
-    /// Answers of twenty seconds: the backlog grows until as many are under way, and then stays.
+    /// Answers of twenty seconds: the backlog grows until twenty seconds' requests are under way,
+    /// and then stays.
     #[test]
     fn an_engine_that_fills_raises_no_alarm() {
         let run: Vec<(f64, f64)> = (0..5000)
@@ -265,8 +266,9 @@ mod tests {
         assert_eq!(alarm(&run, 5000), None);
     }
 
-    /// Alarms of an engine's runs at so many requests a second, looked at 400 times each, with and
-    /// without the first tokens of those that ended in the five seconds before each look.
+    /// Alarms of an engine's runs at `rate` requests a second, looked at 400 times each. They are
+    /// counted with and without the first tokens of requests that ended in the five seconds before
+    /// each look.
     fn alarms_of(parameters: &str, workload: Workload, rate: f64, requests: usize) -> [usize; 2] {
         let case = Case::of(
             "case",

@@ -1,4 +1,4 @@
-//! Figures over equal spans of time: what charts draw on the axis of the run.
+//! Figures over equal spans of time, for charts on the axis of the run.
 
 use model::units::Nanos;
 

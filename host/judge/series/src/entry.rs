@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::{self, Kind};
 
-/// After so many samples at one interval it is doubled: ten hours at one a second.
+/// Samples at one interval after which it is doubled: ten hours at one a second.
 const MOST_SAMPLES: u64 = 36_000;
 
-/// After so many values likewise: some 20 MB in memory.
+/// Values after which it is doubled likewise: some 20 MB in memory.
 const MOST_VALUES: u64 = 1_000_000;
 
 /// The most series of all targets together. Servers that put a request's number into a label would
@@ -115,7 +115,7 @@ pub struct Encoder {
     room: Room,
 }
 
-/// What may still be written before the interval is doubled.
+/// The room left before the interval is doubled.
 #[derive(Clone, Copy, Debug)]
 struct Room {
     samples: u64,
@@ -146,7 +146,7 @@ impl Encoder {
     }
 
     /// Adds a target's page, which was asked for and came in this time, and returns the entries
-    /// that say what is new.
+    /// with the changes.
     pub fn page(&mut self, target: u32, (asked, came): (Nanos, Nanos), text: &str) -> Vec<Entry> {
         let page = page::read(text);
         self.pages += 1;
@@ -204,7 +204,7 @@ impl Encoder {
         entries
     }
 
-    /// Takes a sample from what may be written. Returns the new interval where that was the last.
+    /// Takes a sample from the room that is left. Returns the new interval where that was the last.
     fn spend(&mut self, values: u64) -> Option<Entry> {
         self.room.samples = self.room.samples.saturating_sub(1);
         self.room.values = self.room.values.saturating_sub(values);

@@ -112,7 +112,7 @@ pub struct Queue {
     pub kv_usage: Option<f64>,
 }
 
-/// Share of the ceiling from which as many run as can.
+/// Share of the ceiling from which the number of running requests counts as the ceiling.
 const FLAT: f64 = 0.95;
 
 impl Recording {
@@ -174,7 +174,8 @@ impl Recording {
         let usage = self.level(target, Name::KvUsage);
         let held = held(self, target);
         let mut known = 0.0;
-        // Seconds in which requests waited, with what ran, and what of the cache was in use.
+        // Seconds in which requests waited, with the running requests, and the used share of the
+        // cache.
         let mut queued: Vec<(f64, f64, Option<f64>)> = Vec::new();
         let mut max_waiting: f64 = 0.0;
         for (page, (from, to)) in held.into_iter().enumerate() {
@@ -268,7 +269,7 @@ fn figure(curve: &Curve, over: (Nanos, Nanos)) -> Figure {
     }
 }
 
-/// The most that a mean changes if all or nothing of what lies across each end counts.
+/// The most that a mean changes if all or nothing of the part across each end counts.
 fn mean_within(
     lists: &[Vec<Piece<Observed>>],
     over: (Nanos, Nanos),

@@ -1,10 +1,10 @@
-//! The levels of a single page, for those who look on while a run goes on.
+//! The levels of a single page, for people who look on while a run goes on.
 
 use crate::names::{Name, SOURCES, Source};
 use crate::page;
 use crate::pieces::Fold;
 
-/// What a page says of the present. A level that it does not have is absent.
+/// A page's present values. A level that it does not have is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Levels {
     /// Requests being worked on.
@@ -36,8 +36,8 @@ pub fn levels(text: &str) -> Levels {
 }
 
 impl Levels {
-    /// Those of several targets: requests are added up, and the fullest cache counts. What one of
-    /// them does not say is absent.
+    /// The levels of several targets: requests are added up, and the fullest cache counts. A level
+    /// that none of them states is absent.
     #[must_use]
     pub fn together(all: &[Levels]) -> Levels {
         let fold = |fold: Fold, of: fn(&Levels) -> Option<f64>| {

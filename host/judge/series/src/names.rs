@@ -1,7 +1,7 @@
-//! Which of a server's metrics mean the same as another server's.
+//! The equivalence of metrics of different servers.
 //!
-//! Each name has sources, in order: of several that a page has, the first counts, so that a server
-//! that writes a figure under an old and a new name, or two families, has it once.
+//! Each name has sources, in order: of several that a page has, the first counts. So a server that
+//! writes a figure under an old and a new name, or in two families, has it once.
 
 model::words! {
     /// What servers say of themselves over time, in words that all of them share.
@@ -40,21 +40,21 @@ model::words! {
     }
 }
 
-/// Where a figure comes from.
+/// The source of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Source {
     /// Gauges, added up over models and processes.
     Sum(&'static [&'static str]),
-    /// A gauge, of which the largest counts.
+    /// A gauge; the largest counts.
     Largest(&'static str),
-    /// A gauge, of which the mean counts.
+    /// A gauge; the mean counts.
     Mean(&'static str),
     Count(&'static str),
     /// A counter as a share of another that contains it.
     Share(&'static str, &'static str),
     /// A counter as a share of itself and another together.
     Part(&'static str, &'static str),
-    /// A histogram, and what its unit takes to become milliseconds.
+    /// A histogram, and the factor from its unit to milliseconds.
     Time(&'static str, f64),
     Size(&'static str),
 }
@@ -80,7 +80,7 @@ use Source::{Count, Largest, Mean, Part, Share, Size, Sum, Time};
 const SECONDS: f64 = 1_000.0;
 
 /// The names with their sources: vLLM's (`vllm/v1/metrics/loggers.py` and its connectors'),
-/// SGLang's (`sglang/srt/metrics/collector.py`), those of `trtllm-serve`
+/// SGLang's (`sglang/srt/metrics/collector.py`), `trtllm-serve`'s
 /// (`tensorrt_llm/metrics/collector.py`), llama.cpp's (`tools/server/README.md`), TGI's
 /// (`docs/source/reference/metrics.md`) and LMDeploy's (`lmdeploy/metrics/loggers.py`).
 pub(crate) const SOURCES: &[(Name, &[Source])] = &[

@@ -19,7 +19,7 @@ pub const MOST_LABEL_BYTES: usize = 4_096;
 /// The most families whose kind is remembered.
 const MOST_FAMILIES: usize = 5_000;
 
-/// What follows a family's name in the names of its samples.
+/// Suffixes of a family's name in the names of its samples.
 const SUFFIXES: [&str; 6] = ["_bucket", "_sum", "_count", "_total", "_created", "_info"];
 
 model::words! {
@@ -49,7 +49,7 @@ pub struct PageSample {
     pub value: f64,
 }
 
-/// What a page says.
+/// A page's contents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Its samples, in its order.

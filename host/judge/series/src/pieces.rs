@@ -1,9 +1,9 @@
 //! Values that hold over pieces of time, made of the pages of a recording.
 //!
 //! A gauge holds from the middle between its page and the one before to the middle between its page
-//! and the next, but no longer than an interval either way. A counter has between two pages the
-//! rate that takes it from one to the other; one that shrank began anew with the server, and what
-//! it has since then is what it grew by. One that a page left out grew from where it was last.
+//! and the next, but no longer than an interval either way. Between two pages, a counter has the
+//! rate that takes it from one to the other. A counter that shrank began anew with the server, and
+//! grew by its value since then. A counter that a page left out grew from its last value.
 
 use std::collections::BTreeMap;
 
@@ -52,13 +52,13 @@ pub(crate) enum Curve {
     Level(Fold, Vec<Vec<Piece>>),
     /// Rates of counters.
     Count(Vec<Vec<Piece>>),
-    /// Rates of a counter, and those of the whole that it is a share of.
+    /// Rates of a counter, and the rates of the whole that it is a share of.
     Share(Vec<Vec<Piece>>, Vec<Vec<Piece>>),
     /// Observations, with the bounds of their buckets: the last is infinite.
     Observed(Vec<f64>, Vec<Vec<Piece<Observed>>>),
 }
 
-/// How the gauges of several processes become one.
+/// The way in which the gauges of several processes become one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fold {
     Sum,
@@ -219,7 +219,7 @@ fn levels(recording: &Recording, target: u32, names: &[&str], fold: Fold) -> Opt
 /// has none of them.
 fn grown<'a>(series: impl Iterator<Item = &'a Recorded>, pages: usize) -> Option<Vec<Option<f64>>> {
     let mut grown = vec![0.0; pages];
-    // How many series come on each page, less those that go.
+    // The number of series that come on each page, less the series that go.
     let mut come = vec![0i64; pages];
     let mut any = false;
     for recorded in series {
@@ -343,7 +343,7 @@ pub(crate) fn total(lists: &[Vec<Piece>], over: (Nanos, Nanos)) -> f64 {
     pieces.map(|piece| piece.value * piece.shared(over)).sum()
 }
 
-/// What was observed over an interval, by all targets.
+/// The observations of all targets over an interval.
 pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Observed {
     let mut all = Observed::default();
     for piece in lists.iter().flatten() {
@@ -362,12 +362,12 @@ pub(crate) fn sum(lists: &[Vec<Piece<Observed>>], over: (Nanos, Nanos)) -> Obser
 }
 
 impl Observed {
-    /// The quantile of what was observed, from 0 to 1, as Prometheus' `histogram_quantile` has it:
+    /// The quantile of the observations, from 0 to 1, as Prometheus' `histogram_quantile` has it:
     /// linear within a bucket, and the highest finite bound where it lies beyond. Absent where it
-    /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and what lies below could
+    /// lies in the lowest bucket: servers begin with bounds such as 0.3 s, and a value below could
     /// be anything.
     pub(crate) fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
-        /// Less than this of an observation is none: it is what rounding leaves.
+        /// Less than this of an observation is none: it is rounding.
         const NONE: f64 = 1e-6;
         let all = *self.upto.last()?;
         if all <= NONE {
@@ -388,7 +388,7 @@ impl Observed {
         finite(from + (to - from) * part)
     }
 
-    /// The mean of what was observed.
+    /// The mean of the observations.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 1e-6).then(|| self.sum / self.count).and_then(finite)
     }

@@ -40,14 +40,14 @@ pub struct Recording {
 #[serde(rename_all = "kebab-case")]
 pub struct Recorded {
     pub series: Series,
-    /// Its values where they changed, by the place of the page among those of its target; absent
+    /// Its values where they changed, by the place of the page among its target's pages; absent
     /// where the page did not have it any longer.
     pub changes: Vec<(u32, Option<f64>)>,
 }
 
 impl Recording {
-    /// Adds what an entry says. What contradicts the entries before it is of a file that somebody
-    /// changed, and is left out.
+    /// Adds an entry. An entry that contradicts the entries before it comes from a file that
+    /// somebody changed, and is left out.
     pub fn enter(&mut self, entry: Entry) {
         match entry {
             Entry::Head(head) => {

@@ -1,9 +1,9 @@
-//! The stages that a request passes in the server before its first token, as means over an interval:
-//! of one server its queue and its prefill, and where prefill and decode are on different machines
-//! both queues and the transfer of keys and values between them.
+//! The stages that a request passes in the server before its first token, as means over an
+//! interval. For one server they are its queue and its prefill. Where prefill and decode are on
+//! different machines, they are both queues and the transfer of keys and values between them.
 //!
-//! A server's histograms say how long its requests took together and how many they were, so their
-//! mean is known and no request's own time is. The role of a server is known from its series.
+//! A server's histograms give the total time of its requests and their number, so their mean is
+//! known and no request's own time is. The role of a server is known from its series.
 
 use model::units::Nanos;
 use schemars::JsonSchema;
@@ -82,8 +82,8 @@ enum Engine {
     Sglang,
 }
 
-/// A histogram of times, what its unit takes to become milliseconds, and a label that its series
-/// must have.
+/// A histogram of times, the factor from its unit to milliseconds, and a label that its series must
+/// have.
 #[derive(Clone, Copy)]
 struct Times(&'static str, f64, Option<(&'static str, &'static str)>);
 
@@ -143,10 +143,10 @@ const SGLANG_TRANSFER: Times = sglang("prefill_transfer_kv_cache");
 const SGLANG_KV: Times = Times("sglang:kv_transfer_latency_ms", 1.0, None);
 
 /// SGLang's metrics (`sglang/srt/observability/metrics_collector.py`, and the stages in
-/// `req_time_stats.py` beside it). A request is first in the bootstrap queue of the server that
-/// prefills, until the one that decodes has room for it, then in the queue of the scheduler. The
-/// server that decodes has it in its queue when the transfer is complete; its stage
-/// `decode_transferred` begins before the prefill does, and is no part of the sum.
+/// `req_time_stats.py` beside it). A request is first in the bootstrap queue of the prefill server,
+/// until the decode server has room for it, then in the queue of the scheduler. The decode server
+/// has it in its queue when the transfer is complete; its stage `decode_transferred` begins before
+/// the prefill does, and is no part of the sum.
 const SGLANG: &[Row] = &[
     row(Stage::PrefillQueue, Role::Prefill, &[&[SGLANG_BOOTSTRAP, SGLANG_QUEUE], &[SGLANG_QUEUE]]),
     row(Stage::Prefill, Role::Prefill, &[&[SGLANG_FORWARD]]),
@@ -154,12 +154,13 @@ const SGLANG: &[Row] = &[
     row(Stage::DecodeQueue, Role::Decode, &[&[SGLANG_QUEUE]]),
 ];
 
-/// Less than this of an observation is none: it is what rounding leaves.
+/// Less than this of an observation is none: it is rounding.
 const NONE: f64 = 1e-6;
 
 impl Recording {
-    /// The stages over an interval. `figures` has the figures of all targets over the same: where no
-    /// target has a role, the stages are those of servers that do everything.
+    /// The stages over an interval. `figures` has the figures of all targets over the same
+    /// interval: where no target has a role, the stages are the stages of servers that do
+    /// everything.
     pub(crate) fn stages<'a>(
         &self,
         over: (Nanos, Nanos),
@@ -243,7 +244,7 @@ impl Recording {
         })
     }
 
-    /// The role of a target among those of its engine.
+    /// The role of a target among its engine's roles.
     fn role(&self, target: u32, over: (Nanos, Nanos)) -> Option<(Engine, Role)> {
         if let Some(role) = self.sglang_role(target) {
             return Some((Engine::Sglang, role));

@@ -178,7 +178,7 @@ fn quantiles_are_prometheus_histogram_quantile() {
     near(over(1.5).mean, 4000.0 / 15.0);
     near(over(1.5).mean_within, 1000.0 / 15.0);
     assert_eq!(over(1.0).mean_within, None);
-    // Of what lies in the lowest bucket, nothing but its bound is known.
+    // Nothing is known of an observation in the lowest bucket but its bound.
     let low = recorded(&[&page(0, 0, 0, 0.0), &page(9, 9, 9, 0.01)]);
     let low = low.figures((at(1.0), at(2.0))).unwrap();
     let low = &low.figures[&Name::QueueTime];

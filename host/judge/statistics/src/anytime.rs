@@ -1,29 +1,29 @@
-//! The mean of values that come one at a time, and how sure it is however often one looks and
-//! whenever one stops.
+//! The mean of values that come one at a time, and its certainty at every look, whenever one stops.
 //!
-//! Who looks after each value and stops as soon as Student's interval is narrow enough stops too
-//! early: the interval is narrow where the values happen to lie close together, and holds the mean
-//! less often than it says. A confidence sequence holds it at all times at once, with 95 %
-//! probability. This one is for independent normal values of unknown variance: it holds the means
-//! against which the t statistic does not reach the bound of Ville's inequality, where the evidence
-//! is the likelihood ratio of the t statistic, averaged over normal effects with the weight of
-//! `PRIOR` values (Lai 1976, "On confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald
-//! 2024, "E-statistics, group invariance and anytime-valid testing"; Wang and Ramdas 2025,
-//! "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance").
+//! A user who looks after each value and stops as soon as Student's interval is narrow enough stops
+//! too early. The interval is narrow where the values happen to lie close together, and holds the
+//! mean less often than it claims. A confidence sequence holds it at all times at once, with 95 %
+//! probability. This one is for independent normal values of unknown variance. It holds the means
+//! against which the t statistic does not reach the bound of Ville's inequality. The evidence is
+//! the likelihood ratio of the t statistic, averaged over normal effects with the weight of `PRIOR`
+//! values (Lai 1976, "On confidence sequences"; Pérez-Ortiz, Lardy, de Heide and Grünwald 2024,
+//! "E-statistics, group invariance and anytime-valid testing"; Wang and Ramdas 2025, "Anytime-valid
+//! t-tests and confidence sequences for Gaussian means with unknown variance").
 
 use super::Interval;
 use super::interval::LEVEL;
 use super::moments;
 
 /// Values that the prior distribution of effects is worth. The more, the narrower the interval of
-/// many values and the wider that of a few. From 0.15 on, three values have no interval at all.
+/// many values and the wider the interval of a few. From 0.15 on, three values have no interval at
+/// all.
 const PRIOR: f64 = 0.1;
 
 /// The fewest values that have an interval.
 pub const FEWEST: usize = 3;
 
-/// Computes the distance from the mean of so many values to which the interval reaches, in standard
-/// errors, in closed form; `None` of fewer than [`FEWEST`].
+/// Computes the distance from the mean of `values` values to which the interval reaches, in
+/// standard errors, in closed form; `None` for fewer than [`FEWEST`].
 pub fn quantile(values: usize) -> Option<f64> {
     if values < FEWEST {
         return None;
@@ -48,9 +48,8 @@ pub fn mean(values: &[f64]) -> Option<Interval> {
     Some(Interval { low: mean - away, high: mean + away })
 }
 
-/// Computes the number of values that it takes until the interval reaches no further than `within`
-/// from their mean, if their standard deviation is `deviation`, in the same unit; `None` if more
-/// than `most`.
+/// Computes the number of values until the interval reaches no further than `within` from their
+/// mean, if their standard deviation is `deviation`, in the same unit. `None` if more than `most`.
 pub fn needed(deviation: f64, within: f64, most: usize) -> Option<usize> {
     (FEWEST..=most).find(|values| {
         let away = quantile(*values).map(|quantile| quantile * deviation / (*values as f64).sqrt());
@@ -72,10 +71,10 @@ mod tests {
         (10, 4.182_671_84),
     ];
 
-    /// Evidence by its definition: the density of the noncentral t statistic against the central
-    /// one, averaged over effects with standard deviation 1/√PRIOR, by numeric integration in
-    /// Python (`scipy.stats.nct`, `scipy.integrate.quad`), is 20 at these quantiles: `reference.py`
-    /// prints them.
+    /// Evidence by its definition is 20 at these quantiles: the density of the noncentral t
+    /// statistic against the central one, averaged over effects with standard deviation 1/√PRIOR.
+    /// `reference.py` prints them by numeric integration in Python (`scipy.stats.nct`,
+    /// `scipy.integrate.quad`).
     #[test]
     fn quantiles_are_those_of_the_definition() {
         for (values, wanted) in REFERENCE {

@@ -1,10 +1,10 @@
 //! The design effect of an event, from batches whose length follows from the samples.
 //!
-//! Samples that wait in one queue show an event together. Its number varies more than that of
-//! independent samples, by the design effect: the variance of the numbers in batches of consecutive
-//! samples, divided by the binomial one (Kish 1965, "Survey Sampling"). Batches are made longer
-//! until neighbours are hardly correlated (Law and Carson 1979, "A sequential procedure for
-//! determining the length of a steady-state simulation"), and what correlation is left widens the
+//! Samples that wait in one queue show an event together. Its number varies more than for
+//! independent samples, by the design effect. That is the variance of the numbers in batches of
+//! consecutive samples, divided by the binomial one (Kish 1965, "Survey Sampling"). Batches are
+//! made longer until neighbours are hardly correlated (Law and Carson 1979, "A sequential procedure
+//! for determining the length of a steady-state simulation"). The remaining correlation widens the
 //! variance further ([`inflation`]). [`blocks`](crate::blocks) has a fixed number of blocks
 //! instead, and widens for their small number.
 
@@ -82,7 +82,7 @@ mod tests {
         assert!((1.0..1.2).contains(&mean), "{mean}");
     }
 
-    /// Clusters of fifty: as many independent requests as there are clusters.
+    /// Clusters of fifty: the number of independent requests is the number of clusters.
     #[test]
     fn clusters_are_worth_one_request_each() {
         let mut random = Random::new(6);

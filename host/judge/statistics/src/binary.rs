@@ -1,11 +1,11 @@
 //! Values that a second variable of two values divides, such as the grades of right and of wrong
-//! answers: how far the two groups are apart.
+//! answers: the distance of the two groups.
 //!
 //! Both figures assume independent values, and neither takes a common scale of the two variables.
 
 use crate::moments::{mean, mean_if_any, squares_about};
 
-/// The values that are `false`, and those that are `true`, each in order.
+/// The values that are `false`, and the values that are `true`, each in order.
 pub fn split(values: &[(f64, bool)]) -> [Vec<f64>; 2] {
     [false, true].map(|wanted| {
         let own = values.iter().filter(|(_, is)| *is == wanted);
@@ -25,10 +25,10 @@ pub fn point_biserial(values: &[(f64, bool)]) -> Option<f64> {
     (deviation > 0.0).then(|| (apart / deviation * (n1 * n0).sqrt() / n).clamp(-1.0, 1.0))
 }
 
-/// Computes the probability that a value that is `true` is above one that is `false`, ties
-/// counting as half (Hanley and McNeil 1982, "The meaning and use of the area under a receiver
-/// operating characteristic curve"): Mann and Whitney's U by mean ranks over the number of pairs.
-/// `None` unless both kinds occur.
+/// Computes the probability that a value that is `true` is above one that is `false`, ties counting
+/// as half: Mann and Whitney's U by mean ranks over the number of pairs (Hanley and McNeil 1982,
+/// "The meaning and use of the area under a receiver operating characteristic curve"). `None`
+/// unless both kinds occur.
 pub fn concordance(values: &[(f64, bool)]) -> Option<f64> {
     let n1 = values.iter().filter(|(_, is)| *is).count() as f64;
     let n0 = values.len() as f64 - n1;

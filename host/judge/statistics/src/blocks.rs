@@ -1,13 +1,12 @@
-//! A metric's samples by block of consecutive requests: what intervals of one run are computed
-//! from.
+//! A metric's samples by block of consecutive requests: the base of the intervals of one run.
 //!
-//! Requests of one run are not independent samples: those in flight together share a batch and a
+//! Requests of one run are not independent samples: requests in flight together share a batch and a
 //! queue. A block is long enough that little of this dependence crosses its ends, and `dependence`
-//! corrects for what does.
+//! corrects for the rest.
 //!
 //! **The fill is apart.** Requests that were sent before the first answer had ended meet an engine
-//! that fills, in every run alike: that their latencies differ from the later ones is no chance.
-//! They have blocks of their own.
+//! that fills, in every run alike. So the difference of their latencies from later ones is no
+//! chance. They have blocks of their own.
 
 use std::collections::HashMap;
 
@@ -29,7 +28,7 @@ pub const FEWEST: u64 = 10;
 const EACH: u64 = 5;
 /// Largest number of blocks of the fill.
 const FILL: u64 = 10;
-/// So many samples are kept one by one; with one more, all are counted in cells.
+/// The most samples that are kept one by one; with one more, all are counted in cells.
 const KEPT: usize = 100_000;
 /// Leading bits of a value that its cell keeps: a cell is narrower than 1/1024 of its values.
 const BITS: u32 = 11;
@@ -42,15 +41,15 @@ pub struct Layout {
     requests: u64,
     fill: u64,
     blocks: u64,
-    /// Index of the first request, and how many indexes there are from it to the last.
+    /// Index of the first request, and the number of indexes from it to the last.
     first: u64,
     span: u64,
 }
 
 impl Layout {
-    /// The layout of so many requests, of which the first `fill` were sent before the first answer
-    /// had ended. Their indexes go from `first` to `last`; in a slice of a run, they are further
-    /// apart. `None` if there are too few.
+    /// The layout of `requests` requests; the first `fill` of them were sent before the first
+    /// answer had ended. Their indexes go from `first` to `last`; in a slice of a run, they are
+    /// further apart. `None` if there are too few.
     pub fn of(requests: u64, fill: u64, first: u64, last: u64) -> Option<Self> {
         // Where most of the run is the fill, it is the run.
         let fill = if 2 * fill > requests { 0 } else { fill };
@@ -91,7 +90,7 @@ impl Layout {
         self.fill.min(FILL) as usize
     }
 
-    /// The block of the request at a place in the order of indexes; those of the fill come first.
+    /// The block of the request at a place in the order of indexes; the fill's come first.
     fn at(&self, place: u64) -> usize {
         if place < self.fill {
             return (place * self.fills() as u64 / self.fill) as usize;
@@ -189,8 +188,8 @@ impl Blocks {
         fill as f64 / all.max(1) as f64
     }
 
-    /// The design effect of the event that a sample is above a value: by what factor dependence
-    /// multiplies the variance of its share. At least 1.
+    /// The design effect of the event that a sample is above a value: the factor by which
+    /// dependence multiplies the variance of its share. At least 1.
     pub(crate) fn design_effect(&self, value: f64) -> f64 {
         let limit = self.steps(value);
         let above = self.above(limit);
@@ -210,7 +209,7 @@ impl Blocks {
         fill.iter().sum::<u64>() > rest.iter().sum::<u64>()
     }
 
-    /// Counts the samples of each block that are above so many steps.
+    /// Counts the samples of each block that are above `limit` steps.
     fn above(&self, limit: u64) -> Vec<u64> {
         let mut above = vec![0_u64; self.sums.len()];
         match &self.held {
@@ -232,10 +231,10 @@ impl Blocks {
     }
 }
 
-/// Values of the requests in the order of sending, of which only the design effect is of interest:
-/// `values` has those after the fill. The largest of the design effects (Kish 1965, "Survey
-/// Sampling") at the median, the upper quartile and the upper tenth, each corrected for the
-/// dependence that is left between blocks, and widened for their small number.
+/// The largest of the design effects of values at the median, the upper quartile and the upper
+/// tenth (Kish 1965, "Survey Sampling"). Each is corrected for the remaining dependence between
+/// blocks, and widened for their small number. `values` has the requests after the fill, in the
+/// order of sending.
 pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     let mut sorted: Vec<u32> = values.to_vec();
     sorted.sort_unstable();
@@ -257,10 +256,10 @@ pub fn design_effect_of(values: &[u32], blocks: usize) -> f64 {
     effects.into_iter().fold(1.0, f64::max)
 }
 
-/// The design effect of an event, given how many samples of each block show it and how many there
-/// are: the variance of the blocks' shares over the binomial one, times the inflation for the
-/// dependence between blocks, and widened as Student's quantile is for a variance that rests on few
-/// blocks. At least 1.
+/// The design effect of an event, from the number of samples of each block that show it and their
+/// total. It is the variance of the blocks' shares over the binomial one, times the inflation for
+/// the dependence between blocks. It is widened as Student's quantile is for a variance that rests
+/// on few blocks. At least 1.
 fn design_effect(counts: &[(u64, u64)]) -> f64 {
     let shares: Vec<f64> =
         (counts.iter()).map(|(above, count)| *above as f64 / (*count).max(1) as f64).collect();
@@ -329,7 +328,7 @@ mod tests {
         for value in [10.0, 11.5, 13.0] {
             assert_eq!(kept.design_effect(value), turned.design_effect(value));
             let [few, many] = [&kept, &counted].map(|blocks| blocks.design_effect(value));
-            // A hundred times as many samples of the same course are no more independent ones.
+            // A hundred times the samples of the same course are no more independent ones.
             assert!((many / few / 101.0 - 1.0).abs() < 0.1, "{many} {few}");
         }
         assert_eq!(kept.means()[1], turned.means()[1]);

@@ -1,15 +1,15 @@
 //! The difference of two runs by resampling their blocks.
 //!
 //! Both runs are cut into the same number of blocks, and a resample draws blocks by their place in
-//! the run: the same places of both. What the two have in common at a place (the prompts, the
-//! arrivals, how full the queue is by then) is no difference between them, and so the interval does
+//! the run: the same places of both. The common part of the two at a place (the prompts, the
+//! arrivals, the length of the queue by then) is no difference between them. So the interval does
 //! not include it either. If nothing is in common, this is the two-sample bootstrap. The
 //! bootstrapped quantity is the ratio of the two figures. The interval is as asymmetric as the
-//! percentile bootstrap's, widened for the small number of blocks with Student's quantile
+//! percentile bootstrap's. It is widened for the small number of blocks with Student's quantile
 //! (Hesterberg 2015, "What teachers should know about the bootstrap"), and for the dependence
 //! between blocks ([`dependence`]). Rates are over the run's time, which ends when the last answer
-//! happens to end; blocks do not show that, so it is added ([`Decomposed::edge`]). So is how much
-//! whole runs vary from one to the next ([`Varies`]).
+//! happens to end; blocks do not show that, so it is added ([`Decomposed::edge`]). The variation of
+//! whole runs from one to the next ([`Varies`]) is added too.
 
 use rand_mt::Mt64;
 
@@ -22,7 +22,7 @@ use crate::{Ranked, Sorted, dependence, student};
 pub const RESAMPLES: usize = 2000;
 const SEED: u64 = 0x636f_6d70;
 
-/// The blocks that resamples contain, and how often, for runs of a given number of blocks.
+/// The blocks that resamples contain, with their counts, for runs of a given number of blocks.
 #[derive(Clone, Debug)]
 pub struct Draws {
     weights: Vec<Vec<u32>>,
@@ -45,9 +45,9 @@ impl Draws {
         Draws { weights: (0..RESAMPLES).map(draw).collect(), blocks }
     }
 
-    /// The difference of one run per side, with each figure decomposed by block; `means` are those
-    /// of the figure's metric, which show whether it walks. `None` if too many resamples lack the
-    /// figure. Assumes that blocks are alike but for the dependence that is corrected for.
+    /// The difference of one run per side, with each figure decomposed by block; `means` are the
+    /// means of the figure's metric, which show whether it walks. `None` if too many resamples lack
+    /// the figure. Assumes that blocks are alike, except for the dependence that is corrected for.
     pub fn estimate(
         &self,
         [a, b]: [&Decomposed; 2],
@@ -56,8 +56,8 @@ impl Draws {
         varies: Option<Varies>,
     ) -> Option<Estimate> {
         let [baseline, value] = figures;
-        // What one side is slower by, it is slower by in proportion, early in a queue and late: the
-        // ratio of both is steadier over a run than their difference.
+        // A slower side is slower in proportion, early in a queue and late: the ratio of both is
+        // steadier over a run than their difference.
         let in_proportion = baseline > 0.0;
         let apart = |weights: &[u32]| {
             let (a, b) = (a.of(weights)?, b.of(weights)?);
@@ -91,7 +91,7 @@ impl Draws {
             Some(varies) => varies.beside(joint),
             None => joint,
         };
-        // What the run-to-run variation and the end add to the error.
+        // The share of the error from the run-to-run variation and the end.
         let added = (joint.error.powi(2) - sure.error.powi(2)).max(0.0).sqrt();
         let outside = 1.0 - LEVEL / 100.0;
         let quantile = student::quantile(outside, joint.freedom);

@@ -1,21 +1,21 @@
 //! Bounds of a share by Clopper and Pearson (1934, "The use of confidence or fiducial limits
-//! illustrated in the case of the binomial"), also where the numbers are not whole because requests
-//! depend on each other; and a bound of a number of events. Those of a share assume as many
-//! independent requests as they are given, and no approximation: the share lies beyond a bound in
-//! no more than the level of cases.
+//! illustrated in the case of the binomial"), and a bound of a number of events. The numbers need
+//! not be whole, because requests depend on each other. Bounds of a share assume the given number
+//! of independent requests, and no approximation: the share lies beyond a bound in no more than the
+//! level of cases.
 
 use crate::beta::binomial;
 use crate::interval::NORMAL;
 
-/// The smallest number of independent requests of which none is bad that shows, at a level, that no
-/// more than a share are: 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`. It is
-/// infinite if none may be bad.
+/// The smallest number of independent requests, none of them bad, that shows at a level that no
+/// more than a share are bad. It is 459 for one in a hundred at 1 %, by `(1 - allowed)^n <= level`.
+/// It is infinite if none may be bad.
 pub fn fewest(allowed: f64, level: f64) -> f64 {
     (level.ln() / (-allowed).ln_1p()).ceil()
 }
 
-/// The one-sided upper bound of a share of which `bad` of `requests` independent requests were
-/// seen: `scipy.stats.beta.isf(level, bad + 1, requests - bad)`.
+/// The one-sided upper bound of a share, if `bad` of `requests` independent requests were seen:
+/// `scipy.stats.beta.isf(level, bad + 1, requests - bad)`.
 pub fn upper(bad: f64, requests: f64, level: f64) -> f64 {
     if bad >= requests {
         return 1.0;
@@ -32,9 +32,9 @@ pub fn lower(bad: f64, requests: f64, level: f64) -> f64 {
     solve(|share| 1.0 - binomial(requests, share, bad - 1.0) <= level)
 }
 
-/// The largest mean number of events with which no more than `seen` are seen in one of forty cases,
-/// by Wilson and Hilferty's approximation of the chi-squared distribution (1931, "The distribution
-/// of chi-square"). Assumes that events come as those of a Poisson process do.
+/// The largest mean number of events with which no more than `seen` are seen in one of forty cases.
+/// It is by Wilson and Hilferty's approximation of the chi-squared distribution (1931, "The
+/// distribution of chi-square"). Assumes that events come as in a Poisson process.
 pub fn most_events(seen: f64) -> f64 {
     let next = seen + 1.0;
     let root = 1.0 - 1.0 / (9.0 * next) + NORMAL / (3.0 * next.sqrt());
@@ -72,8 +72,8 @@ mod tests {
         }
     }
 
-    /// Clopper and Pearson's bounds, as printed for 10 of 100 at 95 % on both sides, and those of
-    /// all and none.
+    /// Clopper and Pearson's bounds, as printed for 10 of 100 at 95 % on both sides, and the bounds
+    /// of all and none.
     #[test]
     fn bounds_are_those_of_the_tables() {
         assert!((lower(10.0, 100.0, 0.025) - 0.049_005).abs() < 1e-5);

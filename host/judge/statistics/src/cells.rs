@@ -18,7 +18,7 @@ pub struct Counting {
     counts: HashMap<u64, Box<[u32]>>,
 }
 
-/// Cells in ascending order, each with how many samples of each block there are up to and with it.
+/// Cells in ascending order, each with the number of samples of each block up to and with it.
 #[derive(Debug)]
 pub struct Cells {
     blocks: usize,
@@ -69,8 +69,8 @@ impl Counting {
     }
 }
 
-/// The value with so many of its leading bits and zeros after them, and the number of values that
-/// have the same.
+/// The value with its first `bits` bits and zeros after them, and the number of values that share
+/// these bits.
 pub fn leading(value: u64, bits: u32) -> (u64, u64) {
     let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (value >> dropped << dropped, 1 << dropped)

@@ -1,12 +1,13 @@
-//! Means of values that come in clusters, as the scores of a conversation's turns do: how sure such
-//! a mean is.
+//! Means of values that come in clusters, such as the scores of a conversation's turns, and their
+//! certainty.
 //!
-//! Clusters are independent of each other, values within one are not, so the standard error is that
-//! of whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are right, and a
-//! few are very wrong. Student's interval of few such values is too short on the side of the long
-//! tail, so its quantile is adjusted for the skewness (Willink 2005, "A confidence interval and
-//! test for the mean of an asymmetric distribution"). Where few values are very skewed, that
-//! adjustment has no bound, so an end lies at most `FARTHEST` times as far away as Student's.
+//! Clusters are independent of each other, values within one are not, so the standard error is
+//! computed from whole clusters (Cochran 1977, section 6.3). Scores are skewed: most answers are
+//! right, and a few are very wrong. Student's interval of few such values is too short on the side
+//! of the long tail. So its quantile is adjusted for the skewness (Willink 2005, "A confidence
+//! interval and test for the mean of an asymmetric distribution"). Where few values are very
+//! skewed, that adjustment has no bound, so an end lies at most `FARTHEST` times as far away as
+//! Student's.
 
 use super::interval::{LEVEL, NORMAL};
 use super::moments::skewness;
@@ -28,7 +29,7 @@ pub struct Cluster {
     pub count: u64,
 }
 
-/// The mean of clustered values, and how sure it is.
+/// The mean of clustered values, with its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The mean over all values.
@@ -80,8 +81,8 @@ impl Mean {
         self.error.filter(|error| *error > ROUNDING * self.mean.abs())
     }
 
-    /// Computes the number of independent answers that a share is worth whose values lie in these
-    /// clusters: their number divided by the design effect, never more than there are, and fewer
+    /// Computes the number of independent answers that a share of values in these clusters is
+    /// worth. It is their number divided by the design effect, never more than there are, and fewer
     /// where few clusters show that effect (Korn and Graubard 1998, "Confidence intervals for
     /// proportions with small expected number of positive counts estimated from survey data").
     /// Where all values are equal, nothing shows how they cluster, so each cluster counts as one.
@@ -208,8 +209,8 @@ mod tests {
         let found = interval(&alone(&[10.0, 10.0, 10.0, 9.0, 10.0, 9.0, 10.0, 3.0])).unwrap();
         let mean = 8.875;
         assert!(mean - found.low > 1.5 * (found.high - mean), "{found:?}");
-        // What lies about its mean alike has Student's interval: the deviation is √2, so the half
-        // is 1.961 √2 / √2001.
+        // Values that lie evenly about their mean have Student's interval: the deviation is √2, so
+        // the half is 1.961 √2 / √2001.
         let values: Vec<f64> = (0..2001).map(|i| f64::from(i % 5)).collect();
         let found = interval(&alone(&values)).unwrap();
         assert!(((found.high - found.low) / 2.0 - 0.062_02).abs() < 1e-4, "{found:?}");
@@ -256,9 +257,9 @@ mod tests {
         assert_eq!(Mean::of(&[Cluster::default()]), None);
     }
 
-    /// The share of intervals of few skewed values that hold the mean: of beta-distributed ones (5,
-    /// 1), whose mean is 5/6, and of grades that are mostly 1 and otherwise anything, whose mean is
-    /// 0.925. The bootstrap held it in 86 to 91 of a hundred.
+    /// The share of intervals of few skewed values that hold the mean. The values are
+    /// beta-distributed (5, 1), whose mean is 5/6, or grades that are mostly 1 and otherwise
+    /// anything, whose mean is 0.925. The bootstrap held it in 86 to 91 of a hundred.
     #[test]
     fn intervals_of_few_skewed_values_hold_the_mean() {
         let mut random = Mt64::new(3);

@@ -1,8 +1,8 @@
 //! Two straight lines that meet in a corner, and the one line beside them.
 //!
 //! The lines are fitted by least squares, with the corner wherever the squares are least (Hudson
-//! 1966, "Fitting segmented curves whose join points have to be estimated"). Whether two lines say
-//! more than one is for the caller to judge by the squares and the slopes.
+//! 1966, "Fitting segmented curves whose join points have to be estimated"). The caller judges by
+//! the squares and the slopes whether two lines say more than one.
 
 /// Corners that are tried between two points.
 const STEPS: u32 = 64;

@@ -1,11 +1,11 @@
 //! The course of a value over time, as its means by slices of equal length: whether it has a trend,
 //! and whether it oscillates.
 //!
-//! A trend is judged by Mann and Kendall's test (Mann 1945, "Nonparametric tests against trend"),
-//! with the variance that slices have which resemble their neighbours (Hamed and Rao 1998, "A
-//! modified Mann-Kendall trend test for autocorrelated data"). Its steepness is Theil and Sen's
-//! estimate (Sen 1968, "Estimates of the regression coefficient based on Kendall's tau"): the
-//! median of all pairwise slopes. Both tolerate a few outlying slices, and assume no distribution.
+//! A trend is judged by Mann and Kendall's test (Mann 1945, "Nonparametric tests against trend").
+//! Its variance is for slices that resemble their neighbours (Hamed and Rao 1998, "A modified
+//! Mann-Kendall trend test for autocorrelated data"). Its steepness is Theil and Sen's estimate
+//! (Sen 1968, "Estimates of the regression coefficient based on Kendall's tau"): the median of all
+//! pairwise slopes. Both tolerate a few outlying slices, and assume no distribution.
 //!
 //! An oscillation is judged by the autocorrelation: one that falls below zero or nearly so, and
 //! then rises again. That assumes one period over the whole course.
@@ -23,7 +23,8 @@ pub struct Trend {
     /// The change from the first slice to the last, as a share of the course's median.
     pub change: f64,
     /// The certainty that it rose (above zero) or fell: Mann and Kendall's Z, corrected for the
-    /// autocorrelation of the slices, and as certain as so many independent slices make it.
+    /// autocorrelation of the slices, as certain as the equivalent number of independent slices
+    /// makes it.
     pub z: f64,
 }
 
@@ -87,7 +88,7 @@ fn without_slope(course: &[f64], slope: f64) -> Vec<f64> {
 }
 
 /// Returns the rest of a course without one step from a level to another, at the place where that
-/// leaves least, so that a step is not mistaken for slices that resemble their neighbours.
+/// leaves least. So a step is not mistaken for slices that resemble their neighbours.
 fn without_step(course: &[f64]) -> Vec<f64> {
     /// Slices that a level needs.
     const LEVEL: usize = 3;
@@ -103,12 +104,12 @@ fn without_step(course: &[f64]) -> Vec<f64> {
 }
 
 /// Computes the factor by which the autocorrelation of a course without its trend multiplies the
-/// variance of Mann and Kendall's score: that of its ranks, over the lags at which it is beyond
-/// chance. At least 1: slices that alternate do not make a trend more certain.
+/// variance of Mann and Kendall's score. The autocorrelation is of its ranks, over the lags at
+/// which it is beyond chance. At least 1: slices that alternate do not make a trend more certain.
 fn resemblance(level: &[f64]) -> f64 {
     let n = level.len();
     let middle = (n - 1) as f64 / 2.0;
-    // What differs by rounding alone is equal, and equal values share a rank.
+    // Values that differ by rounding alone are equal, and equal values share a rank.
     let most = level.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * most;
     let rank = |own: f64| {
@@ -161,7 +162,7 @@ pub fn oscillation(course: &[f64]) -> Option<Oscillation> {
     let [none, some] = RESEMBLES;
     let dip = lags.iter().position(|correlation| *correlation < none)?;
     let most = lags[dip..].iter().copied().reduce(f64::max)?;
-    // A period resembles itself at its multiples too, one of which may do so a little better by
+    // A period resembles itself at its multiples too; one of these may do so a little better by
     // chance.
     let lag = dip + lags[dip..].iter().position(|own| *own >= ALIKE * most)?;
     let peak = (lag..lags.len()).take_while(|at| lags[*at] >= ALIKE * most);
@@ -182,7 +183,7 @@ mod tests {
     const SLICES: usize = 32;
     const FINE: usize = 256;
 
-    /// Slices of about 1000 with an even spread of so much either way.
+    /// Slices of about 1000, spread evenly by `spread` either way.
     fn course(seed: u64, n: usize, spread: f64, level: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut unit = || random.uniform();

@@ -39,9 +39,9 @@ impl<const N: usize> Products<N> {
         self.sums.map(|sum| sum as f64 / self.count as f64)
     }
 
-    /// The covariances of the numbers over these things, as `np.cov` with `ddof=0`: the mean of the
-    /// products less the product of the means, which loses digits where a spread is far smaller
-    /// than its mean.
+    /// The covariances of the numbers over these things, as `np.cov` with `ddof=0`. They are the
+    /// mean of the products less the product of the means, which loses digits where a spread is far
+    /// smaller than its mean.
     pub fn covariances(&self) -> [[f64; N]; N] {
         let means = self.means();
         let mut covariances = [[0.0; N]; N];

@@ -2,16 +2,15 @@
 //! regression over all loads, with an interval.
 //!
 //! The logarithm of the odds of a miss is modelled as a straight line over the logarithm of the
-//! load, or as one that is bent upwards: its slope grows by a constant factor with each step,
-//! because an engine's misses follow from the lengths of answers well below its capacity, and from
-//! its queue close to it. A straight line through loads on both sides of such a bend crosses too
-//! early by several percent. Bends are few and fixed, and the larger ones are less likely before
-//! anything is seen. It is a quasi-binomial regression: the counts of a run weigh as those of as
-//! many independent requests as its design effect leaves, and what still scatters beyond that (lack
-//! of fit included) widens the interval (McCullagh and Nelder 1989, "Generalized Linear Models",
-//! sections 4.5 and 9.2). The degrees of freedom of Student's quantile are those of the scatter
-//! between runs and those of the design effects, which grow with the independent loads that the
-//! runs hold.
+//! load, or as a line that is bent upwards: its slope grows by a constant factor with each step.
+//! Well below its capacity, an engine's misses follow from the lengths of answers; close to it,
+//! from its queue. A straight line through loads on both sides of such a bend crosses too early by
+//! several percent. Bends are few and fixed, and the larger ones are less likely before anything is
+//! seen. It is a quasi-binomial regression: the counts of a run weigh as much as the independent
+//! requests that its design effect leaves. The scatter beyond that (lack of fit included) widens
+//! the interval (McCullagh and Nelder 1989, "Generalized Linear Models", sections 4.5 and 9.2). The
+//! degrees of freedom of Student's quantile come from the scatter between runs and from the design
+//! effects, which grow with the independent loads that the runs hold.
 //!
 //! The interval has every load that a likelihood ratio test does not rule out as the crossing, with
 //! Student's quantile in place of the normal one because the scatter is estimated. So it is not
@@ -19,8 +18,8 @@
 //! has no finite estimate.
 //!
 //! **Only loads close to the crossing take part**, because no engine follows one curve from idle to
-//! overload: those within [`NEAR`] of it whose odds are at most [`ODDS`] times as large, and the
-//! next one on a side that has none.
+//! overload. These are loads within [`NEAR`] of it whose odds are at most [`ODDS`] times as large,
+//! and the next one on a side that has none.
 
 use crate::student;
 use schemars::JsonSchema;
@@ -28,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 /// The farthest from the crossing that a load may be to take part, as a difference of logarithms.
 pub const NEAR: f64 = 0.2;
-/// The most by which the odds of a miss may exceed those at the crossing, as a factor.
+/// The most by which the odds of a miss may exceed the odds at the crossing, as a factor.
 pub const ODDS: f64 = 8.0;
 /// Loads whose runs are long enough that a regression takes, so that two are left to show the
 /// scatter.
@@ -49,7 +48,7 @@ const BOUNDS: (f64, f64) = (5.0, 200.0);
 /// (`host/benches/search`).
 const LOOKS: f64 = 1.5;
 /// Independent loads from which on the design effect of a run counts for its neighbours; a run that
-/// holds fewer counts as what its number of independent loads is worth.
+/// holds fewer counts with the weight of its independent loads.
 pub const STEADY: f64 = 6.0;
 /// Growth of the slope with the load: by a factor of e with each such part of the logarithm of the
 /// load.
@@ -70,7 +69,7 @@ pub struct Point {
     pub at: f64,
     /// Requests that were due.
     pub requests: f64,
-    /// Those of them that missed the objective.
+    /// Requests that missed the objective.
     pub bad: f64,
     /// The factor by which dependence multiplies the variance of the misses, as their batches show
     /// it.
@@ -82,7 +81,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// True if it holds so many independent loads that its share is that of a steady state.
+    /// True if it holds enough independent loads to have the share of a steady state.
     pub fn is_steady(&self) -> bool {
         self.loads >= STEADY
     }
@@ -111,14 +110,14 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// The logarithm of a load, and how many independent requests were seen there, and of these, bad
-/// ones.
+/// The logarithm of a load, and the number of independent requests seen there, and of bad ones
+/// among them.
 #[derive(Clone, Copy, Debug)]
 struct Weighed {
     x: f64,
     requests: f64,
     bad: f64,
-    /// The logit from which on the curve may be as high as it likes: where far more requests are
+    /// The logit from which on the curve may be as high as it likes. Where far more requests are
     /// bad than is allowed, the curve is another one, and shows no more than that it has crossed.
     enough: f64,
     /// The number of independent loads that the runs there hold.
@@ -126,7 +125,7 @@ struct Weighed {
 }
 
 impl Weighed {
-    /// Counts the bad requests beyond those of the curve; nothing where the curve has enough.
+    /// Counts the bad requests beyond the curve's; nothing where the curve has enough.
     fn rest(&self, logit: f64) -> f64 {
         match logit < self.enough {
             true => self.bad - self.requests * share(logit),
@@ -144,19 +143,19 @@ impl Weighed {
     }
 }
 
-/// Computes how the design effect of exceeding a level depends on the share that exceeds it,
-/// where the level is that of a queue: the variance that clusters add to a share p grows as p (1 -
-/// p - p log 1/p), exactly so for the time in an M/M/1 queue and, in heavy traffic, for any single
-/// queue (the Poisson equation of a reflected Brownian motion), so the design effect of a rare
-/// excess is larger than that of a frequent one.
+/// Computes the dependence of a design effect on the share that exceeds a level of a queue. The
+/// variance that clusters add to a share p grows as p (1 - p - p log 1/p). So the design effect of
+/// a rare excess is larger than the design effect of a frequent one. This is exact for the time in
+/// an M/M/1 queue and, in heavy traffic, for any single queue (the Poisson equation of a reflected
+/// Brownian motion).
 fn rarity(share: f64) -> f64 {
     1.0 - share * (1.0 / share).ln() / (1.0 - share)
 }
 
 /// Requests that one independent request takes, for each point: averaged over neighbouring loads,
 /// because the clusters of one run are few. The batches of misses show it where many miss; where
-/// few do, those of the runs' highest tenth show more, as far as a queue makes them. The larger of
-/// the two counts. The average is Nadaraya and Watson's with a normal kernel.
+/// few do, the batches of the runs' highest tenth show more, as far as a queue makes them. The
+/// larger of the two counts. The average is Nadaraya and Watson's with a normal kernel.
 pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
     let kernel = |a: f64, b: f64| (-((a / b).ln() / SMOOTH).powi(2) / 2.0).exp();
     let rarer = (rarity(allowed) / rarity(0.1)).max(1.0);
@@ -181,7 +180,7 @@ pub fn effects(points: &[Point], allowed: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The load at which the share of misses is what is allowed, between neighbouring loads: by the
+/// The load at which the share of misses is the allowed one, between neighbouring loads: by the
 /// logit of the share over the logarithm of the load. Where the shares fall with the load, they are
 /// pooled until they do not (isotonic regression; Ayer et al. 1955, "An empirical distribution
 /// function for sampling with incomplete information"). No shape is assumed beyond that, so it
@@ -314,8 +313,8 @@ fn share(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// With half a request more of either kind, because the logit of nothing is infinite; less where
-/// there are so few that half a bad request would be more than is allowed.
+/// With half a request more of either kind, because the logit of nothing is infinite. It is less
+/// where there are so few that half a bad request would be more than is allowed.
 fn padded(own: Weighed, allowed: f64, part: f64) -> Weighed {
     let requests = own.requests + part;
     Weighed { requests, bad: own.bad + (0.5 * allowed * requests).min(0.5 * part), ..own }
@@ -354,7 +353,7 @@ fn bent(away: f64, bend: f64) -> f64 {
     }
 }
 
-/// The most likely curve of those that cross at a load.
+/// The most likely curve through a crossing at a load.
 #[derive(Clone, Copy)]
 struct Through {
     likelihood: f64,
@@ -362,8 +361,8 @@ struct Through {
     bend: f64,
 }
 
-/// The most likely curve of those with the wanted logit at a load. For each bend the likelihood is
-/// concave in the slope.
+/// The most likely curve with the wanted logit at a load. For each bend the likelihood is concave
+/// in the slope.
 fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
     let mut best = Through { likelihood: f64::NEG_INFINITY, slope: FLAT, bend: 0.0 };
     let mut aways = vec![0.0; near.len()];

@@ -1,4 +1,4 @@
-//! A figure of a run as the sum of its blocks: what it is in any mixture of them.
+//! A figure of a run as the sum of its blocks: its value in any mixture of them.
 
 use std::sync::Arc;
 

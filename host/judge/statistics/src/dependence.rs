@@ -1,20 +1,21 @@
-//! The dependence of a run's blocks: they carry less information than as many independent samples.
+//! The dependence of a run's blocks: they carry less information than the same number of
+//! independent samples.
 //!
 //! **Neighbours are alike.** The dependence that remains across the ends of blocks shows in the
 //! correlation of each with the next. It is modelled as a first-order autoregressive process, which
 //! reduces the effective number of blocks.
 //!
-//! **A queue walks.** Near and beyond an engine's capacity, each request waits for those before it,
-//! so times to first token wander or grow from the first request to the last. The whole run is then
+//! **A queue walks.** Near and beyond an engine's capacity, each request waits for earlier ones, so
+//! times to first token wander or grow from the first request to the last. The whole run is then
 //! one path of a random walk, and its blocks do not show where another run's path would lie. They
-//! do show how far it moves from block to block, and so how far it moves in a run. The test of
+//! do show its moves from block to block, and so the size of its moves in a run. The test of
 //! Kwiatkowski, Phillips, Schmidt and Shin (1992) decides whether a metric walks, applied to either
-//! side and to what they do not have in common. In trials, intervals that ignore this call two runs
-//! of the same overloaded engine different in seven of ten cases (`trials`).
+//! side and to the difference of the sides. In trials, intervals that ignore this call two runs of
+//! the same overloaded engine different in seven of ten cases (`trials`).
 
 use crate::moments::{mean, squares_about};
 
-/// Critical values of the test: at 1 % for one side, at 2.5 % for what is not common.
+/// Critical values of the test: at 1 % for one side, at 2.5 % for the rest that is not common.
 const SIDE: f64 = 0.739;
 const REST: f64 = 0.574;
 /// For a walk, differences are as certain as if five values were known.
@@ -23,10 +24,10 @@ pub const WALKING: f64 = 4.0;
 const MOST: f64 = 0.9;
 
 /// The factor by which dependence multiplies the variance of a mean of blocks, given one value per
-/// block in order, and the degrees of freedom it leaves. Assumes that what is left of it is a
+/// block in order, and the degrees of freedom it leaves. Assumes that the remaining dependence is a
 /// first-order autoregressive process (as the autoregressive method of Fishman 1978, "Principles of
-/// Discrete Event Simulation"), with the correlation corrected for its bias (Marriott and Pope
-/// 1954, "Bias in the estimation of autocorrelations"). Takes five blocks or more.
+/// Discrete Event Simulation"). The correlation is corrected for its bias (Marriott and Pope 1954,
+/// "Bias in the estimation of autocorrelations"). Takes five blocks or more.
 pub fn inflation(values: &[f64]) -> (f64, f64) {
     let blocks = values.len() as f64;
     // The estimate falls short by about (1 + 3ρ) / n.
@@ -37,8 +38,8 @@ pub fn inflation(values: &[f64]) -> (f64, f64) {
 }
 
 /// The standard error of the ratio of two sides' means, if their means by block walk; `None` if
-/// they do not. Both sides have as many blocks. The test is that of Kwiatkowski, Phillips, Schmidt
-/// and Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or that of the
+/// they do not. Both sides have the same number of blocks. The test is by Kwiatkowski, Phillips,
+/// Schmidt and Shin, without lags (`statsmodels.tsa.stattools.kpss` with `nlags=0`), or of the
 /// correlation of neighbours.
 pub fn walk(a: &[f64], b: &[f64]) -> Option<f64> {
     let blocks = a.len() as f64;

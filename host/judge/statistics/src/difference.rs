@@ -1,10 +1,10 @@
 //! The difference of two sides in a figure, and its certainty.
 //!
 //! **One run per side.** The runs' blocks are resampled ([`bootstrap`](crate::bootstrap)). They do
-//! not show how much whole runs vary from one to the next, so that enters from outside
+//! not show the variation of whole runs from one to the next, so that enters from outside
 //! ([`Varies`]).
 //!
-//! **Several runs per side.** What counts is how much runs of the same scenario vary. Intervals are
+//! **Several runs per side.** The variation between runs of the same scenario counts. Intervals are
 //! Student's, over one value per run ([`between_runs`]). A permutation test would not assume a
 //! distribution, but three runs against three allow only twenty permutations: it could never show
 //! anything at 5 %.
@@ -13,7 +13,7 @@ use crate::interval::{Interval, LEVEL};
 use crate::moments::{mean, variance};
 use crate::student;
 
-/// A standard error, and how well it is known.
+/// A standard error, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sure {
     pub error: f64,
@@ -21,12 +21,12 @@ pub struct Sure {
 }
 
 impl Sure {
-    /// The standard error of the difference of two sides' means. Where sides have as many values,
-    /// Student's test keeps its level though they vary differently, and one degree of freedom more
-    /// matters with so few: `scipy.stats.ttest_ind`. Else the degrees of freedom are Welch's (1947,
-    /// "The generalization of Student's problem when several different population variances are
-    /// involved"; `equal_var=False`). A side of one value is assumed to vary as the other does.
-    /// `None` if neither side has two values, or one has none.
+    /// The standard error of the difference of two sides' means. Where sides have the same number
+    /// of values, Student's test keeps its level though they vary differently, and one degree of
+    /// freedom more matters with so few: `scipy.stats.ttest_ind`. Else the degrees of freedom are
+    /// Welch's (1947, "The generalization of Student's problem when several different population
+    /// variances are involved"; `equal_var=False`). A side of one value is assumed to vary as the
+    /// other does. `None` if neither side has two values, or one has none.
     pub fn between(a: &[f64], b: &[f64]) -> Option<Self> {
         let (many, more) = (a.len() as f64, b.len() as f64);
         let (error, freedom) = match (variance(a), variance(b)) {
@@ -76,12 +76,12 @@ impl Sure {
 pub struct Estimate {
     /// The 95 % confidence interval of the difference.
     pub interval: Interval,
-    /// The standard error of the difference, and how well it is known.
+    /// The standard error of the difference, and its certainty.
     pub sure: Sure,
     /// The p-value: how likely a difference this large is if there is none.
     pub probability: f64,
-    /// The standard deviation from run to run that is in the error beside what a run's blocks show,
-    /// as a share of the figure.
+    /// The standard deviation from run to run that is in the error beside the variation of a run's
+    /// blocks, as a share of the figure.
     pub run_variation: Option<f64>,
     /// True if the metric walks through the run, so that the run is one sample of it.
     pub walks: bool,
@@ -114,8 +114,8 @@ pub struct Varies {
 }
 
 impl Varies {
-    /// The same, of a figure that varies that many times as much as what is assumed. What repeats
-    /// show is of the figure itself.
+    /// The same, for a figure that varies `sensitivity` times as much as assumed. Variation from
+    /// repeats is of the figure itself already.
     #[must_use]
     pub fn times(self, sensitivity: f64) -> Self {
         if self.is_whole {
@@ -124,8 +124,8 @@ impl Varies {
         Varies { share: self.share * sensitivity, ..self }
     }
 
-    /// The standard error of two runs that vary so, given the one from within them: the root of the
-    /// sum of squares where both are independent, else the larger of the two.
+    /// The standard error of two runs with this variation, given the error from within them. It is
+    /// the root of the sum of squares where both are independent, else the larger of the two.
     pub(crate) fn beside(self, within: Sure) -> Sure {
         let between = Sure { error: self.share * 2.0_f64.sqrt(), freedom: self.freedom };
         if !self.is_whole {
@@ -134,8 +134,8 @@ impl Varies {
                 freedom: within.joint_freedom(between),
             };
         }
-        // What repeats show contains what the blocks show, and is known no better than by so many
-        // repeats.
+        // The error from repeats contains the error from the blocks, and is known no better than
+        // their number allows.
         Sure {
             error: within.error.max(between.error),
             freedom: within.freedom.min(between.freedom),
@@ -143,7 +143,7 @@ impl Varies {
     }
 }
 
-/// The difference of sides of which at least one has several runs, with one value per run:
+/// The difference of sides, at least one of them with several runs, with one value per run:
 /// Student's test, or Welch's where sides have different numbers of runs ([`Sure::between`]).
 /// `None` if neither has several.
 pub fn between_runs(a: &[f64], b: &[f64]) -> Option<Estimate> {

@@ -12,7 +12,7 @@ use crate::student;
 /// the integrand smooth.
 const MOST_CORRELATED: f64 = 0.9;
 
-/// From so many degrees of freedom on, the error counts as known.
+/// Degrees of freedom from which on the error counts as known.
 const MANY: f64 = 1e5;
 
 /// The largest ratio that is tabulated, and the distance of the table's places.
@@ -30,8 +30,8 @@ pub struct Dunnett {
 }
 
 impl Dunnett {
-    /// The distribution for so many differences, with the correlation of any two of them and the
-    /// degrees of freedom of the error; all differences at least as correlated as that are covered.
+    /// The distribution for `many` differences, with the correlation of any two of them and the
+    /// degrees of freedom of the error; it covers all differences that are at least as correlated.
     pub fn new(many: usize, correlation: f64, freedom: f64) -> Self {
         let mut of = Dunnett { many, freedom, known: Vec::new(), errors: Vec::new() };
         // One difference has Student's distribution.
@@ -101,9 +101,9 @@ impl Dunnett {
     }
 }
 
-/// The probability that any of so many equally correlated normal numbers lies beyond a distance
-/// from zero: by the trapezoidal rule over what they have in common, which converges exponentially
-/// for such integrands.
+/// The probability that any of `many` equally correlated normal numbers lies beyond a distance from
+/// zero: by the trapezoidal rule over their common part, which converges exponentially for such
+/// integrands.
 fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     const STEP: f64 = 0.25;
     let (common, own) = (correlation.sqrt(), (1.0 - correlation).sqrt());
@@ -116,8 +116,9 @@ fn any_beyond(distance: f64, many: f64, correlation: f64) -> f64 {
     each.sum()
 }
 
-/// Estimates of a standard error, as shares of the true one, with their probabilities: the root of
-/// a chi-squared number over its degrees of freedom, by the trapezoidal rule over its logarithm.
+/// Estimates of a standard error, as shares of the true one, with their probabilities. They are the
+/// root of a chi-squared number over its degrees of freedom, by the trapezoidal rule over its
+/// logarithm.
 fn errors(freedom: f64) -> Vec<(f64, f64)> {
     if freedom >= MANY {
         return vec![(1.0, 1.0)];

@@ -5,7 +5,7 @@
 
 use super::Ranked;
 
-/// The most by which a percentile may differ from that of the samples, as a share of it. Three
+/// The most by which a percentile may differ from the samples' percentile, as a share of it. Three
 /// significant digits make buckets of at most 1/1024 of their values; a bucket's middle represents
 /// its values.
 pub const ERROR: f64 = 1.0 / 2048.0;
@@ -104,9 +104,9 @@ impl Histogram {
     }
 }
 
-/// The number of values of each cell. The cells are those of an HDR histogram of three significant
-/// digits (Gil Tene, HdrHistogram), which a test holds them to; a run counts every event several
-/// times, and this takes a quarter of the time of the crate of that name.
+/// The number of values of each cell. The cells are the cells of an HDR histogram of three
+/// significant digits (Gil Tene, HdrHistogram); a test compares them. A run counts every event
+/// several times, and this takes a quarter of the time of the crate of that name.
 #[derive(Clone, Debug, Default)]
 struct Cells {
     counts: Vec<u64>,
@@ -117,7 +117,7 @@ impl Cells {
     /// The cell of a value.
     #[inline]
     fn of(value: u64) -> usize {
-        // How many of its last bits do not count.
+        // The number of its last bits that do not count.
         let dropped = (u64::BITS - BITS) - (value | ((1 << BITS) - 1)).leading_zeros();
         dropped as usize * HALF + (value >> dropped) as usize
     }
@@ -144,7 +144,7 @@ impl Cells {
         self.counts.resize((cell / HALF + 1) * HALF, 0);
     }
 
-    /// The cells that hold any value, in order, and how many each holds.
+    /// The cells that hold any value, in order, and the number in each.
     fn taken(&self) -> impl Iterator<Item = (usize, u64)> {
         let counts = self.counts.iter().copied().enumerate();
         counts.filter(|(_, times)| *times > 0)

@@ -1,8 +1,8 @@
 //! 95 % confidence intervals of one run's figures, from samples that depend on each other.
 //!
-//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the dependence
-//! that remains between blocks corrected for (`dependence`), and Student's quantile adjusted for
-//! their skewness (Willink 2005, "A confidence interval and test for the mean of an asymmetric
+//! **Means** rest on the means of blocks of consecutive requests (`blocks`), with the remaining
+//! dependence between blocks corrected for (`dependence`). Student's quantile is adjusted for their
+//! skewness (Willink 2005, "A confidence interval and test for the mean of an asymmetric
 //! distribution", as in Tafazzoli and Wilson's Skart, 2011).
 //!
 //! **Percentiles** lie between order statistics. The rank of a percentile has a binomial
@@ -11,11 +11,11 @@
 //! beyond which less than half an independent sample is expected, has no interval.
 //!
 //! **Waiting is rare and comes in bursts.** A run may hold none of the bursts that another one
-//! does, and then nothing in its times to first token shows that. How often the load itself changed
-//! does show, in the number of requests in flight: of so many independent loads, a share may be of
-//! a kind that none of them is. The upper end of such a metric's mean allows for that share, with
-//! waits as long as the longest seen, and no shorter than the time between two answers' ends: where
-//! the batch is full, a request waits at least for the next one.
+//! does, and then nothing in its times to first token shows that. The number of requests in flight
+//! does show the changes of the load itself: with n independent loads, a share of loads may be of a
+//! kind that none of them is. The upper end of such a metric's mean allows for that share, with
+//! waits as long as the longest seen, and no shorter than the time between two answers' ends. Where
+//! the batch is full, a request waits at least for the next end.
 //!
 //! The share of runs whose intervals hold the truth is measured: `host/benches/statistics`.
 
@@ -101,10 +101,10 @@ pub fn mean_with_fill(
     Some(Interval { low: low.max(0.0), high })
 }
 
-/// The interval of the mean of samples that follow a trend, such as that of an engine that fills,
-/// which every run has alike: what blocks differ from their neighbours is chance (von Neumann 1941,
-/// "Distribution of the ratio of the mean square successive difference to the variance"). Chance
-/// that lasts for longer than a block is not in it.
+/// The interval of the mean of samples that follow a trend which every run has alike, such as the
+/// trend of an engine that fills. The differences of blocks from their neighbours are chance (von
+/// Neumann 1941, "Distribution of the ratio of the mean square successive difference to the
+/// variance"). Chance that lasts for longer than a block is not in it.
 pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval> {
     let [fill, rest] = blocks.means();
     let count = rest.len() as f64;
@@ -116,7 +116,7 @@ pub fn mean_beside_trend(blocks: &Blocks, figures: &Figures) -> Option<Interval>
     let error = ((1.0 - share).powi(2) * beside_trend(&rest) / count
         + share.powi(2) * beside_trend(&fill) / (fill.len() as f64).max(1.0))
     .sqrt();
-    // Two thirds as many degrees of freedom as the variance about a mean.
+    // Two thirds of the degrees of freedom of the variance about a mean.
     let freedom = (2.0 * (count - 1.0) / 3.0).max(1.0);
     let quantile = student::quantile(1.0 - LEVEL / 100.0, freedom);
     let own = moments::mean(&rest);
@@ -133,8 +133,8 @@ fn beside_trend(values: &[f64]) -> f64 {
     steps.sum::<f64>() / (2.0 * (values.len() as f64 - 1.0)).max(1.0)
 }
 
-/// The variance of the mean of the fill's blocks. Where each waits for those before it, they are
-/// one path, and the mean of a random walk of n steps of variance s² has the variance s² n / 3.
+/// The variance of the mean of the fill's blocks. Where each waits for earlier ones, they are one
+/// path, and the mean of a random walk of n steps of variance s² has the variance s² n / 3.
 fn of_fill(means: &[f64]) -> f64 {
     let count = means.len() as f64;
     if count < 3.0 {
@@ -149,8 +149,9 @@ fn of_fill(means: &[f64]) -> f64 {
 
 /// The interval of a percentile of the samples between two order statistics, with the number of
 /// samples divided by their design effect (Woodruff 1952, "Confidence intervals for medians and
-/// other position measures"); of independent samples, that of `scipy.stats.quantile_test`. `None`
-/// if they are worth too few independent ones. `loads` is given for metrics that contain a wait.
+/// other position measures"). For independent samples, it is the interval of
+/// `scipy.stats.quantile_test`. `None` if they are worth too few independent ones. `loads` is given
+/// for metrics that contain a wait.
 pub fn percentile(
     blocks: &Blocks,
     figures: &Figures,
@@ -189,9 +190,9 @@ pub fn is_of_fill(blocks: &Blocks, figures: &Figures, percent: f64) -> bool {
     percent > TAIL && blocks.is_of_fill(figures.percentile(percent))
 }
 
-/// The ranks, from 1 and not whole, of the order statistics of so many independent samples between
-/// which a share lies: the value of rank r is below the quantile if at least r samples are below
-/// it, and above it if at most r - 1 are.
+/// The ranks, from 1 and not whole, of the order statistics of `independent` independent samples
+/// between which a share lies. The value of rank r is below the quantile if at least r samples are
+/// below it, and above it if at most r - 1 are.
 fn ranks(independent: f64, share: f64) -> [Option<f64>; 2] {
     let outside = (1.0 - LEVEL / 100.0) / 2.0;
     let search = |holds: &dyn Fn(f64) -> bool, mut from: f64, mut to: f64| {
@@ -250,7 +251,7 @@ mod tests {
         let (blocks, figures) = gathered(&samples);
         let found = mean(&blocks, &figures, None).unwrap();
         let half = (found.high - found.low) / 2.0;
-        // 1.96 / √2000, and up to twice that for what twenty blocks do not know.
+        // 1.96 / √2000, and up to twice that for the uncertainty of twenty blocks.
         assert!((0.035..0.1).contains(&half), "{found:?}");
         let found = percentile(&blocks, &figures, 50.0, None).unwrap();
         assert!(found.low < 10.0 && found.high > 10.0, "{found:?}");
@@ -281,8 +282,8 @@ mod tests {
         assert_eq!(percentile(&blocks, &figures, 99.0, None), None);
     }
 
-    /// Samples that vary by 1 about a level, which rises by 2 in all: what all runs have alike is
-    /// no chance.
+    /// Samples that vary by 1 about a level, which rises by 2 in all: a trend that all runs share
+    /// is no chance.
     #[test]
     fn a_trend_is_no_chance() {
         let mut random = Random::new(7);

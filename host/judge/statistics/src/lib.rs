@@ -1,9 +1,9 @@
 //! Statistics of samples: means, percentiles, distributions, intervals and tests.
 //!
 //! This crate owns the arithmetic. It is pure: numbers go in and numbers come out, whatever they
-//! mean. It leaves which samples to take, and what follows from a result, to its callers: metrics
-//! and summaries to `result`, comparisons to `compare`, the choice of loads to `search`, and that
-//! of winners to `lab`. Each function states its method, what it assumes, and where it is from: a
+//! mean. It leaves the choice of samples, and the conclusions from a result, to its callers.
+//! `result` owns metrics and summaries, `compare` comparisons, `search` the choice of loads, and
+//! `lab` the choice of winners. Each function states its method, its assumptions, and its source: a
 //! paper, or the function of NumPy or SciPy that gives the same.
 //!
 //! | of | modules |
@@ -20,7 +20,7 @@
 //! | curves | [`corner`], [`crossing`] |
 //!
 //! **Order.** Statistics of a run's samples do not depend on their order, to the last bit: sums are
-//! taken over the sorted samples or in integers, so the same records give the same results however
+//! taken over the sorted samples or in integers. So the same records give the same results however
 //! they were merged. Functions of a slice sum in its order.
 //!
 //! The shares of cases in which intervals hold the truth, and tests err, are measured:

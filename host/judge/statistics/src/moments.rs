@@ -2,8 +2,8 @@
 //!
 //! Sums run in the order of the values. Where the order may differ from run to run,
 //! [`Sorted`](crate::Sorted) and [`Histogram`](crate::Histogram) give the same bits in any order.
-//! Two things differ between functions, and their names say which: a mean of no values is not a
-//! number or absent, and a variance is divided by n - 1 about the values' own mean or a given one.
+//! Two things differ between functions, and their names say so. A mean of no values is not a number
+//! or absent, and a variance is divided by n - 1 about the values' own mean or a given one.
 
 /// Figures that differ by less than this share are the same but for rounding.
 const ROUNDING: f64 = 1e-9;

@@ -1,4 +1,4 @@
-//! Samples in ascending order, and what their ranks say.
+//! Samples in ascending order, and bounds from their ranks.
 //!
 //! Results do not depend on the order in which samples came, to the last bit: sums are taken over
 //! the sorted samples.
@@ -13,9 +13,9 @@ pub trait Ranked {
     /// The value of that rank, from 0; ranks beyond the last are the last.
     fn at(&self, rank: u64) -> f64;
 
-    /// The value below which `percent` of the samples lie, by linear interpolation between the
-    /// two nearest: `np.percentile` with its default method (definition 7 of Hyndman and Fan 1996,
-    /// "Sample quantiles in statistical packages"), rounding included. `percent` is held to
+    /// The value below which `percent` of the samples lie, by linear interpolation between the two
+    /// nearest. It is `np.percentile` with its default method (definition 7 of Hyndman and Fan
+    /// 1996, "Sample quantiles in statistical packages"), rounding included. `percent` is held to
     /// 0..=100.
     fn percentile(&self, percent: f64) -> f64 {
         let (below, share) = place(self.count(), percent);

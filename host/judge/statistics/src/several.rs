@@ -1,14 +1,15 @@
 //! Tests of several differences at once: which of them are shown, by their p-values.
 //!
 //! The more differences are looked at, the more of them seem large by chance. The two procedures
-//! differ in what they bound: Holm's the probability of showing any difference that is not there,
-//! Benjamini and Hochberg's the share of such differences among those shown. Differences from one
-//! reference whose correlation is known have a sharper test, [`Dunnett`](crate::dunnett::Dunnett).
+//! bound different errors: Holm's the probability of showing any difference that is not there,
+//! Benjamini and Hochberg's the share of such differences among the shown ones. Differences from
+//! one reference whose correlation is known have a sharper test,
+//! [`Dunnett`](crate::dunnett::Dunnett).
 
-/// Says of each of several differences if it is shown; those without a p-value are not. Holm's
-/// procedure: the probability of showing any that is not there is at most `outside`, whichever the
-/// others are and however they depend on each other (Holm 1979, "A simple sequentially rejective
-/// multiple test procedure").
+/// Returns for each of several differences if it is shown; differences without a p-value are not.
+/// By Holm's procedure (Holm 1979, "A simple sequentially rejective multiple test procedure"), the
+/// probability of showing any that is not there is at most `outside`. This holds whichever the
+/// others are and however they depend on each other.
 pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
     let mut order: Vec<(usize, f64)> =
         probabilities.iter().enumerate().filter_map(|(place, p)| Some((place, (*p)?))).collect();
@@ -24,12 +25,12 @@ pub fn holm(probabilities: &[Option<f64>], outside: f64) -> Vec<bool> {
     shown
 }
 
-/// Says of each of several differences if it is shown. Benjamini and Hochberg's procedure: if no
-/// figure differs, it shows any in a share `outside` of comparisons, however many figures there
-/// are; if many differ, that share of those shown is false. Assumes p-values that are independent
-/// or positively dependent (Benjamini and Hochberg 1995, "Controlling the false discovery rate";
-/// Benjamini and Yekutieli 2001). `scipy.stats.false_discovery_control` adjusts the p-values
-/// instead.
+/// Returns for each of several differences if it is shown. Benjamini and Hochberg's procedure: if
+/// no figure differs, it shows any in a share `outside` of comparisons, however many figures there
+/// are. If many differ, that share of the shown ones is false. Assumes p-values that are
+/// independent or positively dependent (Benjamini and Hochberg 1995, "Controlling the false
+/// discovery rate"; Benjamini and Yekutieli 2001). `scipy.stats.false_discovery_control` adjusts
+/// the p-values instead.
 pub fn benjamini_hochberg(probabilities: &[f64], outside: f64) -> Vec<bool> {
     let mut sorted: Vec<f64> = probabilities.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

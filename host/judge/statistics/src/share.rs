@@ -1,5 +1,5 @@
-//! Shares: how sure the share of right answers is, and whether two runs differ in it on the same
-//! samples.
+//! Shares: the certainty of the share of right answers, and whether two runs differ in it on the
+//! same samples.
 //!
 //! A share's interval is Wilson's (1927, "Probable inference, the law of succession, and
 //! statistical inference"): it stays within 0 and 1, and is honest where all answers are right. Two
@@ -14,7 +14,7 @@ use super::student;
 /// Fewer flipped answers than this are tested by the binomial distribution itself.
 pub const EXACT_BELOW: u64 = 25;
 
-/// The 95 % interval of a share of so many independent answers, Wilson's:
+/// The 95 % interval of a share of `answers` independent answers, Wilson's:
 /// `scipy.stats.binomtest(...).proportion_ci(method='wilson')`. Their number need not be whole:
 /// dependent answers are worth fewer independent ones. `None` without answers.
 pub fn wilson(share: f64, answers: f64) -> Option<Interval> {
@@ -50,8 +50,8 @@ impl Flips {
     }
 
     /// Computes the probability that flips are at least as uneven if either direction is equally
-    /// likely: McNemar's test, two-sided; the binomial distribution below 25 flips, else the normal
-    /// one, without a correction for continuity. Assumes independent samples
+    /// likely. It is McNemar's test, two-sided, with the binomial distribution below 25 flips, else
+    /// the normal one, without a correction for continuity. Assumes independent samples
     /// (`statsmodels.stats.contingency_tables.mcnemar` with `correction=False`).
     pub fn probability(&self) -> f64 {
         let (gained, lost) = (self.gained as f64, self.lost as f64);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     /// Binomial probabilities by hand, and the approval of a prime minister (Agresti 1990, page
-    /// 350): 86 and 150 of 1600 flipped, so the statistic is 64² / 236 = 17.36, beyond which the
+    /// 350): 86 and 150 of 1600 flipped, so the statistic is 64² / 236 = 17.36. Beyond that the
     /// chi-squared distribution of one degree has 3.1e-5.
     #[test]
     fn tests_are_mcnemars() {

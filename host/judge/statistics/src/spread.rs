@@ -4,7 +4,7 @@
 use super::histogram::{Counted, ERROR, Histogram};
 use super::{Ranked, Sorted};
 
-/// So many samples are kept as they are, and their percentiles are NumPy's to the last bit. With
+/// The most samples that are kept as they are; their percentiles are NumPy's to the last bit. With
 /// one more, all of them are counted instead. Which of the two depends on their number alone.
 pub const KEPT: usize = 100_000;
 
@@ -81,7 +81,7 @@ fn rounded(sample: f64, scale: f64) -> u64 {
     (sample * scale).round() as u64
 }
 
-/// The statistics of samples, and what they are computed from.
+/// The statistics of samples, with the data behind them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figures {
     Samples(Sorted),
@@ -116,8 +116,8 @@ impl Figures {
         self.at(self.count() - 1)
     }
 
-    /// Returns the most by which a percentile may differ from that of the samples, as a share of
-    /// it; `None` if it is exact.
+    /// Returns the most by which a percentile may differ from the samples' percentile, as a share
+    /// of it; `None` if it is exact.
     pub fn error(&self) -> Option<f64> {
         match self {
             Figures::Samples(_) => None,

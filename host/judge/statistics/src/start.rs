@@ -1,13 +1,13 @@
 //! A slow start: whether an engine's steps took longer in the beginning of a run than the same work
 //! took later.
 //!
-//! The time of a step follows from what it does (`steps`). A line through the slices after the
-//! first quarter says how long each step of the first quarter should have taken; a start is slow
-//! if the steps before some instant of that quarter took longer than the line says, and those after
-//! it did not. So an engine that fills is not slow: it does less, and the line knows that.
+//! The time of a step follows from its work (`steps`). A line through the slices after the first
+//! quarter gives the expected length of each step of the first quarter. A start is slow if the
+//! steps before some instant of that quarter took longer than expected, and later ones did not. So
+//! an engine that fills is not slow: it does less, and the line knows that.
 //!
 //! Only steps that read no prompt are compared, and slices in which they are many. An engine that
-//! keeps the beginnings of prompts reads each in full once, so steps with prompts take longer at
+//! keeps the beginnings of prompts reads each in full once. So steps with prompts take longer at
 //! first although the engine is as fast as later, and no line knows which prompts these were.
 
 use crate::dependence::inflation;
@@ -16,8 +16,8 @@ use crate::ranked::{Ranked, Sorted};
 use crate::steps::{Slice, TERMS, line_through};
 use crate::student;
 
-/// Slices that a slow start needs, and the part of all slices, one in 25, for which it lasts at
-/// least: what is over sooner is the reading of the first prompts.
+/// Slices that a slow start needs, and the smallest part of all slices that it lasts, one in 25: a
+/// shorter one is the reading of the first prompts.
 const LEAST: usize = 3;
 const PART: usize = 25;
 /// The probability that chance alone makes a start slow, over all instants at which it may end.
@@ -25,7 +25,7 @@ const CHANCE: f64 = 0.001;
 /// The share of a slice's steps that may read prompts, so that the quickest quarter of its tokens
 /// has none of them.
 const READING: f64 = 0.75;
-/// Tokens that an engine reads of a prompt in one step at least, if the prompt has as many.
+/// Tokens that an engine reads of a prompt in one step at least, if the prompt has that many.
 const PIECE: f64 = 256.0;
 /// Slices in which the answer to a prompt may begin that is read in the first of them.
 const AHEAD: usize = 3;
@@ -35,7 +35,7 @@ const SMALL: f64 = 0.1;
 const BLOCKS: usize = 20;
 /// The percentage of the later slices that may do less work than any slice of the beginning.
 const FEW: f64 = 5.0;
-/// The factor by which the work of a slice may lie outside of what later ones do. The line is not
+/// The factor by which the work of a slice may lie outside of later ones' range. The line is not
 /// drawn on beyond that.
 const BEYOND: f64 = 1.05;
 
@@ -48,8 +48,8 @@ pub struct SlowStart {
 }
 
 /// Finds a slow start; `None` if there is none, or if slices show too little. Steps that do more
-/// than later ones, or less than nearly all of them, are left out. Assumes that what the line leaves of the later slices follows
-/// a first-order autoregressive process ([`inflation`]).
+/// than later ones, or less than nearly all of them, are left out. Assumes that the later slices'
+/// residuals about the line follow a first-order autoregressive process ([`inflation`]).
 pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
     let ahead = |place: usize| &slices[place..slices.len().min(place + AHEAD)];
     let slices: Vec<Slice> = (0..slices.len()).map(|place| quiet(ahead(place))).collect();
@@ -64,7 +64,7 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         let own = slice.terms().into_iter().skip(1);
         own.zip(&ranges).all(|(own, (least, most))| own >= least / BEYOND && own <= most * BEYOND)
     };
-    // How much longer the steps of a slice took, as a share of what the line says.
+    // The excess of the steps of a slice, as a share of the line's time.
     let off = |slice: &Slice| {
         let terms = line.iter().zip(slice.terms());
         let step: f64 = terms.map(|(factor, term)| factor * term).sum();
@@ -106,8 +106,8 @@ pub fn slow_start(slices: &[Slice]) -> Option<SlowStart> {
         .map(|(_, start)| start)
 }
 
-/// The first of these slices as it would be if each of its steps took as long as those that read no
-/// prompt; idle if too few of them do.
+/// The first of these slices, if each of its steps took as long as the steps that read no prompt;
+/// idle if too few of them do.
 fn quiet(slices: &[Slice]) -> Slice {
     let Some(slice) = slices.first().filter(|slice| slice.is_busy()) else {
         return Slice::default();
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use simulator::Random;
 
-    /// Slices of 50 steps, of which the first so many take longer by a factor.
+    /// Slices of 50 steps; the first `slow` of them take longer by a factor.
     fn slices(seed: u64, slow: usize, factor: f64) -> Vec<Slice> {
         let mut random = Random::new(seed);
         let slice = |place: usize| {
@@ -152,7 +152,7 @@ mod tests {
         (0..200).map(slice).collect()
     }
 
-    /// Where few slices are slow, chance hides a start in a few of a hundred runs.
+    /// Chance hides a start of few slow slices in a few of a hundred runs.
     #[test]
     fn a_slow_start_is_told_from_an_engine_that_fills() {
         let mut missed = 0;

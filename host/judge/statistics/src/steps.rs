@@ -1,16 +1,16 @@
-//! The time of an engine's steps, and how much of it the requests do not explain.
+//! The time of an engine's steps, and the part that the requests do not explain.
 //!
-//! An engine that answers many requests in one batch works in steps. How long a step takes follows
-//! from what it does: from the requests that it answers, the prompt tokens that it reads and the
-//! tokens of context that it looks at. All of these are known from a run's requests and answers, by
-//! slice of its time. A line through the slices gives the time that each step should have taken;
-//! what differs from it is the engine's own noise, and what the line does not describe.
+//! An engine that answers many requests in one batch works in steps. The length of a step follows
+//! from its work: from the requests that it answers, the prompt tokens that it reads and the tokens
+//! of context that it looks at. All of these are known from a run's requests and answers, by slice
+//! of its time. A line through the slices gives the time that each step should have taken. The
+//! difference from it is the engine's own noise, and the work that the line does not describe.
 //!
-//! **Noise is what a repeat of the same requests would not repeat.** It adds up over a run as a
-//! random walk does: over a time t it shifts everything by a time of variance v t. The variance is
-//! taken of the sums over blocks of slices, with the dependence between blocks corrected for
-//! (`dependence`), so noise that lasts for seconds counts as such. What the line does not describe
-//! makes v too large and never too small.
+//! **Noise is the variation that a repeat of the same requests would not repeat.** It adds up over
+//! a run as a random walk does. Over a time t it shifts everything by a time of variance v t. The
+//! variance is taken of the sums over blocks of slices, with the dependence between blocks
+//! corrected for (`dependence`), so noise that lasts for seconds counts as such. Work that the line
+//! does not describe makes v too large and never too small.
 
 use super::dependence::inflation;
 
@@ -38,8 +38,8 @@ pub struct Slice {
     pub begun: f64,
     /// Requests that waited for their first token, on average over its length.
     pub waiting: f64,
-    /// Seconds that a quarter of its tokens came at most after the ones before them: of a step that
-    /// reads no prompt, as long as no more than three of four steps read one.
+    /// The lower quartile of the seconds between its tokens and the tokens before them. It belongs
+    /// to a step that reads no prompt, as long as no more than three of four steps read one.
     pub quick: f64,
 }
 
@@ -76,7 +76,7 @@ pub struct Steps {
     pub mean: f64,
     /// Mean requests in the batch.
     pub batch: f64,
-    /// Variance that noise adds per second, in seconds: over t seconds, it shifts what follows by a
+    /// Variance that noise adds per second, in seconds: over t seconds, it shifts later events by a
     /// time of variance `noise * t`.
     pub noise: f64,
     /// Degrees of freedom of the noise.
@@ -88,9 +88,9 @@ pub struct Steps {
 
 impl Steps {
     /// The line through the slices and the noise about it; `None` if the engine worked in too few
-    /// of them. The line is that of least squares, with a weight for each step, over the terms
-    /// whose factors are not negative. The noise assumes that its sums over blocks of slices follow
-    /// a first-order autoregressive process ([`inflation`]).
+    /// of them. It is the least-squares line, with a weight for each step, over the terms whose
+    /// factors are not negative. The noise assumes that its sums over blocks of slices follow a
+    /// first-order autoregressive process ([`inflation`]).
     pub fn of(slices: &[Slice]) -> Option<Self> {
         let busy: Vec<&Slice> = slices.iter().filter(|slice| slice.is_busy()).collect();
         let line = line_through(&busy)?;
@@ -132,13 +132,13 @@ impl Steps {
     }
 }
 
-/// The line through slices in all of which the engine worked; `None` if they are too few.
+/// The line through slices in which the engine always worked; `None` if they are too few.
 pub(crate) fn line_through(busy: &[&Slice]) -> Option<[f64; TERMS]> {
     (busy.len() >= FEWEST).then(|| line(busy))
 }
 
 /// The factors of the line through the steps of the slices, by least squares with a weight for each
-/// step. None is negative, because work takes time: a term whose factor would be is left out.
+/// step. None is negative, because work takes time: a term whose factor is negative is left out.
 fn line(slices: &[&Slice]) -> [f64; TERMS] {
     let mut used: Vec<usize> = (0..TERMS).collect();
     while !used.is_empty() {
@@ -185,7 +185,7 @@ fn solved(mut rows: Vec<Vec<f64>>, mut values: Vec<f64>) -> Option<Vec<f64>> {
         let pivot = (place..count).max_by(|a, b| size(a).total_cmp(&size(b)))?;
         rows.swap(place, pivot);
         values.swap(place, pivot);
-        // What is left of a term that the others make up is rounding.
+        // The rest of a term that the others make up is rounding.
         if rows[place][place].abs() <= 1e-9 * scale[place] {
             return None;
         }
@@ -212,8 +212,8 @@ mod tests {
     use super::*;
     use simulator::Random;
 
-    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token, of
-    /// which each varies by a share.
+    /// Slices of 50 steps of 10 ms, 0.2 ms for each request and 0.02 ms for each prompt token; each
+    /// varies by a share.
     fn slices(seed: u64, share: f64) -> Vec<Slice> {
         let mut random = Random::new(seed);
         let mut at = 0.0;
@@ -241,8 +241,7 @@ mod tests {
         assert_eq!(Steps::of(&slices(1, 0.05)[..39]), None);
     }
 
-    /// 10,000 steps of 14 ms in 160 s, each of which varies by 5 % of 14 ms: a variance of 0.49 ms²
-    /// a step.
+    /// 10,000 steps of 14 ms in 160 s; each varies by 5 % of 14 ms: a variance of 0.49 ms² a step.
     #[test]
     fn noise_is_that_of_the_steps() {
         let found: Vec<f64> =

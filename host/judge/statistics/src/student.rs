@@ -1,4 +1,5 @@
-//! Student's t distribution: how sure a mean or a difference of means is that rests on few values.
+//! Student's t distribution: the certainty of a mean or of a difference of means that rests on few
+//! values.
 //!
 //! All of it assumes independent values that are about normal. With infinitely many degrees of
 //! freedom it is the normal distribution.
@@ -40,9 +41,9 @@ pub fn quantile(outside: f64, freedom: f64) -> f64 {
 }
 
 /// Computes the number of standard errors by which two values must differ to be shown apart in nine
-/// of ten cases, if the test errs in a share `outside` of cases: the test's own distance, and one
-/// that nine of ten estimates do not fall short by. The noncentral distribution, for which this
-/// stands, is within 1 % of it at 14 degrees of freedom.
+/// of ten cases, if the test errs in a share `outside` of cases. It is the test's own distance, and
+/// a distance that nine of ten estimates do not fall short by. The noncentral distribution, for
+/// which this stands, is within 1 % of it at 14 degrees of freedom.
 pub fn detectable(outside: f64, freedom: f64) -> f64 {
     quantile(outside, freedom) + quantile(0.2, freedom)
 }

@@ -3,7 +3,7 @@
 use crate::difference::Sure;
 use crate::moments::mean;
 
-/// A slope, and how sure it is.
+/// A slope, and its certainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slope {
     /// The change of the value with each step.
@@ -12,11 +12,11 @@ pub struct Slope {
     pub sure: Sure,
 }
 
-/// Computes the slope that groups of points have in common, each group about a level of its own:
-/// least squares with a dummy variable for each group (Student's test of a regression, as
-/// `scipy.stats.linregress` has it of a single group). Assumes that what is left of the line is
-/// independent, normal and equally large in all groups. Groups of one point say nothing. `None`
-/// where nothing is left to estimate the error from.
+/// Computes the slope that groups of points have in common, each group about a level of its own. It
+/// is least squares with a dummy variable for each group (Student's test of a regression, as
+/// `scipy.stats.linregress` has it for a single group). Assumes that the residuals are independent,
+/// normal and equally large in all groups. Groups of one point say nothing. `None` where nothing is
+/// left to estimate the error from.
 pub fn slope(groups: &[Vec<(f64, f64)>]) -> Option<Slope> {
     let (mut xx, mut xy, mut yy, mut freedom) = (0.0, 0.0, 0.0, -1.0);
     for points in groups.iter().filter(|points| points.len() > 1) {

@@ -1,11 +1,11 @@
-//! The model of trials and rounds: a start's value is what its trial makes of it, plus what its
-//! round makes of it, plus what is left to chance.
+//! The model of trials and rounds: a start's value is its trial's effect, plus its round's effect,
+//! plus chance.
 //!
-//! Rounds are interleaved, so what a round does to one trial it does to all. The model takes that
-//! out of every difference, and what is left to chance is estimated from all trials together. Cells
-//! may be missing: the effects are those of least squares, as `np.linalg.lstsq` gives them (the
+//! Rounds are interleaved, so a round's effect on one trial is its effect on all. The model takes
+//! that out of every difference, and estimates chance from all trials together. Cells may be
+//! missing: the effects are the least-squares effects, as `np.linalg.lstsq` gives them (the
 //! additive two-way layout; Scheffé 1959, "The Analysis of Variance"). It assumes that trials and
-//! rounds do not interact, and that what is left is independent, normal and equally large in all
+//! rounds do not interact, and that residuals are independent, normal and equally large in all
 //! cells. A trial is held against another where rounds connect them, directly or through others.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub struct Fit {
 struct Side {
     /// Their mean.
     mean: f64,
-    /// The share of them in each round: one part in so many where there is one, else 0.
+    /// The share of each round in their mean: 1 / `values` where the round has a value, else 0.
     shares: Vec<f64>,
     values: usize,
 }
@@ -153,7 +153,7 @@ impl Fit {
         Some(side.mean - dot(&side.shares, &effects))
     }
 
-    /// The rounds with their effects, told from the mean of those that are connected with one
+    /// The rounds with their effects, told from the mean of the rounds that are connected with one
     /// another.
     pub fn rounds(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.rounds.iter().map(|(round, effect, _)| (*round, *effect))
@@ -255,8 +255,8 @@ fn parts(trials: &[Option<Side>], rounds: usize) -> Vec<usize> {
 }
 
 /// The inverse of a matrix without the rows and columns of the first round of each part, which stay
-/// zero. Gauss and Jordan's elimination; what is left is positive definite, so the diagonal serves
-/// as pivots.
+/// zero. Gauss and Jordan's elimination; the rest is positive definite, so the diagonal serves as
+/// pivots.
 fn inverse(mut matrix: Vec<Vec<f64>>, parts: &[usize]) -> Vec<Vec<f64>> {
     let many = matrix.len();
     let kept: Vec<usize> = (0..many).filter(|place| parts[*place] != *place).collect();
@@ -298,7 +298,7 @@ mod tests {
             Fit::of(&[vec![(1, 1.0), (2, 5.0), (3, 3.0)], vec![(1, 2.0), (2, 7.0), (3, 6.0)]]);
         let apart = fit.apart(0, 1).unwrap();
         assert!(close(apart.estimate, 2.0) && close(apart.variance, 2.0 / 3.0));
-        // The differences 1, 2 and 3 have the variance 1, which is that of two values.
+        // The differences 1, 2 and 3 have the variance 1, the variance of two values together.
         let Residual { squares, freedom } = fit.residual();
         assert!(close(squares / freedom, 0.5) && freedom == 2.0);
         assert!(close(fit.level(0).unwrap(), 3.0) && close(fit.level(1).unwrap(), 5.0));

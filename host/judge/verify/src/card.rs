@@ -1,5 +1,5 @@
-//! The card of a client: what it was asked, what it said, and whether that is true. Its JSON is
-//! described by the schema `verify`.
+//! The card of a client: its task, its figures, and whether they are true. Its JSON is described by
+//! the schema `verify`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

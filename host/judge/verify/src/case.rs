@@ -1,9 +1,9 @@
-//! A case: what a client is asked to do, what the server does with it, and which figures show
-//! whether the client understood.
+//! A case: the client's task, the server's behaviour, and the figures that show whether the client
+//! understood.
 //!
 //! A case is TOML. Its table `engine` is a script of the mock engine, which this crate does not
-//! interpret; `expected` says what each definition gives if the server is on time, so that a reader
-//! of the file sees how far apart they are.
+//! interpret. `expected` gives the value of each definition if the server is on time, so that a
+//! reader of the file sees the distance between them.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Case {
     pub name: String,
     /// Its events, in a line.
     pub title: String,
-    /// The reason why it matters, and what goes wrong elsewhere.
+    /// The reason why it matters, and the mistakes of other tools.
     pub why: String,
     /// The work that the client is asked to do.
     pub asks: Asks,
@@ -157,7 +157,7 @@ impl Case {
     /// Reads a case; `file` is its path, whose last part is the case's name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let wrong = |message: &dyn std::fmt::Display| FileError::new(file, message);
         let mut case: Case = toml::from_str(text).map_err(|error| wrong(&error))?;

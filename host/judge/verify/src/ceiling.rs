@@ -1,9 +1,9 @@
-//! The ceiling of a client: the load up to which its times are those of the server's log.
+//! The ceiling of a client: the load up to which its times match the server's log.
 //!
-//! The load grows from level to level. At each, so many streams are under way at the same time, and
-//! the client's TTFT and gaps are held against the log by the definitions that it claims. Its
-//! processor time for a token is that of a level without that of the first, over the tokens that it
-//! read more: what a start costs is in both.
+//! The load grows from level to level. At each, a fixed number of streams are under way at the same
+//! time, and the client's TTFT and gaps are compared with the log by the definitions that it
+//! claims. Its processor time for a token is the difference of a level and the first level, over
+//! the tokens that it read more: the cost of a start is in both.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,8 +81,8 @@ pub fn case(streams: u64) -> Result<Case, FileError> {
 }
 
 impl Level {
-    /// A level, from the verdict on its case, the tokens that were sent in so many seconds, and the
-    /// client's processor time.
+    /// A level, from the verdict on its case, the tokens sent and their seconds, and the client's
+    /// processor time.
     pub fn of(
         streams: u64,
         (outcome, checks): (&Outcome, &[Check]),
@@ -113,7 +113,7 @@ impl Level {
         both.into_iter().flatten().reduce(f64::max)
     }
 
-    /// True if the client's times are those of the log.
+    /// True if the client's times match the log.
     pub fn holds(&self) -> bool {
         self.failed.is_none() && self.worst().is_some_and(|worst| worst <= MOST_OFF)
     }
@@ -152,7 +152,7 @@ impl Ceiling {
         self.levels.iter().take_while(|level| level.holds()).last()
     }
 
-    /// The ceiling in words.
+    /// The ceiling as text.
     pub fn words(&self) -> String {
         let share = self.most_off * 100.0;
         let last = self.levels.last();

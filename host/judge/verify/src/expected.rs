@@ -1,5 +1,5 @@
-//! The expectations of a case, for clients that are judged by others: what is asked, what each
-//! definition gives if the server is on time, and what it gives by the log so far.
+//! The expectations of a case, for clients that others judge: the task, the value of each
+//! definition if the server is on time, and its value by the log so far.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct Expected {
     pub figures: Vec<String>,
     /// The properties of the load that it judges.
     pub load: Vec<String>,
-    /// The tolerance of times, in words.
+    /// The tolerance of times, as text.
     pub tolerance: String,
     /// The values of each figure by each definition, if the server is on time.
     pub on_time: ByFigure,

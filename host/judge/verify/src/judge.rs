@@ -20,9 +20,8 @@ pub struct Run {
     pub sources: Sources,
 }
 
-/// Judges the runs of a case, of which there is one for each of its seeds: the checks, and the
-/// outcome that follows from them. `count` leaves out the `added` special tokens that the tokenizer
-/// puts around a text.
+/// Judges the runs of a case, one for each of its seeds: the checks, and the outcome that follows
+/// from them. `count` leaves out the `added` special tokens that the tokenizer puts around a text.
 pub fn judge(
     case: &Case,
     profile: &Profile,
@@ -84,7 +83,7 @@ pub fn judge(
     (outcome, checks)
 }
 
-/// The statistics of a figure that are judged: those that the case names and the client states.
+/// The judged statistics of a figure: the statistics that the case names and the client states.
 fn statistics(profile: &Profile, name: &str, wanted: Figure) -> Vec<Option<Statistic>> {
     let claimed = profile.figures.get(name).map(|claim| &claim.statistics);
     let claimed = claimed.into_iter().flatten();
@@ -167,7 +166,7 @@ fn tolerance(case: &Case, quantity: Quantity, value: f64, world: &World<'_>) -> 
         quantity if quantity.is_latency() => tolerance.millis() + tolerance.share * value.abs(),
         Quantity::Duration => tolerance.millis() / 1e3 + tolerance.share * value.abs(),
         _ => {
-            // The span that a throughput is divided by is off by as much as any time.
+            // The span that a throughput is divided by has the error of any time.
             let ends = world.log.requests.iter().map(|request| request.ended);
             let first = world.log.requests.first().map_or(0.0, |first| first.received);
             let span = (ends.fold(0.0, f64::max) - first).max(1.0);
@@ -196,7 +195,7 @@ fn by_definition(claimed: &Meaning, figure: Figure, world: &World<'_>) -> Vec<By
         .collect()
 }
 
-/// The definition whose value is nearest to what was said, in words: a figure that fits none may be
+/// The definition whose value is nearest to the client's, as text: a figure that fits none may be
 /// far from all, or a little late.
 fn nearest(quantity: Quantity, said: f64, values: &[ByDefinition]) -> String {
     let apart = |value: &ByDefinition| (value.value - said).abs();

@@ -1,5 +1,5 @@
-//! Judges a benchmark client against known truth: what it said of a run, held against what the
-//! server that it measured sent, byte for byte and at which time.
+//! Judges a benchmark client against known truth: its figures of a run, compared with the bytes
+//! that the server sent and their times.
 //!
 //! This crate owns the cases, the profiles of clients, the meaning of every definition that a
 //! figure can have, the verdicts and the card. It is pure: it starts nothing and reads no file. It
@@ -48,7 +48,7 @@ pub type Count<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 #[error("{file}: {message}")]
 pub struct FileError {
     pub file: String,
-    /// The mistake, and what was expected.
+    /// The mistake and the expectation.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
-//! The load that a client offered, as the server saw it, against what the client was asked: when
-//! requests came, how many were under way, what they asked, and whether any came twice.
+//! The load that a client offered, as the server saw it, against the client's task: the times of
+//! requests, the number under way, their contents, and whether any came twice.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ model::words! {
 /// The prompts that two random ones may share by chance, in tokens.
 const BY_CHANCE: u64 = 3;
 
-/// A property of the load against what was asked.
+/// A property of the load against the task.
 pub(crate) fn check(
     property: Property,
     case: &Case,
@@ -62,7 +62,7 @@ pub(crate) fn check(
     Some(found.check(property))
 }
 
-/// The number of requests before those that are measured.
+/// The number of requests before the measured ones.
 pub(crate) fn before(case: &Case, profile: &Profile) -> usize {
     let before = profile.load.probes + profile.load.warm_up + case.asks.warm_up;
     usize::try_from(before).unwrap_or(usize::MAX)
@@ -146,7 +146,7 @@ fn variation(gaps: &[f64]) -> Option<f64> {
 fn constant(rate: f64, measured: &[&Request]) -> Found {
     let gap = 1e3 / rate;
     let gaps = gaps(measured);
-    // The first request may be the one that is late, so the schedule lies where most agree.
+    // The first request may be a late one, so the schedule lies where most agree.
     let offsets = || {
         let numbered = measured.iter().enumerate();
         numbered.map(|(number, request)| request.received - gap * number as f64)

@@ -1,4 +1,4 @@
-//! The server's log of a run: what was asked, what was written, and when.
+//! The server's log of a run: the requests, the bytes written, and their times.
 //!
 //! It is read from the JSON lines that `runner mock --conformance` gives at `/CASE/truth`, so that
 //! a log can be judged by itself and on another machine.
@@ -83,7 +83,7 @@ impl Log {
     /// Reads a log, a line of JSON for each request.
     ///
     /// # Errors
-    /// The line that is no request of a log, in words.
+    /// The line that is no request of a log, as text.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut requests = Vec::new();
         for (index, line) in text.lines().enumerate() {

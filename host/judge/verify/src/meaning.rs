@@ -1,9 +1,9 @@
 //! The meaning of a figure: which quantity of the server's log it is, by which definition.
 //!
-//! A [`Meaning`] answers every question that a definition leaves open: where TTFT ends, what a
-//! token is, which replies are successes. Its value is a pure function of the log. What a client
-//! claims is one meaning for each of its figures; [`Meaning::others`] lists the meanings that a
-//! figure which does not fit may have instead.
+//! A [`Meaning`] answers every question that a definition leaves open: the end of TTFT, the unit of
+//! a token, the replies that are successes. Its value is a pure function of the log. A client
+//! claims one meaning for each of its figures; [`Meaning::others`] lists the meanings that a figure
+//! which does not fit may have instead.
 
 use std::fmt;
 use std::str::FromStr;
@@ -227,7 +227,7 @@ impl Serialize for Figure {
 }
 
 impl Quantity {
-    /// True if it is a latency, of which clients state statistics.
+    /// True if it is a latency; clients state statistics of latencies.
     pub fn is_latency(self) -> bool {
         use Quantity::{E2e, Itl, Tpot, Ttft};
         matches!(self, Ttft | Tpot | Itl | E2e)
@@ -270,7 +270,7 @@ impl Quantity {
     /// The usual meaning with this definition of the quantity.
     ///
     /// # Errors
-    /// The definitions that there are, in words.
+    /// The known definitions, as text.
     pub fn meaning(self, word: &str) -> Result<Meaning, String> {
         let mut meaning = Meaning::default();
         meaning.define(self, &[word.to_owned()])?;
@@ -337,7 +337,7 @@ pub struct World<'a> {
 }
 
 impl Meaning {
-    /// Defines a quantity by a word, or by several of which the first that there is counts.
+    /// Defines a quantity by a word, or by the first known one of several.
     ///
     /// # Errors
     /// The words that there are for this quantity.
@@ -586,7 +586,7 @@ impl Meaning {
         (world.count)(&whole(chunk)).unwrap_or(1).clamp(1, 1 << 16) + around
     }
 
-    /// The other meanings that a figure of this quantity may have, those that differ least first.
+    /// The other meanings that a figure of this quantity may have, the closest first.
     pub fn others(&self, quantity: Quantity) -> Vec<Meaning> {
         let mut all = vec![self.clone()];
         macro_rules! vary {
@@ -652,7 +652,7 @@ impl Meaning {
         all
     }
 
-    /// The differences of another meaning from this one, in words.
+    /// The differences of another meaning from this one, as text.
     pub fn changes(&self, other: &Meaning) -> Vec<String> {
         let mut changes = Vec::new();
         let mut word = |is_changed: bool, word: String| {

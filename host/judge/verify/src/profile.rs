@@ -1,8 +1,8 @@
-//! A profile: how a client is started, where it leaves its result, and what each of its figures
-//! claims to be.
+//! A profile: the start command of a client, the place of its result, and the claim of each of its
+//! figures.
 //!
-//! A profile is TOML, and says nothing about whether the client is right: `definition` is what the
-//! client's own documentation says, and the cases show whether it holds.
+//! A profile is TOML, and does not judge the client: `definition` quotes the client's own
+//! documentation, and the cases show whether it holds.
 
 use std::collections::BTreeMap;
 
@@ -38,12 +38,12 @@ pub struct Profile {
     /// Variables of its environment.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// The places where it leaves what it measured.
+    /// The places where it leaves its measurements.
     #[serde(rename = "source")]
     pub sources: Vec<Source>,
     /// The claim of each figure.
     pub figures: BTreeMap<String, Claim>,
-    /// Its doings beside what it is asked.
+    /// Its requests beside its task.
     #[serde(default)]
     pub load: Offers,
     /// Cases that it cannot run, and figures that it lacks in some.
@@ -56,7 +56,7 @@ pub struct Profile {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Version {
     pub command: Vec<String>,
-    /// A regular expression whose first group is the version, in what the command writes.
+    /// A regular expression whose first group is the version, in the command's output.
     #[serde(default)]
     pub pattern: Option<String>,
 }
@@ -84,15 +84,15 @@ pub enum When {
     Poisson,
     /// A prefix that all prompts share: `{prefix-len}` is known.
     Prefix,
-    /// Requests before those that are measured.
+    /// Requests before the measured ones.
     WarmUp,
 }
 
-/// A place where a client leaves what it measured.
+/// A place where a client leaves its measurements.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Source {
-    /// Its name; `stdout` and `stderr` are what the client writes there.
+    /// Its name; `stdout` and `stderr` are the client's outputs.
     pub name: String,
     /// The file: a path below `{folder}` whose parts may have `*`; `**` is any number of folders.
     /// Of several, the newest counts.
@@ -110,7 +110,7 @@ pub struct Claim {
     /// The quantity, where the figure's own name is none.
     #[serde(default)]
     pub of: Option<String>,
-    /// The definition: a word, or several of which the first that there is counts.
+    /// The definition: a word, or several; the first known one counts.
     pub definition: OneOrMore,
     /// The definitions that a time per output token or a throughput is computed from, where these
     /// differ from the client's other figures.
@@ -215,7 +215,7 @@ pub enum Fold {
     Last,
 }
 
-/// The offers of a client, and its doings beside what it is asked.
+/// The offers of a client, and its requests beside its task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Offers {
@@ -320,7 +320,7 @@ impl Profile {
     /// Reads a profile; `file` is for messages.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn read(file: &str, text: &str) -> Result<Self, FileError> {
         let profile: Profile = toml::from_str(text).map_err(|error| FileError::new(file, error))?;
         profile.check().map_err(|error| FileError::new(file, error))?;
@@ -407,8 +407,8 @@ impl Profile {
         })
     }
 
-    /// The claim of a figure: its own definition, and for what that leaves open those of the
-    /// client's other figures.
+    /// The claim of a figure: its own definition, and for its gaps the definitions of the client's
+    /// other figures.
     ///
     /// # Errors
     /// The definition that there is none of.
@@ -473,7 +473,7 @@ impl Profile {
 }
 
 impl Version {
-    /// The version in what its command wrote.
+    /// The version in its command's output.
     pub fn find(&self, text: &str) -> Option<String> {
         let pattern = self.pattern.as_deref().unwrap_or(r"(\d+\.\d+\S*)");
         let pattern = Regex::new(pattern).ok()?;

@@ -1,7 +1,8 @@
 //! A client's own figures: reads them from the files that it left, by its profile.
 //!
-//! It reads what is there and fills in nothing but the zeros that a client says it leaves out. The formats of other tools are `audit`'s; here are
-//! the three plain ones: JSON, JSON lines, and text.
+//! It reads the stated values and fills in nothing but the zeros that a client says it leaves out.
+//! The formats of other tools are `audit`'s; here are the three plain ones: JSON, JSON lines, and
+//! text.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +151,7 @@ fn parse(name: &str, reader: &str, bytes: &[u8]) -> Result<Content, String> {
     }
 }
 
-/// Collects the numbers at a pointer whose parts may be `*`, and counts what stands there.
+/// Collects the numbers at a pointer whose parts may be `*`, and counts the elements there.
 fn walk(value: &Value, parts: &[&str], found: &mut Vec<f64>, elements: &mut usize) {
     let Some((part, rest)) = parts.split_first() else {
         if !value.is_null() {

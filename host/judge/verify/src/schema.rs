@@ -5,7 +5,7 @@ use schemars::schema_for;
 
 use crate::card::Card;
 
-/// The names of the schemas: what `runner verify --format json` writes.
+/// The names of the schemas, for the output of `runner verify --format json`.
 pub const NAMES: [&str; 1] = ["verify"];
 
 /// The schema of that name as indented JSON with a newline at its end; `None` if there is none.

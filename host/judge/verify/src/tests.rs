@@ -75,9 +75,9 @@ definition = "to-last-end"
 at = "/seconds"
 "#;
 
-/// A log of four requests, one after the other, a second each: a role after 50 ms, reasoning after
-/// 150, text after 300 and 400, usage (4 tokens) after 500, the end marker after 600. The third is
-/// cut before the end marker.
+/// A log of four requests, one after the other, a second each. A role comes after 50 ms, reasoning
+/// after 150, text after 300 and 400, usage (4 tokens) after 500, the end marker after 600. The
+/// third is cut before the end marker.
 fn log() -> Log {
     let event = |text: String| json!({ "text": format!("data: {text}\n\n") });
     let chunk = |delta: Value| event(json!({ "choices": [{ "delta": delta }] }).to_string());

@@ -1,4 +1,4 @@
-//! The card as text: a line for each case, and below it what is off, in words.
+//! The card as text: a line for each case, and below it the deviations.
 
 use std::fmt::Write;
 

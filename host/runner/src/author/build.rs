@@ -40,8 +40,8 @@ pub struct Built {
 }
 
 /// The component that was built of the same sources before, in a language whose compiler writes
-/// another one each time: it takes random numbers and the clock of the machine into the component,
-/// and no setting changes that.
+/// another one each time. The compiler takes random numbers and the machine's clock into the
+/// component, and no setting changes that.
 fn kept(project: &Project, path: &Path) -> Result<Option<Built>, AuthorError> {
     let Sources::Files { language, .. } = &project.sources else {
         return Ok(None);

@@ -49,7 +49,7 @@ pub fn compile(
             "-Wno-unused-parameter",
         ])
         .args(["-I.".into(), format!("-I{}", work.display())])
-        // With the stack first, what overflows it traps instead of writing over data.
+        // With the stack first, an overflow traps instead of writing over data.
         .args([
             "-Wl,--strip-debug",
             "-Wl,--stack-first",

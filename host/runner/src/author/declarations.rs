@@ -2,9 +2,9 @@
 //! JavaScript.
 //!
 //! Two files: the types, which are exported, and the modules that a plugin imports. The mapping is
-//! that of componentize-qjs: names in camel case, an absent `option` as null, bytes as
-//! `Uint8Array`, a `variant` as an object with `tag` and `val`, an `enum` as a string, and the
-//! error of a `result` as an exception.
+//! componentize-qjs's: names in camel case, an absent `option` as null, bytes as `Uint8Array`, a
+//! `variant` as an object with `tag` and `val`, an `enum` as a string, and the error of a `result`
+//! as an exception.
 
 use std::collections::BTreeSet;
 use std::path::Path;

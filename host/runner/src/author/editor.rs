@@ -19,7 +19,7 @@ use super::{AuthorError, Language, c, python};
 use model::hex;
 use model::plugin::Kind;
 
-/// Writes what a project's language needs. Without a shell, no compiler is called.
+/// Writes the files that a project's language needs. Without a shell, no compiler is called.
 ///
 /// # Errors
 /// If the contract cannot be read, or a file cannot be written.
@@ -74,7 +74,7 @@ fn typings(project: &Project, kind: Kind, shell: Shell<'_>) -> Result<(), Author
     std::fs::write(&stamp, contract).map_err(AuthorError::system("write", &stamp))
 }
 
-/// Moves what a folder holds into another one, in the place of what has the same names there.
+/// Moves a folder's contents into another one, where they replace contents of the same names.
 fn replace(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;

@@ -34,14 +34,14 @@ pub enum AuthorError {
     #[error("`{}` is not a plugin project: {expected}", .folder.display())]
     NoProject {
         folder: PathBuf,
-        /// The expectation, and what to do.
+        /// The expectation, and the advice.
         expected: String,
     },
     /// A file of the project is wrong.
     #[error("`{}`: {what}", .file.display())]
     Project {
         file: PathBuf,
-        /// The mistake, and what was expected.
+        /// The mistake and the expectation.
         what: String,
     },
     #[error("{0}")]

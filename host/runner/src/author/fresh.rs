@@ -1,6 +1,5 @@
-//! Tells whether a project's component was built from the sources that are there now. `build`
-//! leaves a record of the sources' digests beside the component; where there is none, the files'
-//! times decide.
+//! Checks if a project's component was built from the current sources. `build` leaves a record of
+//! the sources' digests beside the component; without a record, the files' times decide.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use super::project::Project;
 use super::{template, tool};
 use model::hex;
 
-/// Folders of a project that hold no sources: what was built, what was installed, and the cases.
+/// Folders of a project that hold no sources: build results, installed packages, and the cases.
 const OTHER_FOLDERS: [&str; 5] = ["target", "node_modules", "cases", "typings", "__pycache__"];
 /// Files that compilers write.
 const WRITTEN: [&str; 2] = ["Cargo.lock", "package-lock.json"];
@@ -44,7 +43,7 @@ pub fn sources(project: &Project) -> BTreeMap<String, String> {
 }
 
 /// The folder that holds the sources for compilers that read nothing outside of it: the project's
-/// own, or where some of its files are links, a copy that has what they lead to.
+/// own, or where some of its files are links, a copy with the links' targets.
 ///
 /// # Errors
 /// If the copy cannot be made.
@@ -67,7 +66,7 @@ pub fn without_links(project: &Project) -> Result<PathBuf, AuthorError> {
     Ok(copy)
 }
 
-/// Records what a component was built from: the sources as they were before.
+/// Records the sources of a component, as they were before the build.
 ///
 /// # Errors
 /// If the record cannot be written.
@@ -99,8 +98,8 @@ pub fn is_current(project: &Project) -> bool {
     })
 }
 
-/// The way the sources differ from those that the project's component was built from, as a
-/// sentence's end; absent if they do not, or if there is no component.
+/// The difference of the sources from the sources of the project's component, as a sentence's end;
+/// absent if they are the same, or if there is no component.
 pub fn stale(project: &Project) -> Option<String> {
     let component = project.component();
     let bytes = std::fs::read(&component).ok()?;
@@ -110,7 +109,7 @@ pub fn stale(project: &Project) -> Option<String> {
     }
 }
 
-/// The project whose component this is, by its place.
+/// The project of a component, by its place.
 pub fn project_of(component: &Path) -> Option<Project> {
     let component = std::path::absolute(component).ok()?;
     let folder = component.ancestors().nth(3)?;

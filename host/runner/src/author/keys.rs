@@ -50,8 +50,8 @@ pub fn keys(schema: &Value) -> Vec<Key> {
     of_table(schema, schema, 0, &mut left)
 }
 
-/// The keys of a table within a schema; `left` is how many more may be listed of the tables within
-/// it.
+/// The keys of a table within a schema; `left` is the number of keys that may still be listed in
+/// the tables within it.
 fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec<Key> {
     let required: Vec<&str> = (schema.get("required").and_then(Value::as_array))
         .into_iter()
@@ -72,9 +72,8 @@ fn of_table(root: &Value, schema: &Value, level: usize, left: &mut usize) -> Vec
     told.collect()
 }
 
-/// The table that a schema describes, or a list of which, or one of whose alternatives. `name` is
-/// by what it was referred to; `level` says within how many tables it is, and behind how many
-/// references.
+/// The table that a schema describes, in a list or in an alternative too. `name` is the reference's
+/// name; `level` counts the tables around it and the references to it.
 fn inner(
     root: &Value,
     rules: &Value,
@@ -106,7 +105,7 @@ fn inner(
     parts.find_map(|part| inner(root, part, None, (level, depth + 1), left))
 }
 
-/// The type that a schema describes, in words.
+/// The type that a schema describes, as text.
 fn kind(root: &Value, rules: &Value, depth: usize) -> String {
     if depth > DEPTH {
         return "anything".to_owned();
@@ -206,7 +205,7 @@ pub fn example(kind: Kind, plugin: &str, keys: &[Key]) -> String {
                 key.kind
             ),
             (None, false) => format!(
-                // What a plugin would refuse must not look like a value to take.
+                // A value that a plugin would refuse must not look like a value to take.
                 "# {} = … ({})\n",
                 bare(&key.key),
                 key.kind
@@ -356,7 +355,7 @@ mod tests {
         assert_eq!(bins.keys[0].key, "weight");
         assert_eq!(keys[1].inner.as_ref(), Some(table));
         assert_eq!(keys[2].inner, None);
-        // What refers to itself ends.
+        // A schema that refers to itself ends.
         let mut deep = Some(table);
         let mut levels = 0;
         while let Some(table) = deep {

@@ -42,7 +42,7 @@ impl std::str::FromStr for Name {
     }
 }
 
-/// The valid name nearest to what was written.
+/// The valid name nearest to the typed one.
 fn suggestion(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut last_lower = false;

@@ -15,7 +15,7 @@ pub struct Project {
     pub folder: PathBuf,
     /// The plugin's name, and its component's.
     pub name: String,
-    /// Its language, and what else its compiler needs to know.
+    /// Its language, and the compiler's other needs.
     pub sources: Sources,
 }
 

@@ -1,5 +1,5 @@
-//! `runner agreement`: compares a run's answers with those of another run, and with how much
-//! repeats differ.
+//! `runner agreement`: compares a run's answers with another run's, and with the differences
+//! between repeats.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The way the answers of a run agree with those of a baseline and its repeats.
+/// Compares the answers of a run with the answers of a baseline and its repeats.
 ///
 /// # Errors
 /// If a run cannot be read, or no sample was answered in both.

@@ -27,7 +27,7 @@ impl Artifacts {
         }
     }
 
-    /// The folder of what is kept between runs; none if there is no home.
+    /// The folder of files that are kept between runs; none if there is no home.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let usual = || {

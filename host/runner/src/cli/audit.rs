@@ -1,4 +1,5 @@
-//! `runner audit`: reads results of other tools and reports what no honest measurement can produce.
+//! `runner audit`: reads results of other tools and reports figures that no honest measurement can
+//! produce.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -86,7 +87,7 @@ pub(super) fn documents(files: &[String]) -> Result<Vec<Document>, Failure> {
     }
 }
 
-/// The contents of the files, and what is wrong with those that cannot be read.
+/// The contents of the files, and the errors of unreadable files.
 fn read(files: &[String]) -> (Vec<Document>, Option<Failure>) {
     let mut documents = Vec::new();
     let mut wrong = Vec::new();

@@ -1,5 +1,5 @@
-//! `runner ci`: judges a build by its runs and by those of a baseline, and writes what a system for
-//! continuous integration shows: a summary in Markdown, JUnit XML, annotations.
+//! `runner ci`: judges a build by its runs and a baseline's, and writes files for a system for
+//! continuous integration: a summary in Markdown, JUnit XML, annotations.
 //!
 //! It measures nothing: `runner run --repeat` has done that, and where the baseline is kept is the
 //! affair of whoever calls it. The forms are `report`'s; this module owns which files are read and
@@ -123,8 +123,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 impl Args {
-    /// The comparison with the baseline in a folder. What is wrong with the baseline is not the
-    /// build's fault, so it is no error.
+    /// The comparison with the baseline in a folder. A fault of the baseline is not the build's
+    /// fault, so it is no error.
     fn against(&self, path: &Path, runs: Vec<RunFolder>, conditions: Vec<Condition>) -> Baseline {
         let not_comparable = |reasons| Baseline::NotComparable { reasons, fails: self.strict };
         let baseline = match folder::runs(path) {
@@ -180,7 +180,7 @@ fn run(folder: &RunFolder) -> Result<Run, Failure> {
     })
 }
 
-/// The exit code: that of the first kind of check that fails.
+/// The exit code: the code of the first kind of check that fails.
 fn conclude(checks: &[Check]) -> Result<ExitCode, Failure> {
     let failing = || checks.iter().filter(|check| check.outcome == Outcome::Fails);
     let Some(first) = failing().next() else {

@@ -145,8 +145,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     conclude(&found)
 }
 
-/// Warns of conditions that rest on one run per side, where how much runs vary is assumed without
-/// being asked for.
+/// Warns of conditions that rest on one run per side, where the variation of runs is assumed
+/// without a request for it.
 fn warn(found: &Compared) {
     if found.is_assumed() && !found.conditions.is_empty() {
         tell(format_args!(

@@ -1,9 +1,9 @@
 //! `runner completions`: prints the script that connects a shell with the program, and answers the
-//! shell when it asks what a word can be.
+//! shell when it asks for a word's possible values.
 //!
-//! A script asks the program itself at each press of the key: what can be written depends on the
-//! plugins, runs and files that are there. The scripts are `clap_complete`'s. [`offers`] says which
-//! values an argument takes, [`places`] finds files and folders, and [`line`] reads the words before.
+//! A script asks the program itself at each press of the key: the possible words depend on the
+//! plugins, runs and files that are there. The scripts are `clap_complete`'s. [`offers`] lists the
+//! values of an argument, [`places`] finds files and folders, and [`line`] reads the words before.
 //! An answer reads names alone: it runs no plugin, asks no server, writes nothing and reports no
 //! error. Where anything fails, nothing is offered.
 
@@ -70,7 +70,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// True if a shell started this process to know what a word can be.
+/// True if a shell started this process to ask for a word's possible values.
 pub fn are_asked() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty() && shell != "0")
 }
@@ -86,7 +86,7 @@ pub fn answer() -> ExitCode {
             .var(VARIABLE)
             .bin(PROGRAM)
             .completer(PROGRAM);
-        // Neither what a shell asked wrongly nor a pipe that it closed concerns anybody.
+        // Neither a shell's wrong question nor a pipe that it closed concerns anybody.
         let _ = shell.try_complete(words.clone(), here.as_deref());
     });
     let _ = panic::catch_unwind(answered);

@@ -12,7 +12,7 @@ use runs::folder::FolderError;
 pub enum CliError {
     #[error("--chart {0} only works with --format svg or --format png")]
     Chart(String),
-    /// Neither scenarios nor flags say what to do it with.
+    /// Neither scenarios nor flags name a workload.
     #[error(
         "nothing to {to}: name a scenario (such as scenarios/quickstart.toml), or describe the run with flags (--backend and --dataset-name){otherwise}"
     )]

@@ -36,7 +36,7 @@ pub enum Exit {
     Threshold = 6,
     /// The measurement itself is invalid, or more than half of the requests failed.
     Invalid = 7,
-    /// Interrupted; what was measured is saved.
+    /// Interrupted; the measurements so far are saved.
     Interrupted = 130,
 }
 
@@ -82,7 +82,7 @@ impl Failure {
         Failure { exit: exit as u8, words: Words::Plain(words) }
     }
 
-    /// A panic, whose own lines are on stderr already; and what else there is to say.
+    /// A panic, whose own lines are on stderr already; `further` adds to the message.
     pub fn bug(further: &str) -> Self {
         let words = "a bug in the runner ended it; please report it with the lines above";
         Failure::new(Exit::Bug, format!("{words}{further}"))
@@ -278,7 +278,7 @@ impl From<RunError> for Failure {
     }
 }
 
-/// The codes of a hub: 5 where it failed, 3 where what was asked of it cannot be.
+/// The codes of a hub: 5 where it failed, 3 where the request cannot be met.
 impl From<HubError> for Failure {
     fn from(error: HubError) -> Self {
         vec![error].into()

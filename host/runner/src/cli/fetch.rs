@@ -101,7 +101,7 @@ struct How {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// What could not be downloaded, and why.
+/// The downloads that failed, and the reasons.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Tokenizer(args) => tokenizer(args),
@@ -243,7 +243,7 @@ fn too_large(repository: &Repository, files: &[Remote], total: u64, most: Size) 
 struct Progress {
     bar: Option<ProgressBar>,
     is_silent: bool,
-    /// The last interruption of each file, so that it is said once.
+    /// The last interruption of each file, so that each is reported once.
     said: Mutex<BTreeMap<String, String>>,
 }
 

@@ -1,8 +1,8 @@
 //! The flags that describe a run, with the names that users of `vllm bench serve` and SGLang's
 //! client know, and how they become a scenario that overrides the file's.
 //!
-//! Flags that stand for one key each are declared with the key, in `scenario`; those here stand for
-//! parts of a key, or for several.
+//! Flags that stand for one key each are declared with the key, in `scenario`; the flags here stand
+//! for parts of a key, or for several.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -153,8 +153,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// True if they name a plugin, or say anything by its key, or the command line itself says whom
-    /// to measure or with which lengths. A variable of the environment alone begins no run.
+    /// True if they name a plugin, or set a key, or the command line itself names the target or the
+    /// lengths. A variable of the environment alone begins no run.
     pub(crate) fn describe_a_run(&self) -> bool {
         let says = |word: std::ffi::OsString| {
             let word = word.to_string_lossy().into_owned();
@@ -201,8 +201,8 @@ impl Flags {
     /// The scenario that the other flags describe, which overrides the file's.
     ///
     /// # Errors
-    /// What is wrong with a flag's value, and names and flags of other tools that are not
-    /// supported, each with what to do instead.
+    /// Mistakes in a flag's value, and names and flags of other tools that are not supported, each
+    /// with its replacement.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         self.names()?;
         let mut scenario = self.keys.scenario()?;
@@ -239,7 +239,7 @@ impl Flags {
         self.familiar.lay_over(scenario)
     }
 
-    /// Sets what other tools' names of plugins mean besides a plugin.
+    /// Sets the further effects of other tools' names for plugins.
     fn aliases(&self, scenario: &mut Scenario) {
         let backend = self.backend.as_deref().and_then(backends::alias);
         let route = backend.and_then(|alias| alias.route);

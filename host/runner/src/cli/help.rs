@@ -1,7 +1,7 @@
 //! The layout of help: commands in groups, the most used flags in `-h`, and everything in `--help`.
 //!
-//! A page of `-h` fits a screen: it has no environment variables, and of the flags that describe a
-//! run only those that most runs need. What clap cannot express is added here as text.
+//! A page of `-h` fits a screen: it has no environment variables, and only the flags of a run that
+//! most runs need. Text that clap cannot express is added here.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -105,7 +105,7 @@ pub fn laid_out(command: Command) -> Command {
     shortened(command, &of_runs.collect())
 }
 
-/// A command with the flags of `-h` and the variables of `--help`, and so with those below it.
+/// A command with the flags of `-h` and the variables of `--help`, and likewise its subcommands.
 fn shortened(command: Command, of_runs: &BTreeSet<String>) -> Command {
     let name = command.get_name().to_owned();
     let arg = |arg: Arg| {
@@ -128,7 +128,7 @@ fn shortened(command: Command, of_runs: &BTreeSet<String>) -> Command {
     examples_in_short_help(command).mut_args(arg).mut_subcommands(|below| shortened(below, of_runs))
 }
 
-/// A command whose `-h` ends with the first paragraph of what stands below the flags in `--help`.
+/// A command whose `-h` ends with the first paragraph below the flags in `--help`.
 fn examples_in_short_help(command: Command) -> Command {
     let text = command.get_after_help().map(ToString::to_string);
     let Some((text, None)) = text.map(|text| (text, command.get_after_long_help())) else {

@@ -72,7 +72,7 @@ enum Doing {
     Load(Signal),
     /// Samples are drawn, and nothing is sent.
     Drawing(Signal),
-    /// The results of a run are assessed, since there had been so many interrupts.
+    /// The results of a run are assessed, since this number of interrupts.
     Assessment(u32),
 }
 

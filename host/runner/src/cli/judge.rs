@@ -1,8 +1,8 @@
 //! `runner judge`: has a model judge the answers of a saved run.
 //!
-//! Owns the flags, the order of the steps and what is written where. The judging is a run:
-//! `measure::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts to
-//! them, and `runs::judged` says what came of it.
+//! Owns the flags, the order of the steps and the places of the files. The judging is a run:
+//! `measure::measured` makes it. `session::judging` makes prompts of answers and joins the verdicts
+//! to them, and `runs::judged` computes the result.
 
 mod before;
 mod found;

@@ -1,4 +1,4 @@
-//! A load laid over a scenario: what sweeps and searches vary from run to run.
+//! A load laid over a scenario, for the runs of sweeps and searches.
 
 use model::session::Users;
 use reader::Located;

@@ -1,5 +1,5 @@
-//! One measured run, from preflight to summary. It prints progress alone: what is shown of the run
-//! belongs to [`super::output`], its exit code to [`super::conclude`].
+//! One measured run, from preflight to summary. It prints progress alone: [`super::output`] prints
+//! the run's results, and [`super::conclude`] owns its exit code.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -30,7 +30,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub(super) struct Place<'p> {
     /// The folder in which it gets a folder of its own.
     pub within: &'p Path,
-    /// The repeats of which it is one.
+    /// The repeats that it belongs to.
     pub repeat: Option<Repeat>,
     /// Looks at it now and then, and may stop it.
     pub overseer: Option<&'p dyn Overseer>,
@@ -54,8 +54,7 @@ pub(super) fn measured(
     watching: &Watching,
     interrupt: &Interrupt,
 ) -> Result<Measured, Failure> {
-    // The preflight check has its own connections, so that the run measures what its own
-    // connections cost.
+    // The preflight check has its own connections, so that the run measures the cost of its own.
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     let descriptors = raise_descriptors(&checked.plan);
@@ -100,7 +99,7 @@ fn follow(
     Ok(assessed?.summarise()?)
 }
 
-/// Makes the load, under an overseer if there is one. Says whether that one stopped it.
+/// Makes the load, under an overseer if there is one. Returns true if the overseer stopped it.
 fn overseen(
     run: Begun<Threads>,
     connect: &Dial,
@@ -129,7 +128,7 @@ fn overseen(
     })
 }
 
-/// Prints what happens while targets are checked. Repeats now and then that a server is not ready.
+/// Prints the events while targets are checked. Repeats now and then that a server is not ready.
 pub(super) fn teller() -> impl FnMut(Note) {
     let mut last: Option<(String, Duration)> = None;
     move |note| match note {
@@ -148,7 +147,7 @@ pub(super) fn teller() -> impl FnMut(Note) {
     }
 }
 
-/// Raises the limit on file descriptors to what the plan may need. Returns the limit in force.
+/// Raises the limit on file descriptors to the plan's possible need. Returns the limit in force.
 pub(super) fn raise_descriptors(plan: &Plan) -> Option<u64> {
     let most = plan.slots().map(|slots| slots as u64).or(plan.load.roots()).unwrap_or(u64::MAX);
     let needed = most.saturating_add(OTHER_DESCRIPTORS);

@@ -1,5 +1,5 @@
-//! A command's name with a slip in it, or another tool's word: what is no command is read as a
-//! scenario, and no scenario is called so.
+//! A command's name with a slip in it, or another tool's word: a word that is no command is read as
+//! a scenario, and no scenario is called so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -19,7 +19,7 @@ const ELSEWHERE: [(&str, &str); 7] = [
 ];
 
 /// Words that begin a command line of another tool, where one of the flags or words follows, and
-/// what to do with the line.
+/// the advice for the line.
 const LINES: [(&str, &[&str], &str); 3] = [
     (
         "bench",

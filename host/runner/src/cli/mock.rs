@@ -341,7 +341,7 @@ impl Args {
     }
 
     /// Refuses flags that contradict parameters of a batch in `--model` or a batch in the script's
-    /// file. The command line's own rules refuse those that contradict `--batching`.
+    /// file. The command line's own rules refuse flags that contradict `--batching`.
     fn check_batching(&self, as_model: Option<&str>, in_file: bool) -> Result<(), Error> {
         let batch = match as_model {
             Some(parameters) => format!("'--model {parameters}'"),

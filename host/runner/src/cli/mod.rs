@@ -192,8 +192,8 @@ impl Cli {
         let words = flags::familiar::spread(std::env::args_os());
         let line = words.get(1..).unwrap_or_default();
         let read = Cli::of(&words);
-        // What is no command is a scenario, so a slip of a command's name is only found where no
-        // scenario is called so.
+        // A word that is no command is a scenario, so a slip of a command's name is only found
+        // where no scenario is called so.
         let is_help = |error: &clap::Error| !error.use_stderr();
         if !read.as_ref().err().is_some_and(is_help)
             && let Some(failure) = mistyped::command(line, &Cli::command())
@@ -221,8 +221,8 @@ impl Cli {
         })
     }
 
-    /// Reads a command line. Of a flag with one value that is given twice, the later one counts, as
-    /// scripts that append their own flags expect; and a negative number is a value, which the flag
+    /// Reads a command line. If a flag with one value is given twice, the later one counts, as
+    /// scripts that append their own flags expect. A negative number is a value, which the flag
     /// refuses in its own words.
     fn of(words: &[OsString]) -> Result<Self, clap::Error> {
         let (mut command, matches) = variables::read(command, words)?;
@@ -232,13 +232,13 @@ impl Cli {
     /// Runs the chosen subcommand.
     ///
     /// # Errors
-    /// What went wrong, with its exit code.
+    /// The error, with its exit code.
     pub fn exec(self) -> Result<ExitCode, Failure> {
         let this = self.gone_on_with()?;
         this.made()
     }
 
-    /// The command that began what is gone on with, where `--resume` alone says what to do.
+    /// The saved command line that `--resume` names, where `--resume` is the only instruction.
     fn gone_on_with(self) -> Result<Self, Failure> {
         let resumes = match &self.command {
             Some(Command::Sweep(args)) => args.resumes().map(|folder| ("sweep", folder)),
@@ -282,7 +282,7 @@ pub fn command() -> clap::Command {
     help::laid_out(lenient(Cli::command().args_override_self(true)))
 }
 
-/// A command whose flags take negative numbers as values, and so with those below it.
+/// A command whose flags take negative numbers as values, and likewise its subcommands.
 fn lenient(command: clap::Command) -> clap::Command {
     let negative = |arg: clap::Arg| {
         if arg.is_positional() { arg } else { arg.allow_negative_numbers(true) }

@@ -1,5 +1,5 @@
-//! Results of runs on stdout and in files: the flags that say where they go and in which form, and
-//! what is printed. Figures and their layout belong to `report`.
+//! Results of runs on stdout and in files: the flags for their places and forms, and the printing.
+//! Figures and their layout belong to `report`.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `runner plan`: what a run would send, without sending it.
+//! `runner plan`: shows a run's requests, without sending them.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -247,7 +247,7 @@ impl<'r> Export<'r> {
         Ok(())
     }
 
-    /// The way to send the same again, in words, if the runner reads the file.
+    /// The way to send the same again, as text, if the runner reads the file.
     fn replay(&self) -> Option<String> {
         let flags = self.exporter.replay(&self.path.to_string_lossy())?;
         Some(format!(

@@ -1,11 +1,11 @@
 //! The edge where text leaves the program: results go to stdout, everything else to stderr. Names,
-//! messages and files come from servers, plugins and pages, so what is printed here is cleaned of
+//! messages and files come from servers, plugins and pages, so all printed text is cleaned of
 //! control characters. Styles are our own, and are put around text that is clean already
 //! ([`Styled`]).
 //!
 //! Reports that go to files as well are cleaned where they are drawn, and so go through
-//! [`super::destination`]. Progress and the dashboard draw over a terminal by themselves, and clean what
-//! they draw.
+//! [`super::destination`]. Progress and the dashboard draw over a terminal by themselves, and clean
+//! their text.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -118,8 +118,8 @@ impl Styled {
         }
     }
 
-    /// Chooses between a library's text with styles and the plain one: the one with styles, if the
-    /// plain one holds nothing to be cleaned.
+    /// Chooses between a library's text with styles and the plain one: the styled text, if the
+    /// plain one has no characters to be cleaned.
     pub fn drawn(plain: &str, styled: impl FnOnce() -> Option<String>) -> Styled {
         let clean = clean::text(plain);
         match (clean == plain).then(styled).flatten() {

@@ -1,4 +1,4 @@
-//! `runner probe`: asks a server what it is, and how to benchmark it.
+//! `runner probe`: asks a server about itself, and suggests a benchmark.
 
 use std::process::ExitCode;
 

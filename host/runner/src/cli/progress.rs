@@ -1,5 +1,5 @@
-//! The progress line: shows what a run is doing without disturbing it. On a terminal it is redrawn
-//! in place; elsewhere, as in a CI log, a plain line is printed now and then.
+//! The progress line: shows a run's activity without disturbing it. On a terminal it is redrawn in
+//! place; elsewhere, as in a CI log, a plain line is printed now and then.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// Starts a thread that shows the progress of a run until it is told that this is dropped.
+    /// Starts a thread that shows the progress of a run until the returned value is dropped.
     pub(super) fn start(
         name: &'static str,
         live: &Arc<Live>,
@@ -196,12 +196,12 @@ fn beginning(name: &str) -> String {
     }
 }
 
-/// Returns the amount of work, as far as it is known.
+/// Returns the amount of work, if it is known.
 pub(super) fn amount(plan: &Plan) -> Amount {
     plan.held_requests().map_or(plan.load.amount, Amount::Requests)
 }
 
-/// The amount that is done, in words.
+/// The amount that is done, as text.
 pub(super) fn done(snapshot: &Snapshot, amount: Amount) -> String {
     match amount {
         Amount::Requests(requests) => format!("{}/{requests} done", snapshot.counts.over()),

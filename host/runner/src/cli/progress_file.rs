@@ -3,7 +3,7 @@
 //!
 //! A line is complete in itself: whoever reads only the last one knows all there is to know. The
 //! first one of a run comes when its folder is there, and the last one when everything is on
-//! record, so the lines also say which runs a command made, and where.
+//! record. So the lines also give the runs of a command, and their folders.
 
 use std::fs::File;
 use std::io::Write;
@@ -66,7 +66,7 @@ impl ProgressFile {
     }
 }
 
-/// A run of which progress is told.
+/// A run whose progress is told.
 struct Told {
     run: String,
     name: String,
@@ -124,7 +124,7 @@ impl Told {
     }
 }
 
-/// A line. What is not known, or not known yet, has no key.
+/// A line. An unknown value, or one not known yet, has no key.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Line<'t> {

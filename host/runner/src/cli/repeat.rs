@@ -1,8 +1,8 @@
 //! `runner run --repeat N` and `--until`: measures every scenario N times, or until a figure is
-//! sure enough, alternating, and shows how far the repeats differ.
+//! certain enough, alternating, and shows the spread of the repeats.
 //!
 //! Scenarios alternate (A B A B), so that slow changes, such as a machine that warms up, affect all
-//! of them alike. Each run has a folder of its own, which records what the run is a repeat of.
+//! of them alike. Each run has a folder of its own, which records the repeats that it belongs to.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -33,7 +33,8 @@ struct Repeated {
     seconds: f64,
 }
 
-/// Measures every scenario that many times, or until figures are that sure. The exit code is that of the first run that failed.
+/// Measures every scenario that many times, or until the figures are certain enough. The exit code
+/// is the first failed run's.
 ///
 /// # Errors
 /// If the first run cannot begin.
@@ -114,7 +115,7 @@ pub(super) fn exec(
     Ok(first_failure.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Says how sure each figure is after a round, and whether all are sure enough.
+/// Prints the certainty of each figure after a round, and returns true if all are certain enough.
 ///
 /// # Errors
 /// If a valid run does not have a figure: no further one will.

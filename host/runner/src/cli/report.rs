@@ -97,7 +97,7 @@ enum Style {
     Lmdeploy,
 }
 
-/// Says which of these are parts of a run, whose figures are those of one process.
+/// Names the runs that are parts of a run, whose figures cover one process.
 pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
     for run in runs {
         if let Some(Slice { index, of }) = run.plan()?.slice {
@@ -113,7 +113,7 @@ pub(super) fn tell_parts(runs: &[RunFolder]) -> Result<(), Failure> {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If a run cannot be read, a format cannot show what was asked for, or the report cannot be
+/// If a run cannot be read, a format cannot show the requested contents, or the report cannot be
 /// written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     args.check()?;
@@ -294,8 +294,7 @@ impl Args {
     }
 }
 
-/// The facts of a run, with time slices of that length instead of those that its scenario asked
-/// for.
+/// The facts of a run, with time slices of that length instead of its scenario's.
 fn facts(run: &RunFolder, time_slice: Option<Nanos>) -> Result<RunFacts, FolderError> {
     let mut facts = run.facts()?;
     facts.run.time_slice = time_slice.or(facts.run.time_slice);
@@ -308,8 +307,8 @@ fn name(of: impl ValueEnum) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// The named runs, once each, with a note about those that did not end well. All runs that
-/// cannot be read are reported at once.
+/// The named runs, once each, with a note about runs that did not end well. All runs that cannot be
+/// read are reported at once.
 pub(super) fn open(named: &[PathBuf]) -> Result<Vec<RunFolder>, Failure> {
     let (mut runs, mut seen, mut wrong) = (Vec::<RunFolder>::new(), Vec::new(), Vec::new());
     for path in named {

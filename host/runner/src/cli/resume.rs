@@ -1,9 +1,9 @@
-//! Going on with what a folder holds: the command that began it is kept in the folder, so that
-//! `--resume FOLDER` needs nothing else.
+//! Resuming from a folder: the folder keeps the original command, so that `--resume FOLDER` needs
+//! nothing else.
 //!
-//! Kept are the command's words without their secrets, those that variables of the environment
-//! stand for, the directory that paths start from, and the scenario's text. Secrets are never kept:
-//! keys come from the environment again, and a header has to be given again.
+//! The folder keeps the command's words without their secrets, the words for variables of the
+//! environment, the directory that paths start from, and the scenario's text. Secrets are never
+//! kept: keys come from the environment again, and a header has to be given again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ struct Begun {
     scenario: Option<Text>,
 }
 
-/// The words of this process's command line, which is one of that command: those that variables of
-/// the environment stand for, and those given, without secrets.
+/// The words of this process's command line, which belongs to that command: words for variables of
+/// the environment, and the given words, without secrets.
 pub(super) fn words(command: fn() -> Command) -> Vec<String> {
     let all: Vec<OsString> = spread(std::env::args_os());
     let given = all.iter().skip(2).map(|word| word.to_string_lossy());
@@ -71,7 +71,7 @@ pub(super) fn keep(
     replace(&folder.join(FILE), json(&begun)?.as_bytes())
 }
 
-/// The flags that variables of the environment stand for, as words. Those whose values may be
+/// The flags that variables of the environment stand for, as words. Flags whose values may be
 /// secret are left out.
 fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
     let Ok((command, matches)) = variables::read(command, all) else {
@@ -87,7 +87,7 @@ fn of_environment(command: fn() -> Command, all: &[OsString]) -> Vec<String> {
     redact::command_line(words)
 }
 
-/// The word that says what a variable says of a flag.
+/// The word that gives a flag its variable's value.
 fn word_for(argument: &clap::Arg, matches: &ArgMatches) -> Option<String> {
     let by_variable =
         matches.value_source(argument.get_id().as_str()) == Some(ValueSource::EnvVariable);
@@ -111,8 +111,8 @@ pub(super) struct Resumed {
     pub scenario: Option<Text>,
 }
 
-/// The command that began what a folder holds, with the words of this one after it; they override
-/// it. Paths start from where that one was given.
+/// The original command of a folder, followed by the words of this one, which override it. Paths
+/// start from the original command's directory.
 ///
 /// # Errors
 /// If the folder has no such command, its directory is gone, or something secret has to be given

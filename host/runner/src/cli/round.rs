@@ -15,7 +15,7 @@ use result::summary::Summary;
 use runs::repeat::Repeat;
 use session::Resolved;
 
-/// Measures one run after the other. The exit code is that of the first run that failed.
+/// Measures one run after the other. The exit code is the first failed run's.
 ///
 /// # Errors
 /// If the first run cannot begin.

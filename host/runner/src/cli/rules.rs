@@ -1,6 +1,6 @@
-//! The rules of a published benchmark, laid over a scenario. What the scenario leaves open is set
-//! as the rules say, what contradicts them is a mistake, and what they ask for that no run of this
-//! program does is said.
+//! The rules of a published benchmark, laid over a scenario. Open settings are set by the rules,
+//! and settings that contradict them are mistakes. Demands that no run of this program meets are
+//! listed.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::run::accuracy;
 /// The source of these values, for messages and records.
 const SETTER: &str = "--preset";
 
-/// The scenario under these rules, and which of them it does not follow, in words.
+/// The scenario under these rules, and the rules that it does not follow, as text.
 ///
 /// # Errors
 /// Where the scenario says otherwise: every place of it.
@@ -45,7 +45,7 @@ fn under(preset: &Preset, mut source: Source) -> Result<(Source, Vec<String>), F
     }
 }
 
-/// The same, with a note on whose rules these are and which of them are not followed.
+/// The same, with notes that name the rules, and the unmet rules among them.
 ///
 /// # Errors
 /// As [`under`].

@@ -42,11 +42,11 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Tells
-    /// what is to be said of the flags.
+    /// The one scenario whose load is varied, or the flags alone, with the scenario's text. Prints
+    /// the notes on the flags.
     ///
     /// # Errors
-    /// What cannot be found or read, and every mistake.
+    /// Files that cannot be found or read, and every mistake.
     pub(super) fn source(
         &self,
         named: &[String],
@@ -63,8 +63,8 @@ impl Keep {
         Ok((source, text))
     }
 
-    /// The folder of what is resumed, with what is saved there, or a new one for `what` of that
-    /// scenario, which these words asked for.
+    /// The folder to resume, with its saved data, or a new one for `what` of that scenario, which
+    /// these words asked for.
     ///
     /// # Errors
     /// If the folder cannot be made, or holds something else.
@@ -119,12 +119,12 @@ impl Saved {
         &self.folder
     }
 
-    /// Says where it is.
+    /// Prints its folder.
     pub(super) fn tell(&self) {
         tell(format_args!("{}: {}", self.what, self.folder.display()));
     }
 
-    /// Says how to go on after an interrupt.
+    /// Prints the way to continue after an interrupt.
     pub(super) fn interrupted(&self) -> ExitCode {
         tell(format_args!(
             "interrupted; go on with: runner {} --resume {}",
@@ -162,7 +162,7 @@ impl Saved {
         }
     }
 
-    /// Writes how far it is, completely or not at all.
+    /// Writes its progress, completely or not at all.
     ///
     /// # Errors
     /// If the file cannot be written.

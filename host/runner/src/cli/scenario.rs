@@ -1,5 +1,5 @@
-//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows what flags make of
-//! them.
+//! `runner scenario`: lists the keys of scenarios, checks scenarios, and shows the scenario that
+//! flags make of them.
 
 mod keys;
 pub(super) mod show;
@@ -71,7 +71,7 @@ struct ShowArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Mistakes in a scenario or in the flags, and what cannot be read.
+/// Mistakes in a scenario or in the flags, and files that cannot be read.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Keys(args) => keys::exec(args),

@@ -256,7 +256,7 @@ impl Args {
         }
     }
 
-    /// Returns the configuration of the search. Its seed is the scenario's, as that of a sweep is.
+    /// Returns the configuration of the search. Its seed is the scenario's, as in a sweep.
     fn config(&self, source: &Source) -> Result<Config, Failure> {
         let mut config = match &self.preset {
             Some(name) => preset(name, self.start)?,

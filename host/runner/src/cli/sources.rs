@@ -30,7 +30,7 @@ impl Text {
     pub(super) fn has_headers(&self) -> bool {
         let scenario = Scenario::parse(&self.name, &self.text);
         let entries = scenario.map(|scenario| scenario.entries());
-        // What cannot be read may hold anything.
+        // A scenario that cannot be read may hold anything.
         entries.map_or(true, |entries| entries.iter().any(|entry| entry.secret))
     }
 }
@@ -38,7 +38,7 @@ impl Text {
 /// Reads every named scenario, or builds one from the flags alone.
 ///
 /// # Errors
-/// What cannot be found or read, and every mistake in every scenario.
+/// Files that cannot be found or read, and every mistake in every scenario.
 pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> {
     let mut laid = Laid::of(flags)?;
     let mut sources = Vec::new();
@@ -69,7 +69,7 @@ pub fn sources(named: &[String], flags: &Flags) -> Result<Vec<Source>, Failure> 
     Ok(sources)
 }
 
-/// Flags that are laid over scenarios, and what comes of it.
+/// Flags that are laid over scenarios, and the results.
 struct Laid<'f> {
     flags: &'f Flags,
     over: Scenario,
@@ -107,7 +107,7 @@ impl<'f> Laid<'f> {
     /// Returns the notes on the flags.
     ///
     /// # Errors
-    /// These faults with those of the flags, if there are any.
+    /// These faults with the flags' faults, if there are any.
     fn end(self, mut faults: Faults) -> Result<BTreeSet<String>, Failure> {
         faults.scenario.extend(self.problems);
         if faults.scenario.is_empty() { Ok(self.notes) } else { Err(faults.into()) }
@@ -182,7 +182,7 @@ fn stem(name: &str) -> String {
     if name == STDIN { "stdin".to_owned() } else { stem.to_string_lossy().into_owned() }
 }
 
-/// The names, of which `-` may be one only once: stdin can be read but once.
+/// The names; `-` may be among them only once, as stdin can be read but once.
 fn once(named: &[String]) -> Result<&[String], Failure> {
     match named.iter().filter(|name| *name == "-").count() {
         0 | 1 => Ok(named),
@@ -194,7 +194,7 @@ fn once(named: &[String]) -> Result<&[String], Failure> {
 /// plugins, without flags. Gives the names of the scenarios.
 ///
 /// # Errors
-/// What cannot be found or read, and every mistake in every scenario.
+/// Files that cannot be found or read, and every mistake in every scenario.
 pub fn check(named: &[String], plugin_path: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut faults = Faults::default();

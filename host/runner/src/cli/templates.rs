@@ -28,10 +28,9 @@ pub fn are_asked() -> bool {
     is_asked
 }
 
-/// Renders what comes on standard input, to standard output.
+/// Renders a template from standard input, to standard output.
 pub fn exec() -> ExitCode {
-    // A larger text is refused by the system, and the process ends; its memory is for nobody to
-    // look at.
+    // The system refuses a larger text, and the process ends; its memory is for nobody to look at.
     let is_bound = [(Resource::DATA, MEMORY), (Resource::CORE, 0)]
         .into_iter()
         .all(|(resource, most)| bound(resource, most).is_ok());

@@ -1,5 +1,5 @@
-//! The command line with the variables of the environment that stand for its flags. What is given
-//! on the command line counts more: a variable whose flag conflicts with a given one is ignored.
+//! The command line with the variables of the environment that stand for its flags. The command
+//! line counts more: a variable whose flag conflicts with a given one is ignored.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,8 +8,8 @@ use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, Id};
 
-/// Reads words as a command. Returns the command too, which draws the errors of what reads the
-/// matches.
+/// Reads words as a command. Returns the command too, which draws the errors of the code that reads
+/// the matches.
 ///
 /// # Errors
 /// The mistake in the words or in a variable that counts, or the help that they ask for.
@@ -31,8 +31,8 @@ pub(super) fn read(
     Ok((command, matches))
 }
 
-/// The command without the variables of flags that conflict with given ones, and so with those
-/// below it.
+/// The command without the variables of flags that conflict with given ones, and likewise its
+/// subcommands.
 fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
     let is_given =
         |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
@@ -46,7 +46,7 @@ fn without_conflicts(command: Command, given: &ArgMatches) -> Command {
     }
     let below = given.subcommand();
     let command = command.mut_args(|arg| {
-        // The flags of a command above the one that is given say nothing.
+        // The flags of a command above the given one have no effect.
         if below.is_some() || ignored.contains(arg.get_id()) {
             arg.env(Resettable::Reset)
         } else {

@@ -1,8 +1,8 @@
-//! `runner verify`: runs a benchmark client over cases whose truth is known, and says which of its
-//! figures are true.
+//! `runner verify`: runs a benchmark client over cases whose truth is known, and judges each of its
+//! figures.
 //!
-//! Reads profiles and cases, and shows the card. `conduct` runs a client; what a figure means and
-//! whether it is true is up to the crate `verify`.
+//! Reads profiles and cases, and shows the card. `conduct` runs a client; the crate `verify` owns
+//! the meaning of a figure and its verdict.
 
 mod conduct;
 pub(super) mod files;
@@ -185,8 +185,8 @@ fn asked(clients: &[String]) -> Result<Vec<Asked>, Failure> {
     read.collect()
 }
 
-/// Runs a client over the cases. An interrupt leaves the card of those that were judged before, and
-/// is returned beside it.
+/// Runs a client over the cases. An interrupt leaves the card of the cases that were judged before,
+/// and is returned beside it.
 fn judged(
     args: &Args,
     profile: Profile,

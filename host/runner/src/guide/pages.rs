@@ -86,7 +86,7 @@ pub const PAGES: [Page; 30] = [
 /// The page of that name.
 ///
 /// # Errors
-/// Where there is none: in words, with the nearest name.
+/// If there is none: a message with the nearest name.
 pub fn page(name: &str) -> Result<&'static Page, String> {
     PAGES.iter().find(|page| page.name == name).ok_or_else(|| {
         let names = PAGES.iter().map(|page| page.name);

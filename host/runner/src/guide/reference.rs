@@ -25,7 +25,7 @@ pub fn markdown(resolve: &Resolve, package: PackageId) -> String {
     for world in package.worlds.values() {
         reference.world(&resolve.worlds[*world], &mut out);
     }
-    // What a plugin exports comes before what it imports.
+    // A plugin's exports come before its imports.
     let mut interfaces: Vec<InterfaceId> = package.interfaces.values().copied().collect();
     let exported = |id: &InterfaceId| {
         let mut worlds = package.worlds.values();
@@ -203,7 +203,7 @@ fn imported(definition: &TypeDef) -> bool {
     matches!(definition.kind, TypeDefKind::Type(Type::Id(_)))
 }
 
-/// Code with its links: a span of code for what stands between two of them.
+/// Code with its links: a span of code for the text between two links.
 fn code(spelled: &str) -> String {
     let mut out = String::new();
     let span = |text: &str| match text {

@@ -2,15 +2,15 @@
 //! and spreadsheets.
 //!
 //! This crate owns the tables, their columns and these forms. It leaves every figure to `result`,
-//! what a request's columns are to `report::row`, and where a table goes to the command line.
+//! the columns of a request to `report::row`, and the place of a table to the command line.
 //!
 //! A table has the same columns whatever the run, so tables of several runs fit under each other; a
-//! column `run` says which is which. A value that was not measured is null, never zero. Names are
-//! those of results and of `runner report --format csv`, with `_` for `-` and the unit at the end.
+//! column `run` names the run. A value that was not measured is null, never zero. Names are the
+//! names in results and in `runner report --format csv`, with `_` for `-` and the unit at the end.
 //! Instants are whole nanoseconds since the run's origin, as records have them.
 //!
-//! Records stream through: what is held at once is a batch of rows, and of Parquet a row group
-//! before it is compressed. Their bounds are in `batch` and `sink`.
+//! Records stream through: memory holds a batch of rows at once, and for Parquet a row group before
+//! it is compressed. Their bounds are in `batch` and `sink`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files"))]
 
@@ -25,7 +25,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
 #[path = "../../../judge/result/src/summary/fixture.rs"]
 mod exchanges;
@@ -140,7 +140,7 @@ pub fn write(
     sink.finish()
 }
 
-/// Reads what is known of the runs as wholes.
+/// Reads the facts about the runs as wholes.
 fn read(folders: &[RunFolder]) -> Result<Vec<Run<'_>>, ExportError> {
     let labels = labels(folders);
     let runs = folders.iter().zip(labels).map(|(folder, label)| {

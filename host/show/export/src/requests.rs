@@ -43,7 +43,7 @@ pub(crate) fn heads(form: Form) -> Vec<Head> {
     heads
 }
 
-/// True if the form has room for what each event was.
+/// True if the form has room for each event's data.
 fn has_lists(form: Form) -> bool {
     form != Form::Csv
 }
@@ -112,7 +112,7 @@ fn cell(batch: &mut Batch, column: &Column, row: &Row<'_>) {
     let value = column.sample(row);
     match column.kind {
         Kind::Text => batch.text(match &value {
-            // What is empty says nothing.
+            // An empty text has no meaning.
             Some(Value::Text(words)) if !words.is_empty() => Some(words),
             _ => None,
         }),

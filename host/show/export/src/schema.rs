@@ -1,4 +1,4 @@
-//! The columns of a table: their names, types, units and descriptions, and what the table says of
+//! The columns of a table: their names, types, units and descriptions, and the table's metadata on
 //! its runs.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! The table of what a run has over time: a row for each value of each series. The series of a run
-//! depend on what was measured, so a series is a row's word and not a column.
+//! The table of a run's values over time: a row for each value of each series. The series of a run
+//! depend on its measurements, so a series is a row's word and not a column.
 
 use std::io::Write;
 
@@ -146,8 +146,7 @@ const QUANTITIES: [Quantity; 9] = [
     ("device-utilization", "", |it| it.utilization),
 ];
 
-/// Writes the readings of devices as they were taken, those before and after the measurement
-/// included.
+/// Writes the readings of devices as they were taken, also before and after the measurement.
 fn write_devices<W: Write + Send>(
     run: &Run<'_>,
     recording: &Recording,

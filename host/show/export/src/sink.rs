@@ -123,7 +123,7 @@ fn lines(out: &mut impl Write, batch: &RecordBatch) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// A value in words; nothing where it is absent.
+/// A value as text; nothing where it is absent.
 fn cell(column: &dyn Array, row: usize) -> Option<String> {
     if column.is_null(row) {
         return None;

@@ -51,7 +51,7 @@ fn numbers(batch: &RecordBatch, name: &str) -> Vec<Option<f64>> {
     column.as_primitive::<Float64Type>().iter().collect()
 }
 
-/// A reply that begins with a role, and of whose three pieces the second is empty.
+/// A reply that begins with a role, and has three pieces, the second empty.
 fn piecemeal(index: u64) -> Exchange {
     let events = [
         (1_005, Role, None, 0),

@@ -1,4 +1,4 @@
-//! Agreement of a run's answers with those of a baseline, as text.
+//! Agreement of a run's answers with a baseline's, as text.
 
 use crate::text::Block;
 use compare::agreed::Agreed;

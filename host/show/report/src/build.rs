@@ -4,8 +4,9 @@
 //!
 //! This module owns the list and its forms. It leaves comparisons to `compare`, the runs' own
 //! figures to `result`, and exit codes to the command line. Passing has one rule: a check fails, or
-//! it does not. Doubts (a suspect finding, a figure that is worse though no condition is about it, a
-//! baseline that cannot be compared) warn, so that a build fails only for what its author asked for.
+//! it does not. Doubts warn, so that a build fails only for its author's conditions. They are a
+//! suspect finding, a figure that is worse though no condition is about it, and a baseline that
+//! cannot be compared.
 
 mod annotations;
 mod junit;
@@ -23,7 +24,7 @@ pub use junit::junit;
 pub use markdown::{markdown, text};
 pub use quick_junit::SerializeError;
 
-/// The runs of a build, and what came of the comparison with the baseline.
+/// The runs of a build, and the result of the comparison with the baseline.
 pub struct Build {
     pub scenario: String,
     /// The runs, in the order in which they began.
@@ -49,7 +50,7 @@ pub enum Baseline {
     None(String),
     /// Nothing was compared.
     NotComparable {
-        /// The reasons, with what to do.
+        /// The reasons, with the advice.
         reasons: Vec<String>,
         /// True if that fails the build.
         fails: bool,
@@ -60,7 +61,7 @@ pub enum Baseline {
 /// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The verdict on whether a run measured what it was meant to measure.
+    /// The verdict on the validity of a run.
     Run,
     Threshold,
     Finding,
@@ -105,7 +106,7 @@ pub struct Check {
     pub outcome: Outcome,
     /// The value that was measured.
     pub seen: String,
-    /// Sentences on why it matters and what to do.
+    /// Sentences on the reason why it matters, and on the advice.
     pub more: Vec<String>,
 }
 
@@ -119,7 +120,7 @@ impl Build {
         checks
     }
 
-    /// True if all runs measured what they were meant to measure.
+    /// True if all runs are valid.
     fn valid(&self) -> Check {
         let invalid: Vec<String> = (self.runs.iter())
             .filter_map(|run| Some(self.of(run, &invalid(&run.summary)?)))
@@ -143,7 +144,7 @@ impl Build {
         }
     }
 
-    /// The outcome of what makes a run invalid.
+    /// The outcome of an invalid run's check.
     fn invalid(&self) -> Outcome {
         match self.allows_invalid {
             true => Outcome::Warns,
@@ -174,7 +175,7 @@ impl Build {
                     Some(known) if known.outcome == outcome => {
                         known.seen = format!("{}; {seen}", known.seen);
                     }
-                    // What is seen is what decides.
+                    // The text shows the deciding value.
                     Some(known) if known.outcome < outcome => {
                         (known.outcome, known.seen) = (outcome, seen);
                     }
@@ -192,8 +193,8 @@ impl Build {
         checks
     }
 
-    /// The findings that are more than notes, each once: those of an invalid run fail the build by
-    /// its verdict.
+    /// The findings that are more than notes, each once: an invalid run's fail the build by its
+    /// verdict.
     fn findings(&self) -> Vec<Check> {
         let mut checks: Vec<Check> = Vec::new();
         for run in &self.runs {
@@ -288,7 +289,7 @@ pub fn invalid(summary: &Summary) -> Option<String> {
 /// The conditions of a comparison.
 fn conditions(compared: &Compared) -> impl Iterator<Item = Check> {
     compared.conditions.iter().map(|outcome| Check {
-        // What cannot be checked is a fault of the comparison, and must not stand open.
+        // A condition that cannot be checked is a fault of the comparison, and must not stand open.
         subject: match outcome.is_absent {
             true => Subject::Baseline,
             false => Subject::Condition,

@@ -4,7 +4,7 @@
 //! Only this module decides its looks, so a page, a picture for a README and paper show the same.
 //! `charts` decides which charts a run has; the page's script handles hovering.
 //!
-//! Drawing needs no script and no library: a chart is drawn once for a wide and once for a narrow
+//! Drawing needs no script and no library. A chart is drawn once for a wide and once for a narrow
 //! page, and, if an axis may be logarithmic, once for each scale; a page shows one of them.
 
 mod draw;
@@ -67,13 +67,13 @@ pub struct Axis {
 pub enum Ticks {
     /// As numbers.
     Numbers,
-    /// As numbers, of which only whole ones are meaningful.
+    /// As numbers; only whole ones are meaningful.
     Counts,
     /// A share as percent.
     Percent,
     /// Not at all.
     None,
-    /// The chart's rows by their names, from top to bottom, each above what is drawn in it.
+    /// The chart's rows by their names, from top to bottom, each above its drawing.
     Names,
 }
 
@@ -131,7 +131,7 @@ pub struct Band {
 /// The meaning of marks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// The meaning in words.
+    /// The meaning as text.
     pub label: String,
     /// Its colour, dashes and marker.
     pub tone: Tone,
@@ -244,7 +244,7 @@ pub struct Cell {
     pub x: f64,
     /// The position from below.
     pub y: f64,
-    /// The value in words, with its unit.
+    /// The value as text, with its unit.
     pub text: String,
 }
 

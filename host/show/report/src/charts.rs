@@ -1,5 +1,5 @@
-//! The charts of runs, and what each shows. Each chart overlays several runs, except the charts of
-//! single requests, of which every run has its own.
+//! The charts of runs, and their contents. Each chart overlays several runs, except the charts of
+//! single requests: every run has its own.
 //!
 //! Pure: takes the data gathered from the runs and returns charts. `chart` draws them.
 
@@ -33,7 +33,7 @@ pub struct Charts {
     pub first_token: Vec<Chart>,
     /// Requests in full.
     pub requests: Vec<Chart>,
-    /// Charts of the time to first token over what it depends on.
+    /// Charts of the time to first token over its causes.
     pub dependence: Vec<Chart>,
 }
 

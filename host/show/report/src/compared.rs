@@ -116,7 +116,7 @@ pub(crate) fn obstacle_words(obstacle: &Obstacle, baseline: &str) -> String {
     format!("{} ({}): {values}", difference.what, obstacle.kind.name())
 }
 
-/// Lists the reasons why a comparison is refused, one per line, and what to do about it.
+/// Lists the reasons why a comparison is refused, one per line, with the advice.
 pub fn refusal(obstacles: &[Obstacle]) -> Vec<String> {
     let mut kinds: Vec<Kind> = obstacles.iter().map(|obstacle| obstacle.kind).collect();
     kinds.sort_unstable();
@@ -231,7 +231,7 @@ impl Shown {
     }
 
     fn signed(self, value: f64) -> String {
-        // No minus before what rounds to zero.
+        // No minus before a value that rounds to zero.
         let value = if self.value(value.abs()).bytes().all(|b| matches!(b, b'0' | b'.')) {
             0.0
         } else {

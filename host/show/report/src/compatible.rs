@@ -4,8 +4,8 @@
 //!
 //! Three things stay ours. A request that failed counts as failed, even if the tool would have
 //! counted it as a success. Output tokens are counted by the server's usage, as the tools do if it
-//! is sent; if it is not, LMDeploy and SGLang report the requested lengths, and we report what was
-//! counted. And a figure without a measurement is left out, while the tools write 0.
+//! is sent. If it is not, LMDeploy and SGLang report the requested lengths, and we report the
+//! counted ones. And a figure without a measurement is left out, while the tools write 0.
 
 mod figures;
 mod object;

@@ -21,7 +21,7 @@ use result::summary::RunFacts;
 /// that were observed; no statistic includes them.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn csv<E: Borrow<Exchange>>(
     out: &mut impl Write,
     facts: &RunFacts,
@@ -37,7 +37,7 @@ pub fn csv<E: Borrow<Exchange>>(
 /// Writes the table's header.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn header(out: &mut impl Write) -> io::Result<()> {
     let mut line = Line::default();
     for column in columns() {
@@ -54,7 +54,7 @@ pub fn header(out: &mut impl Write) -> io::Result<()> {
 /// Writes the row of an exchange.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn row(out: &mut impl Write, facts: &RunFacts, exchange: &Exchange) -> io::Result<()> {
     let row = Row::of(facts, exchange);
     let mut line = Line::default();
@@ -119,7 +119,7 @@ impl Line {
     /// Writes the line.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn end(self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", self.text)
     }

@@ -3,7 +3,7 @@
 //! blocks; only HTML has charts, so a maker puts a table of the same figures beside each.
 //!
 //! This module owns the blocks and their forms, and all escaping: makers give foreign text as it
-//! is. What a page says is left to its makers: `lab`, [`crate::page`], [`crate::published`],
+//! is. The contents of a page are left to its makers: `lab`, [`crate::page`], [`crate::published`],
 //! [`crate::compared`], [`crate::repeats`], [`crate::sweep`] and [`crate::search`].
 
 mod html;
@@ -38,7 +38,7 @@ pub enum Block {
     /// The headings of levels 2 and 3, with links to them. In HTML the bar has them.
     Contents,
     Paragraph(Text),
-    /// A paragraph on how to read what is beside it.
+    /// A paragraph on how to read the block beside it.
     Remark(Text),
     List(Vec<Text>),
     /// Lines to be copied or read as they are.
@@ -48,9 +48,9 @@ pub enum Block {
         text: String,
     },
     Table(Table),
-    /// A chart. Those that follow each other share the width.
+    /// A chart. Charts that follow each other share the width.
     Chart(Box<Chart>),
-    /// Short facts, beside each other.
+    /// Short facts, next to each other.
     Facts(Vec<Pair>),
     /// Facts below each other.
     Pairs(Vec<Pair>),
@@ -79,7 +79,7 @@ pub struct Heading {
     /// From 2 to 4.
     pub level: u8,
     pub text: Text,
-    /// Its name for links, and for those who link to the page; made from the text if absent.
+    /// Its name for links, also from outside of the page; made from the text if absent.
     pub name: Option<String>,
     /// Its text in the bar of sections, if other.
     pub short: Option<&'static str>,
@@ -89,7 +89,7 @@ pub struct Heading {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub head: Vec<String>,
-    /// The rows, each with as many cells as there are headings.
+    /// The rows, each with one cell for each heading.
     pub rows: Vec<Vec<Cell>>,
     /// The columns that are aligned to the right instead.
     pub numeric: Option<Range<usize>>,
@@ -161,9 +161,9 @@ pub enum Span {
     Code(String),
     /// With a link to the heading of that name.
     Link(String, String),
-    /// As the name of a metric, whose definition is shown to who asks for it.
+    /// As the name of a metric, whose definition is shown on request.
     Term(String, &'static str),
-    /// The unit of what is before it.
+    /// The unit of the value before it.
     Unit(&'static str),
     /// The difference of the value before it, as good or bad news.
     Change(String, Tone),
@@ -223,7 +223,7 @@ pub(crate) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
     Pair { name: name.into(), value: value.into() }
 }
 
-/// Names with their values; leaves out those that are not known.
+/// Names with their values; leaves out unknown values.
 pub(crate) fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<Pair> {
     let known = given.into_iter();
     known.filter_map(|(name, value)| Some(pair(name, value?))).collect()
@@ -320,10 +320,10 @@ impl Table {
         self
     }
 
-    /// Says of each column if it holds numbers and nothing else.
+    /// Returns for each column if it holds numbers and nothing else.
     fn numbers(&self) -> Vec<bool> {
         let is_absent = |text: &str| matches!(text, "" | "-" | "–");
-        // What follows a number, such as its interval, does not count; a digest is none.
+        // Text after a number, such as its interval, does not count; a digest is none.
         let is_number = |text: &str| {
             let first = text.split(' ').next().unwrap_or_default();
             let digits = first.trim_end_matches('%').replace(',', "");
@@ -400,7 +400,7 @@ impl Document {
         }
     }
 
-    /// Adds a paragraph on how to read what is beside it.
+    /// Adds a paragraph on how to read the block beside it.
     pub(crate) fn remark(&mut self, text: impl Into<Text>) {
         self.push(Block::Remark(text.into()));
     }

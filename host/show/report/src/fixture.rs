@@ -1,4 +1,4 @@
-//! Runs for tests of what is drawn of them.
+//! Runs for tests of drawings.
 
 use model::exchange::Exchange;
 use model::timings::Reached;

@@ -4,8 +4,8 @@ use model::about::About;
 use result::figure::{Figure, Statistic, WHOLE};
 
 /// A figure by its name, with its unit: `Output token throughput (tok/s)` for
-/// `throughput.output-tokens-per-s`, `P99 TTFT (ms)` for `ttft.p99`. Scores and what is no figure
-/// keep their names.
+/// `throughput.output-tokens-per-s`, `P99 TTFT (ms)` for `ttft.p99`. Scores and names that are no
+/// figure stay as they are.
 pub fn label(name: &str) -> String {
     let Ok(figure) = name.parse::<Figure>() else {
         return name.to_owned();

@@ -1,6 +1,6 @@
 //! Results in the forms that people and programs read: the text block, JSON, a table of exchanges
-//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture;
-//! and the schemas of the JSON forms. Pure: a summary, exchanges or a comparison in, text out.
+//! as CSV, the blocks and files of other tools, a page with charts, and each chart as a picture. It
+//! also has the schemas of the JSON forms. Pure: a summary, exchanges or a comparison in, text out.
 //!
 //! This crate owns these forms. It leaves every figure to `result`, comparisons to `compare`, and
 //! files to `runs`.
@@ -47,13 +47,13 @@ mod tests;
 #[cfg(test)]
 #[path = "../../../judge/compare/src/fixture.rs"]
 mod comparisons;
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
 #[path = "../../../judge/result/src/summary/fixture.rs"]
 mod exchanges;
 
-/// Foreign text on one line, without control characters: what a server or a plugin writes
-/// must not break a row, nor reach a terminal as a command.
+/// Foreign text on one line, without control characters: text from a server or a plugin must not
+/// break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| match model::clean::unsafe_to_show(c) {

@@ -1,8 +1,8 @@
 //! A page of runs with charts, as a [`Document`]: of one run, or of several that are drawn over
 //! each other and compared with the first.
 //!
-//! Pure: the same runs give the same page. `charts` says which charts there are, and `compare`
-//! which differences are more than chance.
+//! Pure: the same runs give the same page. `charts` chooses the charts, and `compare` the
+//! differences that are more than chance.
 
 mod beside;
 pub(crate) mod figures;
@@ -26,9 +26,8 @@ const PICTURES: usize = 2;
 /// The headline figures above these charts.
 const TILES: usize = 4;
 
-/// The page of these runs, of which there is at least one. The first one is the baseline;
-/// `compared` states which differences are more than chance, and is present if there are several
-/// runs.
+/// The page of these runs; there is at least one. The first one is the baseline; `compared` states
+/// the differences that are more than chance, and is present if there are several runs.
 pub fn page(runs: &[Shown], compared: Option<&Comparison>) -> Document {
     let mut page = Document::new("Benchmark result", run::title(runs));
     page.folders = runs.iter().map(|run| run.reported.folder.clone()).collect();

@@ -1,7 +1,7 @@
-//! A page of runs as engine projects publish them, in Markdown: doubts first, a table of contents,
-//! a summary, a comparison of the runs of each model, then a section for each engine and model with
-//! the server's launch command, the runner's command and the text block, and finally how the runs
-//! were made.
+//! A page of runs as engine projects publish them, in Markdown. It has doubts first, a table of
+//! contents, a summary, and a comparison of the runs of each model. A section for each engine and
+//! model has the server's launch command, the runner's command and the text block. The last part
+//! describes the measurement.
 //!
 //! Runs are grouped by engine, and within it by model, in the order in which they first occur.
 
@@ -177,7 +177,7 @@ fn comparison(page: &mut Document, runs: &[&Reported]) {
     }
 }
 
-/// Adds the runs of a model. The launch of the server is said once if all runs agree.
+/// Adds the runs of a model. The launch of the server stands once if all runs agree.
 fn section(page: &mut Document, runs: &[Shown], places: Vec<usize>) {
     let launch = |place: usize| runs[place].reported.plan.about.launch_command.as_deref();
     let is_shared = places.iter().all(|place| launch(*place) == launch(places[0]));

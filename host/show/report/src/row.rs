@@ -1,6 +1,6 @@
-//! The columns of a request: each with its name, what it holds, what it means, and where its value
-//! comes from. Every table of requests is made of them, whatever its form, so a column means the
-//! same in each.
+//! The columns of a request: each with its name, its type, its meaning, and the source of its
+//! value. Every table of requests is made of them, whatever its form, so a column means the same in
+//! each.
 //!
 //! This module owns which columns there are. It leaves figures to `result::metric`, and how a value
 //! is written to the forms: `csv`, and the columns of the crate `export`.
@@ -64,7 +64,7 @@ enum Take {
     Metric(Single),
 }
 
-/// A request with what its columns are read from.
+/// A request with the data of its columns.
 pub struct Row<'a> {
     facts: &'a RunFacts,
     exchange: &'a Exchange,
@@ -120,8 +120,8 @@ impl Column {
     }
 
     /// The value of a request where it is a sample of the metric: absent for a metric of answers
-    /// where the request was not answered. The mean over the measured requests is that of the
-    /// summary.
+    /// where the request was not answered. The mean over the measured requests equals the
+    /// summary's.
     pub fn sample<'a>(&self, row: &Row<'a>) -> Option<Value<'a>> {
         let is_left_out =
             matches!(self.kind, Kind::Metric(_, Of::Answered)) && !row.exchange.is_ok();
@@ -132,8 +132,8 @@ impl Column {
     }
 }
 
-/// Every column, in the order of tables: what a request is and when it happened, its metrics in the
-/// order of the catalogue, and what else is known of it.
+/// Every column, in the order of tables: a request's identity and times, its metrics in the order
+/// of the catalogue, and its other facts.
 pub fn columns() -> &'static [Column] {
     static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(all);
     &COLUMNS

@@ -122,8 +122,8 @@ fn conclusion(answer: &Answer, found: &Found) -> Vec<String> {
     lines
 }
 
-/// The load that is nearest to being decided where an end of the interval is missing, and what
-/// would decide it.
+/// The load that is nearest to being decided where an end of the interval is missing, and the
+/// requests to decide it.
 fn missing(answer: &Answer, found: &Found) -> Option<String> {
     let number = answer.tiers.iter().position(|own| own == found)?;
     let open = answer.levels.iter().filter_map(|level| match &level.tiers.get(number)?.decision {
@@ -139,13 +139,13 @@ fn missing(answer: &Answer, found: &Found) -> Option<String> {
     ))
 }
 
-/// `, some 12 minutes`: how long so many requests take about the highest load that holds.
+/// `, some 12 minutes`: the time for these requests about the highest load that holds.
 fn lasting(answer: &Answer, found: &Found, requests: u64) -> String {
     let at = found.estimate.or(found.passed).or(found.failed);
     at.map_or(String::new(), |at| time(answer, at, requests))
 }
 
-/// `, some 12 minutes`: how long so many requests take at a load; nothing where no rate is known
+/// `, some 12 minutes`: the time for these requests at a load; nothing where no rate is known
 /// there.
 fn time(answer: &Answer, at: f64, requests: u64) -> String {
     let seen = || {
@@ -171,7 +171,7 @@ fn time(answer: &Answer, at: f64, requests: u64) -> String {
     }
 }
 
-/// So many more requests, in two digits.
+/// This many more requests, in two digits.
 fn counted(requests: u64) -> String {
     let unit = 10_u64.pow(requests.max(1).ilog10().saturating_sub(1));
     format!("{} more requests", requests.div_ceil(unit) * unit)

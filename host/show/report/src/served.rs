@@ -10,7 +10,7 @@ pub(crate) struct Served {
     pub value: f64,
 }
 
-/// The labels, where their values are, and what becomes of them.
+/// The label, the series' name, its value, and the factor.
 type Row = (&'static str, Name, fn(&Figure) -> Option<f64>, f64);
 
 const ROWS: [Row; 21] = [

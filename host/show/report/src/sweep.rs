@@ -1,4 +1,4 @@
-//! A sweep: what its runs measured; as text and as a page, its curve, the knee and the Pareto
+//! A sweep: its runs' measurements; as text and as a page, its curve, the knee and the Pareto
 //! front.
 
 mod page;
@@ -31,7 +31,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("cost.per-million-output-tokens", "cost/M out"),
 ];
 
-/// Of these, those at the end that a table has only where a run has them.
+/// The number of these at the end that a table has only where a run has them.
 const ASKED_FOR: usize = 2;
 
 /// A sweep, as far as it is.

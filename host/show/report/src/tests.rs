@@ -14,7 +14,7 @@ use result::summary::{Basis, Counted, Distribution, RunFacts, SteadyState, Summa
 /// 0.9.2 on an H800.
 const LMDEPLOY: &str = include_str!("cases/lmdeploy-0.9.2.txt");
 
-/// Lines that GPUStack's blocks have beside those, but for its capital T in `Token throughput`.
+/// Lines that GPUStack's blocks have beside these, except its capital T in `Token throughput`.
 const GPUSTACK: [&str; 11] = [
     "Maximum request concurrency:",
     "Peak output token throughput (tok/s):",
@@ -349,8 +349,8 @@ Machine busy, with this client (%):      97.0, 55.0
 }
 
 proptest! {
-    /// Whatever the exchanges, every row has the header's columns, and what was not measured is
-    /// an empty cell.
+    /// Whatever the exchanges, every row has the header's columns, and an unmeasured value is an
+    /// empty cell.
     #[test]
     fn rows_have_the_headers_columns(run in any_run()) {
         let mut table = Vec::new();
@@ -370,8 +370,8 @@ proptest! {
     }
 
     /// The block that is printed by default fits a screen, whatever was measured, judged and found:
-    /// more lines than that are findings that put the run in doubt. Its lines are those of the
-    /// whole block.
+    /// more lines than that are findings that put the run in doubt. Its lines are the whole block's
+    /// lines.
     #[test]
     fn the_default_block_fits_a_screen(run in any_run(), scores in 0..12_u32) {
         let mut facts = facts();
@@ -386,7 +386,7 @@ proptest! {
         prop_assert!(!is_full || !lines.iter().any(|line| line.starts_with("note ")), "{short}");
         prop_assert!(lines.len() <= 50 + summary.findings.len(), "{short}");
         for line in lines.iter().filter(|line| !line.starts_with('…')) {
-            // A message of a failure goes on with how many there are like it.
+            // A message of a failure goes on with the number of similar ones.
             prop_assert!(whole.lines().any(|own| own.starts_with(line)), "no {line} in\n{whole}");
         }
         let verdict = format!("{:<40} {}", "Verdict:", summary.verdict.name());

@@ -1,15 +1,14 @@
 //! The result as a block of text for both scripts and people. Labels, order, widths, rules and
-//! decimals are those of LMDeploy's `profile_restful_api.py` (and of SGLang's and vLLM's, which
-//! share the ancestor); our own lines are inserted into the sections they belong to, and our own
-//! sections follow.
+//! decimals match LMDeploy's `profile_restful_api.py` (and SGLang's and vLLM's, which share the
+//! ancestor). Our own lines are inserted into the sections they belong to, and our own sections
+//! follow.
 //!
-//! A figure that was not measured has no line, and a section without figures no rule: a script
-//! that looks for it fails instead of reading a zero. `Not measured:` names what is left out.
-//! There are no colours and no control characters in the block, whatever a server put into its
-//! messages.
+//! A figure that was not measured has no line, and a section without figures no rule: a script that
+//! looks for it fails instead of reading a zero. `Not measured:` names the missing figures. There
+//! are no colours and no control characters in the block, whatever a server put into its messages.
 //!
-//! [`short`] draws what fits a screen. [`vllm`] and [`sglang`] draw the blocks of those tools, line
-//! for line, with their definitions.
+//! [`short`] draws the part that fits a screen. [`vllm`] and [`sglang`] draw these tools' blocks,
+//! line for line, with their definitions.
 
 mod block;
 mod confidence;
@@ -92,7 +91,7 @@ fn series(block: &mut Block, summary: &Summary) {
     }
 }
 
-/// True for what is counted in whole numbers.
+/// True for figures that are whole numbers.
 fn is_count(label: &str) -> bool {
     ["Most ", "Preemptions", "Refused", "Metrics pages"]
         .iter()
@@ -165,7 +164,7 @@ fn latencies(block: &mut Block, summary: &Summary) {
     if let Some(speed) = summary.metric(metric::OUTPUT_SPEED) {
         block.figure(&format!("Mean Output Speed{unit}:"), Some(speed.mean));
         block.figure(&format!("Median Output Speed{unit}:"), Some(speed.median));
-        // Those of the slowest users: above the median are the luckiest ones.
+        // The slowest users' speeds: above the median are the luckiest ones.
         for percent in mirrored(&summary.run.percentiles) {
             let label = format!("P{percent} Output Speed{unit}:");
             block.figure(&label, speed.percentile(percent));

@@ -180,7 +180,7 @@ pub(crate) fn table(slices: &TimeSlices) -> Table {
     table
 }
 
-/// The length of the slices in words, with the one that was requested where it is another.
+/// The length of the slices as text, with the requested length where it is another.
 pub(crate) fn length(slices: &TimeSlices) -> String {
     let length = seconds_of(slices.length_s);
     match slices.requested_s {
@@ -215,7 +215,7 @@ fn cell(text: &str, width: usize) -> String {
 /// an empty cell.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn csv(out: &mut impl Write, slices: &TimeSlices) -> io::Result<()> {
     let mut header = Line::default();
     for column in &COLUMNS {

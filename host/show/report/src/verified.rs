@@ -16,7 +16,7 @@ pub use self::badge::badge;
 /// Shown for a case or a level that was not run.
 const ABSENT: &str = "–";
 
-/// The page of these cards, in their order, of which there is at least one.
+/// The page of these cards, in their order; there is at least one.
 pub fn page(cards: &[Card]) -> Document {
     let title = match cards {
         [card] => format!("{} against known truth", name(card)),
@@ -202,7 +202,7 @@ fn level_cell(level: &Level) -> Cell {
     Cell { text: Text::plain(text), tone: if level.holds() { Tone::Good } else { Tone::Bad } }
 }
 
-/// Adds what is off, in words, case by case.
+/// Adds the deviations as text, case by case.
 fn doubts(page: &mut Document, card: &Card) {
     let mut clean = true;
     for case in &card.cases {

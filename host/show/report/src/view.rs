@@ -2,8 +2,8 @@
 //! distributions, the course over time, some requests in full.
 //!
 //! It is gathered in one pass over the records without holding them in memory: samples as
-//! `statistics::spread` keeps them, and a bounded number of spans of time and requests. What is
-//! kept depends on the requests' numbers, never on the order of their records.
+//! `statistics::spread` keeps them, and a bounded number of spans of time and requests. The kept
+//! data depends on the requests' numbers, never on the order of their records.
 
 mod course;
 mod pick;
@@ -55,9 +55,9 @@ pub struct View {
     pub consecutive: Vec<Request>,
     /// Some of its requests, evenly over the run, in the order in which they were due.
     pub sampled: Vec<Request>,
-    /// Those that took longest from their due times, the slowest first.
+    /// The requests that took longest from their due times, the slowest first.
     pub slowest: Vec<Request>,
-    /// Some of those that have a first token, evenly over the run, for each a point in a plot.
+    /// Some requests with a first token, evenly over the run, for each a point in a plot.
     pub dots: Vec<Dot>,
 }
 
@@ -73,7 +73,7 @@ pub struct Dot {
 }
 
 impl View {
-    /// Gathers what is shown of a run. `grain` is the span of time of its course.
+    /// Gathers the shown data of a run. `grain` is the span of time of its course.
     ///
     /// # Errors
     /// The first error of reading.

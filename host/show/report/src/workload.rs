@@ -77,7 +77,7 @@ impl Workload {
         }
     }
 
-    /// The same of runs that differ in their load alone: without what their table says.
+    /// The same for runs that differ in their load alone: without the facts in their table.
     #[must_use]
     pub fn without_load(mut self) -> Self {
         self.requests.retain(|fact| fact.name != "Arrival");

@@ -17,7 +17,7 @@ use crate::sums::sha256;
 use crate::tree::{Tree, gzip};
 use crate::{COMMAND, PACKAGE_NAME, SUMMARY, version};
 
-/// The user and the group of the program: what images without a shell call `nonroot`.
+/// The user and the group of the program: images without a shell call them `nonroot`.
 const USER: u64 = 65_532;
 /// The folder that runs are written to.
 const WORK: &str = "work";
@@ -155,7 +155,7 @@ fn libraries(program: &Path) -> Result<Vec<String>> {
     Ok(listed(&text))
 }
 
-/// The paths in what `ldd` prints. The kernel's own library has none.
+/// The paths in `ldd`'s output. The kernel's own library has none.
 fn listed(text: &str) -> Vec<String> {
     let words = |line: &str| {
         let path = line.split_once("=>").map_or(line, |(_, path)| path);

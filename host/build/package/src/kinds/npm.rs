@@ -1,5 +1,5 @@
-//! Packages for npm: one that everybody installs, and one with the program for each machine, of
-//! which npm takes the one that fits.
+//! Packages for npm: one that everybody installs, and one with the program for each machine; npm
+//! takes the matching one.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};

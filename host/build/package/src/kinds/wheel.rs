@@ -30,7 +30,7 @@ const OLDEST_BY_YEAR: &str = "manylinux2014";
 /// Makes the wheel.
 ///
 /// # Errors
-/// If the module's metadata has what wheels here do not carry, or another version.
+/// If the module's metadata has keys that wheels here do not carry, or another version.
 pub fn make(product: &Product) -> Result<Vec<Package>> {
     let version = version::python(&product.project.version)?;
     let stem = format!("{PYTHON_NAME}-{version}");
@@ -116,7 +116,7 @@ fn list(tree: &Tree, itself: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Adds the module's files, without what Python compiled of them.
+/// Adds the module's files, without Python's compiled ones.
 fn add_module(tree: &mut Tree, folder: &Path, path: &str) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     for entry in entries {
@@ -263,7 +263,7 @@ fn person_line(person: &Value) -> Option<(Field, String)> {
     }
 }
 
-/// A dependency that holds for those who ask for an extra.
+/// A dependency that holds only with an extra.
 fn with_extra(dependency: &str, extra: &str) -> String {
     match dependency.split_once(';') {
         Some((what, marker)) => {

@@ -1,4 +1,4 @@
-//! CHANGELOG.md: sections of versions, of which the first may be open. What a section says is its
+//! CHANGELOG.md: sections of versions; the first may be open. The text of a section is its
 //! authors'.
 
 use jiff::civil::Date;
@@ -77,7 +77,7 @@ impl<'t> Changelog<'t> {
         self.0.iter().find(|section| section.name() == version)
     }
 
-    /// The section of what no release has yet.
+    /// The section of unreleased changes.
     pub fn open(&self) -> Option<&Section<'t>> {
         self.0.iter().find(|section| section.is_open())
     }

@@ -1,5 +1,5 @@
-//! The files of a release: which there must be, that they are those that were built, and that none
-//! is missing before anything is published. `cargo xtask package` makes them.
+//! The files of a release: the required files, that the built files match them, and that none is
+//! missing before anything is published. `cargo xtask package` makes them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ fn made_last() -> Vec<String> {
 }
 
 /// Copies the packages of all machines into one folder, if each folder is as its list of digests
-/// says. What names the archives of all machines is left for `cargo xtask package formula`.
+/// says. `cargo xtask package formula` writes the files that name the archives of all machines.
 ///
 /// # Errors
 /// If a file cannot be read or written.

@@ -61,8 +61,8 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Adds a lock file. The first names our packages, which are those without a source; each of the
-    /// others has a package of its own besides them.
+    /// Adds a lock file. The first names our packages, which are the packages without a source;
+    /// each of the others also has a package of its own.
     fn lock(&mut self, root: &Path, path: &'static str, ours: &mut Vec<String>) -> Result<()> {
         let text = super::read(root, path)?;
         let table = parsed(path, &text)?;
@@ -118,7 +118,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Files whose version is not that of Cargo.toml.
+    /// Files whose version differs from Cargo.toml's.
     pub fn mistakes(&self) -> Vec<String> {
         self.mistakes.clone()
     }

@@ -1,6 +1,5 @@
-//! The audit of published results as a page: for each page that they stand on the verdicts, the
-//! rules that spoke with what each means, and the arithmetic of each result. The words are the
-//! audit's.
+//! The audit of published results as a page: for each source page the verdicts, the rules that
+//! spoke with the meaning of each, and the arithmetic of each result. The words are the audit's.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,7 +88,8 @@ fn page(url: &str, results: &[&Value]) -> Result<String> {
     Ok(text)
 }
 
-/// A list of the rules that spoke about these results: about how many, and what each means.
+/// A list of the rules that spoke about these results: the number of results and the meaning for
+/// each rule.
 fn rules(results: &[&Value]) -> Result<String> {
     let mut rules: BTreeMap<(usize, &str), (usize, &Value)> = BTreeMap::new();
     for result in results {
@@ -118,7 +118,7 @@ fn rules(results: &[&Value]) -> Result<String> {
     Ok(list)
 }
 
-/// The number of results of each verdict, in words.
+/// The number of results of each verdict, as text.
 fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> Result<String> {
     let mut counts = [0; VERDICTS.len()];
     for result in results {
@@ -136,7 +136,7 @@ fn name(result: &Value) -> Result<&str> {
     Ok(file.trim_start_matches("published:"))
 }
 
-/// A page's heading: its address without what is the same for all.
+/// A page's heading: its address without the part that all addresses share.
 fn title(url: &str) -> String {
     url.trim_start_matches("https://")
         .trim_start_matches("github.com/")

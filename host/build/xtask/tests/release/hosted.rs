@@ -1,6 +1,6 @@
-//! GitHub's machines in a folder: jobs in the order of their needs, each in an empty workspace, with
-//! the runner's files and variables. Scripts are executed; actions are small equivalents that move
-//! the same files and note what they were asked; every other tool is `recorder.sh`.
+//! GitHub's machines in a folder: jobs in the order of their needs, each in an empty workspace,
+//! with the runner's files and variables. Scripts are executed; actions are small equivalents that
+//! move the same files and note their inputs; every other tool is `recorder.sh`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::workflow::{Workflow, expressions, list};
 use super::{Scratch, read};
 
-/// Tools that are recorded. Those that no workflow calls are refused.
+/// Tools that are recorded. Tools that no workflow calls are refused.
 const TOOLS: [&str; 14] = [
     "cargo", "rustup", "python3", "gh", "npm", "cosign", "podman", "docker", "skopeo", "curl",
     "wget", "pip", "twine", "git",
@@ -308,7 +308,7 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Does what an action does to files, and notes what others would do elsewhere.
+    /// Moves files as an action does, and notes the action's effects elsewhere.
     fn action(&mut self, action: &str, with: &With) -> Result<(), String> {
         let artifacts = self.all.folder.path().join("artifacts");
         let workspace = self.workspace.path().to_owned();

@@ -1,6 +1,6 @@
-//! Releases without the network: what `cargo xtask release` writes and refuses, what the workflows
-//! may do, and the release workflow itself, run step by step with recorders in place of what needs
-//! the network.
+//! Releases without the network: the files that `cargo xtask release` writes and refuses, the
+//! permissions of the workflows, and the release workflow itself. The workflow runs step by step,
+//! with recorders in place of tools that need the network.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,

@@ -220,7 +220,7 @@ fn a_release_stays_a_draft_until_everything_is_up() {
         assert_eq!(run.with(End::Failed), [failed], "{}", run.said);
         assert_eq!(run.with(End::Skipped), ["publish"]);
         assert!(!run.log.iter().any(|line| line.contains("gh release edit")));
-        // What is not signed is not the latest.
+        // An unsigned image does not become the latest.
         assert!(failed != "image" || !run.log.iter().any(|line| line.ends_with(":latest")));
     }
 }

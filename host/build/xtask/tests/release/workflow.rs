@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{read, root};
 
-/// A workflow: its text, for what YAML drops, and its contents.
+/// A workflow: its text, with the parts that YAML drops, and its contents.
 pub struct Workflow {
     pub name: String,
     pub text: String,

@@ -102,7 +102,7 @@ fn an_action_has_one_version() {
     assert_eq!(uses.len(), actions.len(), "{uses:?}");
 }
 
-/// A script with an expression in it runs what the expression's value says. Values come in by
+/// A script with an expression in it runs the text of the expression's value. Values come in by
 /// variables, and none of them is a title, a branch or another text that strangers write.
 #[test]
 fn scripts_take_nothing_from_outside() {

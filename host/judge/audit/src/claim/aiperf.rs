@@ -91,7 +91,7 @@ fn seconds(unit: Option<&Value>) -> f64 {
 }
 
 fn latency(claim: &mut Claim, metric: &Object, name: &str) {
-    // Milliseconds where no unit is said: both write so.
+    // Milliseconds where no unit is stated: both write so.
     let factor = match metric.get("unit") {
         None => 1.0,
         unit => seconds(unit) * 1e3,
@@ -105,12 +105,12 @@ fn latency(claim: &mut Claim, metric: &Object, name: &str) {
     }
 }
 
-/// GenAI-Perf gives the lengths of answers and prompts, and not how many tokens they are together.
+/// GenAI-Perf gives the lengths of answers and prompts, and not their total tokens.
 fn lengths(claim: &mut Claim, metrics: &Object, lookup: &mut Lookup<'_>) {
     let Some(answered) = claim.value("requests.successful") else {
         return;
     };
-    // Those of fewer requests say nothing of the others, whose tokens it could not count.
+    // Sums over fewer requests say nothing of the others, whose tokens it could not count.
     if let Some(length) = lookup.object(metrics, "output_sequence_length")
         && lookup.count(length, "count") == Some(answered as u64)
         && let (Some(least), Some(most)) =
@@ -172,7 +172,7 @@ fn asked(claim: &mut Claim, object: &Object) {
     let streaming = find(&["/endpoint/streaming"]);
     claim.asked.stream = streaming.and_then(Value::as_bool);
     claim.paced = paces(config);
-    // AIPerf's load is of phases, of which one is measured; GenAI-Perf's of one stimulus.
+    // AIPerf's load has phases, one of them measured; GenAI-Perf's has one stimulus.
     let phases = config.get("phases").and_then(Value::as_array);
     let measured = phases
         .into_iter()

@@ -1,5 +1,5 @@
-//! llm-d's Benchmark Report, versions 0.2 and 0.2.1, as YAML or JSON: what another tool measured, in
-//! one form. Its figures keep that tool's definitions.
+//! llm-d's Benchmark Report, versions 0.2 and 0.2.1, as YAML or JSON: another tool's measurements,
+//! in one form. Its figures keep that tool's definitions.
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn of_requests(claim: &mut Claim, aggregate: &Object, lookup: &mut Lookup<'_>) {
             if let Some(failed) = failed {
                 claim.state("requests.failed", failed as f64, 0.0);
             }
-            // A total includes what failed.
+            // A total includes failures.
             let answered = total.and_then(|total| total.checked_sub(failed?));
             let Some(answered) = answered else {
                 return;

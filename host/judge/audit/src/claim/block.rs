@@ -9,7 +9,7 @@ use super::{Claim, ReadError, Source, Tool, number};
 /// The place where a block lies in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Its first byte: that of the rule before its title.
+    /// Its first byte: the first byte of the rule before its title.
     pub start: usize,
     /// The first byte of its lines.
     pub body: usize,
@@ -39,7 +39,7 @@ enum Line {
     Passed,
 }
 
-/// Every line except those of latencies, by its label in lower case.
+/// Every line except the lines of latencies, by its label in lower case.
 const LINES: [(&str, Line); 25] = [
     ("backend", Line::Backend),
     ("traffic request rate", Line::Rate),
@@ -150,8 +150,8 @@ fn pairs(block: &str) -> Vec<Pair<'_>> {
             continue;
         };
         words.push(last);
-        // The first word since the last label is its value; further ones are of a value in words,
-        // or the label's.
+        // The first word since the last label is its value; further words belong to a value of
+        // several words, or to the label.
         let least = usize::from(!pairs.is_empty()).min(words.len() - 1);
         let wordy = pairs.last().is_some_and(|pair| is_wordy(&pair.label));
         let furthest = if wordy { words.len() - 1 } else { least };
@@ -261,7 +261,7 @@ impl Block {
         match number::read(value) {
             Ok(Some(stated)) => {
                 let rounding = if count { 0.0 } else { stated.rounding * factor };
-                // What is told in milliseconds and in seconds is known from the finer of both.
+                // A figure in both milliseconds and seconds is known from the finer of both.
                 let known = self.claim.figures.get(name);
                 if known.is_none_or(|known| rounding < known.rounding) {
                     self.claim.state(name, stated.value * factor, rounding);
@@ -310,7 +310,7 @@ impl Block {
         Ok(self.claim)
     }
 
-    /// Whose block it is: each tool has lines that the others lack.
+    /// The tool of the block: each tool has lines that the others lack.
     fn tool(&self) -> Tool {
         let has = |label: &str| self.labels.iter().any(|known| known == label);
         if has("arrival") {

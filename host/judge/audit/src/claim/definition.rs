@@ -173,8 +173,8 @@ pub(super) fn guidellm_before_metadata() -> BTreeMap<String, Definition> {
 }
 
 /// Lists vLLM's definitions for chats: from version 0.33 on its client leaves chunks without output
-/// out, such as one with a role alone. Its files do not name the version; those with the server's
-/// own times are of such a one, and those without the times in the client's queue are older.
+/// out, such as one with a role alone. Its files do not name the version; files with the server's
+/// own times are of such a version, and files without the times in the client's queue are older.
 pub(super) fn vllm_chat(object: &Object) -> BTreeMap<String, Definition> {
     let has = |key: &str| object.contains_key(key);
     if has("server_queue_times") || has("server_ttfts") {

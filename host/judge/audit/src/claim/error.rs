@@ -8,6 +8,6 @@ pub struct ReadError {
     /// The place in the file: `line 3`, `benchmarks[1].metrics`.
     pub place: Option<String>,
     pub what: String,
-    /// The expectation, and what to do.
+    /// The expectation, and the advice.
     pub expected: String,
 }

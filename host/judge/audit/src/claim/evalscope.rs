@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::json::{Lookup, Object};
 use super::{Claim, ReadError, Source, Stated, Tool};
 
-/// The names of its figures by ours, with the factor from its unit. -1 is what it could not divide.
+/// The names of its figures by ours, with the factor from its unit. -1 stands for a failed
+/// division.
 const FIGURES: [(&str, &str, f64); 8] = [
     ("Test Duration (s)", "throughput.duration-s", 1.0),
     ("Req Throughput (req/s)", "throughput.requests-per-s", 1.0),

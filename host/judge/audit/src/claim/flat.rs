@@ -174,7 +174,8 @@ fn samples(claim: &mut Claim, object: &Object, lookup: &mut Lookup<'_>) {
             }
         })
         .collect();
-    // A whole result lists all of its requests; what it does not say of their number, the lists do.
+    // A whole result lists all of its requests; if it does not state their number, the lists give
+    // it.
     if claim.asked.requests.is_none() && requests > 0 {
         claim.asked.requests = Some(requests as u64);
     }

@@ -127,7 +127,7 @@ fn distribution_of(
 ) {
     let counted = distribution.get("count").and_then(Value::as_f64);
     if counted == Some(0.0) {
-        // It writes zeros for what it never saw.
+        // It writes zeros for figures that it never measured.
         return;
     }
     for (key, statistic) in

@@ -1,5 +1,5 @@
-//! Reading takes time in proportion to what is read, whatever its author wrote, and its results
-//! have a bound.
+//! Reading takes time in proportion to the text, whatever its author wrote, and its results have a
+//! bound.
 
 use super::seek::counted::steps;
 use super::*;
@@ -7,7 +7,7 @@ use super::*;
 const BLOCK: &str =
     "=== Serving Benchmark Result === Successful requests: 3 Mean TTFT (ms): 5.0 ===\n";
 
-/// Shapes that an author may repeat: what comes first, what is repeated, and what comes last.
+/// Shapes that an author may repeat: the beginning, the repeated part, and the end.
 const SHAPES: [(&str, &str, &str); 22] = [
     ("", "# a ", BLOCK),
     ("", "\t# a", BLOCK),

@@ -28,7 +28,7 @@ const RATES: [(&str, &str); 4] = [
 /// The keys of the server's usage that state the tokens of an answer.
 const SERVED: [&str; 2] = ["completion_tokens", "output_tokens"];
 
-/// The share by which a count may differ from the one that a rate is of: both are of 64 bits.
+/// The relative difference that a count may have from the count behind a rate: both are of 64 bits.
 const SAME: f64 = 1e-6;
 
 /// True if an object is such a summary.
@@ -76,7 +76,7 @@ fn of_load(claim: &mut Claim, load: &Object, lookup: &mut Lookup<'_>) {
     }
     claim.asked.max_concurrency = lookup.count(load, "concurrency");
     if claim.asked.max_concurrency.is_none() {
-        // Of a stage with a cap, the rate is what sends all requests at once.
+        // For a stage with a cap, the rate sends all requests at once.
         claim.asked.request_rate = lookup.rate(load, "requested_rate");
         if let Some(sent) = lookup.number(load, "achieved_rate") {
             claim.state("throughput.sent-per-s", sent.value, sent.rounding);
@@ -137,8 +137,8 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
         (Some(tokens), None) | (None, Some(tokens)) => claim.state("tokens.output", tokens, 0.0),
         (None, None) => {}
     }
-    // Of lengths it states as many as of answers, but of the text's tokens; so must those be that
-    // the other figures count.
+    // Its lengths count the text's tokens, one for each answer; so the other figures must count the
+    // text's tokens too.
     if claim.stated("tokens.output-retokenized").is_none()
         && let Some(lengths) = lookup.object(successes, "output_len")
     {
@@ -148,7 +148,7 @@ fn of_answered(claim: &mut Claim, successes: &Object, lookup: &mut Lookup<'_>) {
     }
 }
 
-/// True if the rate of tokens is of those of the text, as it is unless
+/// True if the rate of tokens counts the text's tokens, as it does unless
 /// `use_server_output_tokens` is set.
 fn of_text(claim: &Claim, text: f64, served: f64) -> bool {
     let rate = claim.value("throughput.output-tokens-per-s");

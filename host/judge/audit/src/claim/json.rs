@@ -53,7 +53,7 @@ fn quoted(text: &str) -> usize {
     text.len()
 }
 
-/// Looks values up in one result's JSON, and collects those of an unexpected kind.
+/// Looks values up in one result's JSON, and collects values of an unexpected kind.
 pub(super) struct Lookup<'a> {
     file: &'a str,
     place: String,

@@ -1,4 +1,4 @@
-//! Numbers as texts write them, with how far rounding may have moved them.
+//! Numbers as texts write them, with the size of their rounding.
 
 use super::Stated;
 

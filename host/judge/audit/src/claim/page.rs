@@ -48,7 +48,7 @@ const LONGEST: usize = 200;
 /// The most headings, and the most fenced parts, of a page.
 const MOST_PARTS: usize = 100_000;
 
-/// Every block of a text, and what the text states about them elsewhere.
+/// Every block of a text, and the text's other statements about them.
 pub(super) fn read(file: &str, text: &str) -> Result<(Vec<Claim>, Vec<Quote>), Vec<ReadError>> {
     let fences = fences(text);
     let headings = headings(text, &fences);

@@ -57,7 +57,7 @@ const LONGEST: usize = 120;
 /// The most figures that a page may repeat: many more than anybody reads.
 pub(crate) const MOST_QUOTES: usize = 10_000;
 
-/// A figure and its change are within so many bytes of each other.
+/// The most bytes between a figure and its change.
 const NEAR: usize = 40;
 
 /// Every such place of a page, in order.

@@ -1,6 +1,6 @@
-//! Searches in texts that others wrote. A page decides what it repeats and how long its lines are,
-//! so a search that begins again for each of its parts would take the square of its length. What is
-//! here looks at each byte of a text a fixed number of times, and tests count it ([`did`]).
+//! Searches in texts that others wrote. A page decides its own repetitions and the length of its
+//! lines, so a search that begins again for each part would take the square of its length. The
+//! searches here look at each byte of a text a fixed number of times, and tests count it ([`did`]).
 
 /// Counts a piece of work, in bytes or steps, for tests. Otherwise it does nothing.
 #[cfg(not(test))]
@@ -36,8 +36,8 @@ impl<'a> Ahead<'a> {
         Ahead { text, pattern, next: Next::Unknown }
     }
 
-    /// Finds the first occurrence at a place or after it. No place may be before that of an earlier
-    /// call.
+    /// Finds the first occurrence at a place or after it. No place may be before an earlier call's
+    /// place.
     pub fn from(&mut self, at: usize) -> Option<usize> {
         if let Next::Unknown = self.next {
             self.look(at);

@@ -1,7 +1,7 @@
 //! YAML as Python tools write it, as the JSON that it stands for.
 //!
-//! `serde-saphyr` reads it, and refuses what is built to exhaust a reader: aliases that repeat
-//! aliases, and lists within lists without end. This module owns the bounds and the words.
+//! `serde-saphyr` reads it, and refuses texts that are built to exhaust a reader: aliases that
+//! repeat aliases, and lists within lists without end. This module owns the bounds and the words.
 
 use serde_json::Value;
 use serde_saphyr::options::{NonFiniteFloatPolicy, Options};
@@ -12,7 +12,7 @@ use serde_saphyr::{Error, alias_limits, budget, options};
 pub(super) struct Wrong {
     /// The place, if it is known: `line 3, column 7`.
     pub place: Option<String>,
-    /// The text found there, in words.
+    /// A description of the text found there.
     pub what: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Value, Wrong> {
 fn wrong(error: &Error) -> Wrong {
     let place = error.location();
     let place = place.map(|at| format!("line {}, column {}", at.line(), at.column()));
-    // An error within what an alias repeats has that alias around it.
+    // An error within an alias's text has that alias around it.
     let mut cause = error;
     while let Error::AliasError { error, .. } = cause {
         cause = error;

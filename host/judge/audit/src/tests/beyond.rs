@@ -1,4 +1,4 @@
-//! Figures at the bounds that those of the same result set each other are not reported, and figures
+//! Figures at the bounds that other figures of the same result set are not reported, and figures
 //! just beyond are.
 
 use super::spread::{One, Style, stated};
@@ -10,7 +10,7 @@ fn of_200(make: impl Fn(u32) -> One, fixed: bool) -> Claim {
     written(make, fixed, 2)
 }
 
-/// Makes the claim about 200 such requests with so many digits after the point.
+/// Makes the claim about 200 such requests with this number of digits after the point.
 fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     let ones: Vec<One> = (0..200).map(make).collect();
     let style = Style { tool: Tool::Vllm, decimals, lengths: false, requested: fixed, cap: 10 };
@@ -19,7 +19,7 @@ fn written(make: impl Fn(u32) -> One, fixed: bool, decimals: i32) -> Claim {
     claim
 }
 
-/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms: E2E is as spread as
+/// 100 tokens each, at 10 to 14 ms a token, and the first always after 100 ms. E2E is as spread as
 /// TPOT, so that every percentile and the deviation are at their bounds.
 fn at_the_bounds() -> Claim {
     of_200(of_length(100), true)
@@ -29,7 +29,7 @@ fn of_length(tokens: u64) -> impl Fn(u32) -> One {
     move |index| One { ttft: 100.0, tpot: 10.0 + f64::from(index) / 50.0, tokens, after: 0.0 }
 }
 
-/// The findings, with their severities, of a claim whose figures were changed by so much.
+/// The findings, with their severities, of a claim with changed figures.
 fn told(claim: &Claim, changes: &[(&str, f64)]) -> Option<(Severity, String)> {
     let mut claim = claim.clone();
     for (name, by) in changes {
@@ -109,7 +109,7 @@ fn percentiles_far_enough_out_bound_those_between() {
     let below = ["e2e.p1", "e2e.p5", "e2e.p10", "e2e.p25", "e2e.median"];
     let honest = without(&honest, &below);
     assert_eq!(told(&honest, &[("e2e.p75", -10.0)]), None);
-    // Without a TTFT, that of each request is 0 or more.
+    // Without a TTFT, the TTFT of each request is 0 or more.
     let first =
         ["mean", "median", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "p99.9", "std"]
             .map(|statistic| format!("ttft.{statistic}"));
@@ -216,7 +216,7 @@ fn the_time_after_the_first_token_is_between_the_extremes_of_tpot() {
         Severity::Suspect,
         "/ 148.5 = 9.97 ms, but mean TPOT is 10 ms, and no request has less than 10 ms",
     );
-    // That no request has more says nothing as long as one-token answers may have taken the rest.
+    // A stated maximum says nothing while one-token answers may have taken the rest.
     assert_eq!(told(&honest, &[("e2e.mean", 4.0)]), None);
     let mut known = honest;
     known.output_lengths = Some(Lengths { least: 50, most: 249 });
@@ -260,7 +260,7 @@ fn the_deviation_of_tpot_bounds_what_lengths_can_explain() {
         Severity::Suspect,
         "allows no more than 19.91 ms",
     );
-    // With a cap alone, from what was requested, there may be one-token answers, and the lower
+    // With a cap alone, from the requested lengths, there may be one-token answers, and the lower
     // bound is left.
     let mut capped = slow_long;
     capped.output_lengths = None;
@@ -301,7 +301,7 @@ fn a_cap_with_empty_slots_is_noted_where_requests_wait() {
         Severity::Note,
         "cap-not-full: at most 8.46 of 10 slots were in use on average until the last request was sent",
     );
-    // What is shown is the upper end, however coarse the duration is.
+    // The finding shows the upper end, however coarse the duration is.
     let mut coarse = honest.clone();
     coarse.state("throughput.duration-s", 38.0, 0.5);
     let (_, words) = told(&coarse, &[]).unwrap();

@@ -17,7 +17,7 @@ pub(super) struct One {
 }
 
 impl One {
-    /// The same formula as the tools': TPOT covers what follows the last token, if there is a
+    /// The same formula as the tools': TPOT covers the time after the last token, if there is a
     /// second one.
     fn e2e(self) -> f64 {
         match self.tokens {
@@ -116,7 +116,8 @@ fn found(claim: &Claim) -> Vec<String> {
     let findings = audited.findings.into_iter();
     findings
         .filter(|finding| finding.severity != Severity::Note || known(finding.id))
-        // A note on means of different lengths is older than these rules, and of what is unusual.
+        // A note on means of different lengths is older than these rules, and concerns unusual
+        // figures.
         .filter(|finding| !finding.seen.contains("short answers have by far"))
         .map(|finding| format!("{}: {}", finding.id.name(), finding.seen))
         .collect()
@@ -160,7 +161,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     /// Whatever the correlation of first token, speed and length, and however few answers have a
-    /// second token. Totals that look like those of one length by chance have a test of their own.
+    /// second token. Totals that by chance look like totals of one length have a test of their own.
     #[test]
     fn honest_spreads_of_any_lengths_are_never_doubted(
         mut ones in requests(1..260),
@@ -184,9 +185,9 @@ proptest! {
     }
 }
 
-/// The totals of different lengths are those of one length in 1 of N honest runs at most, and the
-/// means seldom confirm it then: of such runs, each with the very total and prompts of one length,
-/// not 1 in 50 is doubted.
+/// The totals of different lengths look like totals of one length in 1 of N honest runs at most.
+/// The means seldom confirm it then: of such runs, each with the very total and prompts of one
+/// length, not 1 in 50 is doubted.
 #[test]
 fn totals_of_one_length_by_chance_are_seldom_believed() {
     let mut runner = TestRunner::deterministic();
@@ -212,7 +213,7 @@ fn totals_of_one_length_by_chance_are_seldom_believed() {
 }
 
 /// Requests of these lengths by turns, at 20 ms a token with that deviation, as a share, whatever
-/// the length; as a tool writes it that has mean, median and P99 only.
+/// the length. The claim is by a tool that has mean, median and P99 only.
 fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed: u64) -> Claim {
     let mut state = seed;
     let mut chance = || {
@@ -262,7 +263,7 @@ fn of_lengths(lengths: &[u64], times: usize, deviation: f64, decimals: i32, seed
 }
 
 /// Three answers of 100 tokens to each of 500, which are 200 on average, or prompts of any lengths
-/// that divide by their number, so that any number of repetitions divides too.
+/// that divide by their number. So any number of repetitions divides too.
 fn lengths() -> impl Strategy<Value = Vec<u64>> {
     let prompts = prop::collection::vec(50u64..500, 2..20).prop_map(|mut lengths| {
         let count = lengths.len() as u64;
@@ -275,8 +276,8 @@ fn lengths() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Mixes of lengths whose totals are those of one length by design. Rounded means may agree
-    /// with one length, which is a note that names the mix; means in full never do.
+    /// Mixes of lengths whose totals fit one length by design. Rounded means may agree with one
+    /// length, which is a note that names the mix; means in full never do.
     #[test]
     fn honest_mixes_of_lengths_are_never_doubted(
         lengths in lengths(),

@@ -55,7 +55,7 @@ fn block_with(before: &str, lines: &[(&str, &str)]) -> Audited {
 #[test]
 fn each_figure_that_is_off_is_told_by_its_rule() {
     assert_eq!(with(&[]).findings, []);
-    /// Lines of the block as they are changed, and what is then told.
+    /// Changed lines of the block, and the expected finding.
     type Case = (&'static [(&'static str, &'static str)], Id, Severity, &'static str);
     let cases: &[Case] = &[
         (

@@ -1,5 +1,6 @@
 //! Compares the settings in another tool's result with a run of ours, or with another claim. A
-//! result states less than a plan: what it does not state cannot be checked, and is listed as such.
+//! result states less than a plan: settings that it does not state cannot be checked, and are
+//! listed as such.
 
 use super::{Found, Kind};
 use crate::side::{LATENCIES, Measured, metric_of};

@@ -11,9 +11,9 @@ use model::duration;
 use scenario::comparability::Fate::{self, May, Must, Silent};
 use scenario::plan::Plan;
 
-/// The keys of a plan by their prefix; the longest match counts. How to treat what a scenario's key
-/// decides is declared with that key; these are what the plan says of plugins beside their
-/// configuration, settings of the random dataset, and what no scenario says.
+/// The keys of a plan by their prefix; the longest match counts. Each scenario key declares the
+/// treatment of the values that it decides. These are the plan's other keys: of plugins beside
+/// their configuration, of the random dataset, and keys that no scenario has.
 fn fates() -> impl Iterator<Item = (&'static str, Fate)> {
     let own = [
         ("backend.plugin", Silent),
@@ -24,7 +24,7 @@ fn fates() -> impl Iterator<Item = (&'static str, Fate)> {
         ("slice", Must(Kind::Count)),
         // Whether there is one matters, and is a key of its own.
         ("load.salt", Silent),
-        // Its digest says what it is, whoever named it.
+        // Its digest identifies it, whoever named it.
         ("tokenizer.found", Silent),
         ("tokenizer.revision", Silent),
     ];
@@ -33,7 +33,7 @@ fn fates() -> impl Iterator<Item = (&'static str, Fate)> {
 }
 
 fn fate(key: &str) -> Fate {
-    // A file is what its digest says, wherever it lies.
+    // A file's digest identifies it, wherever the file lies.
     if key.ends_with(".path") || key.ends_with(".bytes") {
         return Silent;
     }
@@ -81,8 +81,9 @@ fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
     if on_the_wire.is_all() {
         return;
     }
-    // Another dialect, model, option or salt makes other bytes of the same sample; what the dataset
-    // said of it tells whether it was the same. Where all of them agree, the bytes must too.
+    // Another dialect, model, option or salt makes other bytes of the same sample; the dataset's
+    // own description tells whether the samples were the same. Where all of them agree, the bytes
+    // must too.
     let explained = unlike(&a.reported.plan, &b.reported.plan)
         .iter()
         // Ids are in no body.

@@ -8,12 +8,12 @@ use ::runs::environment::Environment;
 use audit::claim::{Claim, Source, Tool};
 use model::exchange::{Class, Exchange};
 
-/// Two sides, none of whose settings must agree that people compare on purpose.
+/// Two sides; none of the settings that people compare on purpose must agree.
 fn compatibility(baseline: &Side, side: &Side, names: [&str; 2]) -> Compatibility {
     super::compatibility(baseline, side, names, &[])
 }
 
-/// A run of 20 requests of a plan with those keys.
+/// A run of 20 requests of a plan with these keys.
 fn run(over: &[(&str, Value)], exchanges: &[Exchange]) -> Side {
     Side::Runs(vec![measured("run", plan(over), exchanges)])
 }

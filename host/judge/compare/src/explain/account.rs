@@ -1,5 +1,5 @@
-//! A result as an explanation needs it: its figures under its tool's names, what its tool means by
-//! them, and its requests as far as it lists them.
+//! A result as an explanation needs it: its figures under its tool's names, its tool's definitions
+//! of them, and its requests as far as it lists them.
 
 use std::collections::BTreeMap;
 
@@ -112,17 +112,18 @@ pub(super) struct Record {
 /// The way from the records of requests to a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Recipe {
-    /// A metric of the catalogue, of which each request has one.
+    /// A metric of the catalogue, with one value per request.
     Of(&'static str),
     /// From a first instant to a last one, over the tokens after the first: of a tool whose first
-    /// chunk may be one without output.
+    /// chunk may have no output.
     After { first: &'static str, last: &'static str },
     /// Gaps of all requests together.
     Gaps,
     /// The same, where chunks without output begin and end gaps too.
     GapsFromAny,
-    /// Times of all requests over their tokens, so that long answers weigh more: from sending to
-    /// the last token over all tokens, or from the first to the last over all but the first.
+    /// Times of all requests over their tokens, so that long answers weigh more. They are from
+    /// sending to the last token over all tokens, or from the first to the last over all but the
+    /// first.
     Pooled { further: bool },
 }
 
@@ -130,7 +131,7 @@ pub(super) enum Recipe {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Of {
     Measured,
-    /// Those, without so many that were sent first.
+    /// The same requests, without this number that were sent first.
     Without(u64),
 }
 
@@ -235,7 +236,7 @@ impl Account {
     pub fn of_claim(claim: Claim, doubts: Vec<String>) -> Self {
         let mut figures = claim.figures.clone();
         for theirs in LATENCIES {
-            // What a list of requests does not sum up, it gives.
+            // Figures that a list of requests does not sum up are computed from it.
             let Some(sorted) = Sorted::new(claim.values(theirs)) else {
                 continue;
             };
@@ -443,8 +444,8 @@ impl Account {
         statistics::mean_if_any(&each)
     }
 
-    /// The statistic of one of its latencies over the requests that another tool lists, without so
-    /// many that were sent first.
+    /// The statistic of one of its latencies over the requests that another tool lists, without
+    /// this number of first-sent requests.
     pub(super) fn listed(&self, theirs: &str, statistic: Statistic, skip: u64) -> Option<f64> {
         let Requests::Theirs(samples) = &self.requests else {
             return None;

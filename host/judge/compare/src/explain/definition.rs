@@ -1,7 +1,7 @@
 //! The part of a difference that comes of two definitions under one name.
 //!
 //! If one side has records of ours, the other's definition is computed from them. Else only the
-//! identity E2E = TTFT + TPOT * (n - 1) is known, which gives the mean time per token by the other
+//! identity E2E = TTFT + TPOT * (n - 1) is known. It gives the mean time per token by the other
 //! definition where all answers have one length, and bounds where the shortest and the longest are
 //! stated.
 
@@ -87,7 +87,7 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
             return Some(Part::of(Kind::Definition, How::Recomputed, value, words));
         }
     }
-    // The side whose lengths are known better is the one that is brought to the other's.
+    // The side whose lengths are known better is brought to the other's definition.
     let known = |side: &Account| side.came.lengths.map(|(least, most)| most - least);
     let a_first = match (known(a), known(b)) {
         (Some(a), Some(b)) => a <= b,
@@ -124,8 +124,8 @@ fn of_stated([a, b]: [&Account; 2], [recipe_a, recipe_b]: [Recipe; 2]) -> Option
 
 /// The part that comes of counting the tokens of the text again, where the server counted others
 /// and all answers have one length by its count. Each request's time per token is off by a factor
-/// between those of the shortest and the longest text, and so is every percentile and the mean.
-/// `sign` is that of `side` in the difference.
+/// between the factors of the shortest and the longest text, and so is every percentile and the
+/// mean. `sign` is the sign of `side` in the difference.
 fn counted_again(side: &Account, other: &Account, statistic: Statistic, sign: f64) -> Option<Part> {
     let served = side.came.served?;
     let counted = side.came.output?;

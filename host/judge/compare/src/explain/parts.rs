@@ -10,7 +10,7 @@ use result::figure::Statistic;
 /// Lengths that differ by more than this share are different workloads.
 const LENGTHS: f64 = 0.01;
 
-/// The fewest samples of which a 99th percentile says much.
+/// The fewest samples for a meaningful 99th percentile.
 const FEW: f64 = 100.0;
 
 /// Share of a figure below which two ways to count it are the same.
@@ -34,7 +34,7 @@ fn apart(a: f64, b: f64, share: f64) -> bool {
 }
 
 /// The time of the answers' additional tokens. E2E = TTFT + t * (n - 1) with t as the time per
-/// token, so that the difference of E2E has t * (n_B - n_A) in it, with A's t or with B's.
+/// token. So the difference of E2E has t * (n_B - n_A) in it, with A's t or with B's.
 fn lengths([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<Part> {
     let (each_a, each_b) = (a.output_each()?, b.output_each()?);
     if !apart(each_a, each_b, LENGTHS) {
@@ -117,12 +117,12 @@ fn warmup([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Option<P
     }
 }
 
-/// So many requests, in words.
+/// A number of requests, as text.
 fn requests(count: u64) -> String {
     if count == 1 { "request".to_owned() } else { format!("{count} requests") }
 }
 
-/// By how much a figure changes if so many requests that were sent first are left out.
+/// The change of a figure if this number of first-sent requests is left out.
 fn without(side: &Account, theirs: &str, statistic: Statistic, first: u64) -> Option<f64> {
     match side.requests {
         Requests::Ours(_) => {
@@ -137,8 +137,8 @@ fn without(side: &Account, theirs: &str, statistic: Statistic, first: u64) -> Op
     }
 }
 
-/// The part of a warm-up that a claim may have had or not: between nothing and what its own first
-/// requests make.
+/// The part of a warm-up that a claim may have had or not: between nothing and the share of its own
+/// first requests.
 fn may_be_cold(
     side: &Account,
     name: &str,
@@ -233,7 +233,7 @@ fn client([a, b]: [&Account; 2], theirs: &str, statistic: Statistic) -> Vec<Part
 }
 
 /// The time from the last token until inference-perf has counted the tokens of the reply, which is
-/// in its latency: of the requests that it lists, an upper end of what the counting takes.
+/// in its latency. It is an upper end of the counting time, from the requests that it lists.
 fn tail(side: &Account, sign: f64) -> Option<Part> {
     if side.tool != Tool::InferencePerf {
         return None;
@@ -286,7 +286,7 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
             );
             parts.push(Part::of(Kind::Workload, How::Bounded, value, words));
         }
-        // What is left is of the requests alone, at the tokens of A or B.
+        // The remainder is of the requests alone, at the tokens of A or B.
         let each = Range::between(each_a, each_b).unwrap_or(Range::exact(1.0));
         parts.extend(schedule([a, b], each));
         parts.extend(lost([a, b], each));
@@ -294,10 +294,10 @@ pub(super) fn of_whole(sides: [&Account; 2], figure: &str) -> Vec<Part> {
     parts
 }
 
-/// The part of the lengths of answers where both sides keep as many requests in flight: longer
-/// answers take longer, and so fewer are answered in a second. By Little's law L requests in flight
-/// that take R give L / R. R changes by the time of the further tokens, at A's time per token or at
-/// B's, and the part is taken from A's rate or up to B's.
+/// The part of the lengths of answers where both sides keep the same number of requests in flight:
+/// longer answers take longer, and so fewer are answered in a second. By Little's law L requests in
+/// flight that take R give L / R. R changes by the time of the further tokens, at A's time per
+/// token or at B's, and the part is taken from A's rate or up to B's.
 fn held([a, b]: [&Account; 2], [each_a, each_b]: [f64; 2]) -> Option<Part> {
     let cap = a.asked.cap.filter(|cap| Some(*cap) == b.asked.cap)?;
     let is_open = |side: &Account| side.asked.rate.is_some_and(f64::is_finite);
@@ -367,8 +367,8 @@ fn counting(side: &Account, name: &str, figure: &str, sign: f64) -> Option<Part>
     Some(Part::of(Kind::Definition, How::Recomputed, value, words))
 }
 
-/// The part of the schedule: the rates that were asked for where both were reached, else what
-/// Little's law gives of the requests in flight.
+/// The part of the schedule: the requested rates where both were reached, else the effect of the
+/// requests in flight by Little's law.
 fn schedule([a, b]: [&Account; 2], each: Range) -> Option<Part> {
     let asked = [a, b].map(|side| side.asked.rate.filter(|rate| rate.is_finite()));
     let came = [a, b].map(|side| rate(side, Some(1.0)));

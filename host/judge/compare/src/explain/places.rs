@@ -52,14 +52,14 @@ pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
         (rest_a, rest_b) = (rest_a - of_a, rest_b - of_b);
         places.push(place(part.name(), of_a, of_b));
     }
-    // What was not split, because only a part of the replies has timings, is unexplained too.
+    // Time that was not split, because only a part of the replies has timings, is unexplained too.
     if !places.is_empty() && rest_a.abs().max(rest_b.abs()) >= NOTHING_MS {
         places.push(place(UNEXPLAINED, rest_a, rest_b));
     }
     places
 }
 
-/// The mean time of a part; where network and front end count as one, that of both.
+/// The mean time of a part; the sum of network and front end where they count as one.
 fn time(parts: &Parts, part: Part) -> Option<f64> {
     let apart = || Some(parts.part(Part::Network)? + parts.part(Part::FrontEnd)?);
     match part {

@@ -1,14 +1,14 @@
-//! What differs of what was asked of two results, and of what came of it.
+//! Differences between the requested settings of two results, and between their effects.
 
 use super::account::Account;
 use super::{Kind, LATENCIES, Setting};
 use audit::figures::shown;
 
-/// Totals that differ by less than this share are those of the same lengths.
+/// Totals that differ by less than this share count as totals of the same lengths.
 const LENGTHS: f64 = 0.01;
 
 /// The definitions of the latencies that a formula of `side` names and the other side defines in
-/// another way, in words.
+/// another way, as text.
 fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
     let formula = |account: &Account, of: &str| {
         let definition = account.definitions.get(of);
@@ -28,7 +28,7 @@ fn where_they_differ(side: &Account, other: &Account, theirs: &str) -> String {
     words
 }
 
-/// The settings that two results state differently, and those that one of them does not state.
+/// The settings that two results state differently, and the settings that only one states.
 pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) {
     let mut found = Found::default();
     for theirs in LATENCIES {
@@ -51,7 +51,7 @@ pub(super) fn differences([a, b]: [&Account; 2]) -> (Vec<Setting>, Vec<String>) 
     let count = |count: &u64| count.to_string();
     let text = |text: &String| text.clone();
     let number = |number: &f64| shown(*number);
-    // What a server does for a token depends on it, and few tools state it.
+    // A server's work for a token depends on it, and few tools state it.
     found.check(Kind::Workload, "sampling", [a, b].map(|side| &side.asked.sampling), text);
     found.check(Kind::Engine, "engine", [&a.engine, &b.engine], text);
     found.check(Kind::Engine, "model", [&a.model, &b.model], |name| last(name));

@@ -96,8 +96,8 @@ fn parts_add_up() {
     }
 }
 
-/// With a role chunk at once, vLLM's time to the first token is that to the chunk: the whole
-/// difference is the definition, and what remains is the clients' own few milliseconds.
+/// With a role chunk at once, vLLM's time to the first token is the time to the chunk. The whole
+/// difference is the definition, and the rest is the clients' own few milliseconds.
 #[test]
 fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
     let explained = explained("definition");
@@ -114,7 +114,8 @@ fn a_pair_that_differs_by_definition_only_leaves_next_to_nothing() {
     assert!(tpot.remainder.high.abs() < 1.5, "{tpot:?}");
 }
 
-/// Answers of 48 tokens instead of 16 at 10 ms each: the difference of E2E is that of the lengths.
+/// Answers of 48 tokens instead of 16 at 10 ms each: the difference of E2E is the difference of
+/// lengths.
 #[test]
 fn a_pair_that_differs_by_lengths_leaves_next_to_nothing() {
     let explained = explained("lengths");
@@ -233,7 +234,7 @@ fn stated_means_give_the_other_time_per_token() {
     }
 }
 
-/// Nothing is made of what is not known: without lengths or records, a definition has no value.
+/// Nothing is derived from unknown values: without lengths or records, a definition has no value.
 #[test]
 fn a_definition_that_cannot_be_computed_has_no_value() {
     let requests = [(100.0, 1000.0, 10)];
@@ -320,8 +321,8 @@ fn chunks_without_text_are_of_the_definition_of_vllm() {
     assert!(before.contains("requests answered: 1, tokens of answers: 5"), "{told}");
 }
 
-/// The engine of B keeps requests in its queue for longer: that is the place of the difference, and
-/// what a server does not tell by itself is compared with the sum of what another does.
+/// The engine of B keeps requests in its queue for longer: that is the place of the difference. A
+/// part that one server does not report by itself is compared with the sum of the other's parts.
 #[test]
 fn the_place_of_a_difference_of_ttft_is_told() {
     let account = |ttfts: &[u64], [first_token, queue, prefill]: [Option<u64>; 3]| {
@@ -405,7 +406,7 @@ fn a_claim_that_says_nothing_of_a_warm_up_has_bounds() {
     assert_eq!(ttft.remainder, Range { low: 0.0, high: 100.0 });
 }
 
-/// Two open loops that reached their rates differ by what was asked for.
+/// Two open loops that reached their rates differ by their requested rates.
 #[test]
 fn rates_that_were_reached_are_the_schedules_part() {
     let claim = |rate: f64| {

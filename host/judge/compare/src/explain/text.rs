@@ -38,7 +38,7 @@ pub fn text(explained: &Explained) -> String {
     if explained.figures.is_empty() {
         out.push_str("\nThe two results have no figure in common.\n");
     }
-    // What is not separated is the same of many figures.
+    // Unseparated parts are the same for many figures.
     let mut notes: Vec<&str> = Vec::new();
     for row in &explained.figures {
         of_row(&mut out, row, &mut notes);
@@ -55,7 +55,8 @@ pub fn text(explained: &Explained) -> String {
     out
 }
 
-/// The share of A's figure below which a remainder is as much as two measurements differ by anyway.
+/// The share of A's figure below which a remainder is as small as the usual difference of two
+/// measurements.
 const SMALL: f64 = 0.03;
 
 /// The figures in three groups: alike, explained by the parts, and with a remainder.

@@ -12,7 +12,7 @@ fn answer(index: u64, text: &str) -> Exchange {
     exchange
 }
 
-/// A hundred answers, those of which the number is in the list with another end.
+/// A hundred answers; the answers whose number is in the list have another end.
 fn run(otherwise: impl Fn(u64) -> bool) -> Vec<Exchange> {
     (0..100)
         .map(|index| match otherwise(index) {

@@ -46,8 +46,8 @@ impl Figure {
         }
     }
 
-    /// Every figure that a summary has: those of the run as a whole, the statistics of each metric
-    /// in the order of the catalogue, and the scores.
+    /// Every figure that a summary has: the figures of the run as a whole, the statistics of each
+    /// metric in the order of the catalogue, and the scores.
     pub fn all(summary: &Summary) -> Vec<Figure> {
         let wholes = (0..WHOLE.len()).map(Figure::Whole);
         let metrics = CATALOGUE.iter().filter_map(|metric| {
@@ -179,7 +179,7 @@ fn score(name: &str, summary: &Summary) -> Option<f64> {
 
 /// The mean where requests that failed or were not sent count as the worst: as 0, or as 1 for a
 /// share of faults. Otherwise a run could pass because it loses the samples that it would answer
-/// wrongly. Absent for scores of the run as a whole, which are no means, and for those that are
+/// wrongly. Absent for scores of the run as a whole, which are no means, and for scores that are
 /// neither better nor worse.
 fn score_with_failures(name: &str, summary: &Summary) -> Option<f64> {
     let score = summary.scores.get(name)?;

@@ -6,9 +6,9 @@ use super::Better;
 /// The beginning of names of scores.
 pub(super) const PREFIX: &str = "score.";
 
-/// Finds the direction in which a score is better: the higher, as right answers are counted. Those
+/// Finds the direction in which a score is better: the higher, as right answers are counted. Scores
 /// that count faults are better the lower they are: `NAME-unparsed`, the single checks of `sanity`,
-/// error rates and the errors in words. A ratio of lengths and the length of a sound are neither.
+/// error rates and the word errors. A ratio of lengths and the length of a sound are neither.
 pub fn better(name: &str) -> Better {
     match first_of(name) {
         "output-length-ratio" | "audio-seconds" => Better::Neither,
@@ -26,7 +26,7 @@ fn first_of(name: &str) -> &str {
     numbered.map_or(name, |(first, _)| first)
 }
 
-/// True if a score is of what an answer says, which an answer without its end no longer says in
+/// True if a score depends on an answer's content, which an answer without its end no longer has in
 /// full. Lengths are not, and the checks of `sanity` have one for the cut itself.
 pub(crate) fn needs_the_end(name: &str) -> bool {
     let name = first_of(name);

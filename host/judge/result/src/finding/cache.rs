@@ -1,4 +1,4 @@
-//! Rules on the prefix cache: did the server find what the run repeats, and nothing else?
+//! Rules on the prefix cache: did the server find the run's repetitions, and nothing else?
 
 use super::{Finding, Id, Severity};
 use crate::summary::Summary;
@@ -63,7 +63,7 @@ pub(super) fn not_reported(summary: &Summary) -> Option<Finding> {
     })
 }
 
-/// Why a server finds less than repeats, and what to do.
+/// The reason why a server finds less than the run repeats, and the advice.
 const COLDER: (&str, &str) = (
     "prompts that repeat were computed again: the cache is too small for this load, is turned off for some of it, or requests did not reach the server that has their beginnings",
     "look at the server's cache size and evictions, and at how requests are routed to its replicas; otherwise publish both shares together with the result",

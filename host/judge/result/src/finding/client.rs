@@ -23,8 +23,8 @@ const ACCIDENT: f64 = 0.01;
 /// Share of the time to first token beyond which the client's own lag shows in it.
 pub(super) const LAG_SHARE: f64 = 0.05;
 
-/// System errors when a process runs out of files, ports or socket memory: the error text, what ran
-/// out, and what to do.
+/// System errors when a process runs out of files, ports or socket memory: the error text, the
+/// exhausted resource, and the advice.
 const LIMITS: [(&str, &str, &str); 3] = [
     (
         "Too many open files",

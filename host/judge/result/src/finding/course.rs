@@ -37,7 +37,7 @@ pub(super) fn not_steady(summary: &Summary) -> Option<Finding> {
 }
 
 /// A figure that changed over the steady window. A run too short for its longest answers has none:
-/// those that are under way together are then a large part of the window, and their course is one
+/// the answers under way together are then a large part of the window, and their course is one
 /// path.
 pub(super) fn drift(summary: &Summary) -> Option<Finding> {
     let window = window(summary)?;

@@ -8,16 +8,16 @@ use crate::summary::{Devices, Summary};
 /// should be has none of it.
 const FAULT: [f64; 2] = [0.001, 0.01];
 
-/// The share of the time beyond which it is reported that a device drew as much as it may. A device
-/// that is fully used usually does, so it is no reason to doubt a run; but another limit on its
-/// power gives other figures.
+/// The share of the time above which a finding reports that a device drew its maximum power. A
+/// device that is fully used usually does, so it is no reason to doubt a run; but another limit on
+/// its power gives other figures.
 const CAPPED: f64 = 0.05;
 
 /// The share of the time without samples beyond which it is reported.
 const MISSING: f64 = 0.05;
 
 /// The devices and reasons for which more than this share of the time was throttled, faults or
-/// others, in words; and the largest share.
+/// others, as text; and the largest share.
 fn throttling(devices: &Devices, above: f64, faults: bool) -> Option<(f64, String)> {
     let throttled = devices.throttled(above);
     let of_kind: Vec<_> = throttled.iter().filter(|it| it.fault == faults).collect();

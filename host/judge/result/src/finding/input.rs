@@ -1,5 +1,5 @@
-//! Rules on what stood in the requests: what the dataset did to its input, and which answers stood
-//! in histories.
+//! Rules on the content of the requests: the dataset's changes to its input, and the answers in
+//! histories.
 
 use super::{Finding, Id, Severity};
 use crate::summary::{Dataset, Summary, Treatment};

@@ -5,11 +5,11 @@ use super::{Finding, Id, Severity};
 use crate::metric;
 use crate::summary::{Distribution, Loop, SteadyState, Summary};
 
-/// The most by which the run's output throughput may be below that of its steady window, as a share
-/// of it.
+/// The largest shortfall of the run's output throughput against its steady window's, as a share of
+/// the latter.
 const APART: f64 = 0.05;
 
-/// Share of the duration spent draining from which that is what lowers throughput.
+/// Share of the duration spent draining above which the drain explains the lower throughput.
 const DRAINS: f64 = 0.05;
 
 pub(super) fn long_drain(summary: &Summary) -> Option<Finding> {
@@ -87,14 +87,14 @@ pub(super) fn short_run(summary: &Summary) -> Option<Finding> {
 /// Requests needed to compare two patterns of arrivals.
 const MANY: u64 = 100;
 
-/// The most by which the coefficients of variation may differ: by so much, and by so much of the
-/// planned one. Gaps that differ by less load a queue alike: its waiting time grows with the sum of
-/// the squares of this coefficient and that of the service (Kingman's formula), and a tenth changes
-/// that little.
+/// The most by which the coefficients of variation may differ: this difference, and this share of
+/// the planned one. Smaller differences load a queue alike: its waiting time grows with the sum of
+/// the squares of this coefficient and the service's (Kingman's formula), and a tenth changes that
+/// little.
 const VARIES: f64 = 0.1;
 
 /// Lateness up to which a client is punctual, in milliseconds: less than a step of most engines,
-/// and what `send-lag` accepts. Gaps of a millisecond vary much if each request is a fraction of
+/// and the limit of `send-lag`. Gaps of a millisecond vary much if each request is a fraction of
 /// one late, and no server sees that; so without later requests, the pattern counts as kept.
 const PUNCTUAL: f64 = 10.0;
 

@@ -1,4 +1,4 @@
-//! Raises the findings of a run: every rule, and the order of what they find.
+//! Raises the findings of a run: calls every rule, and orders the findings.
 
 use super::{
     Finding, cache, client, cold, course, devices, fleet, input, load, rules, series, server,

@@ -1,7 +1,7 @@
 //! The rules: each checks one thing in a summary and may return a finding. This module has the
-//! rules on the load and the figures; `client` has those on this client and `vitals` those on its
-//! processor, `tokens` those on token counts, `load` those on how the load was offered, `server`
-//! those on the server's own metrics, and `course` those on how figures changed over the run.
+//! rules on the load and the figures. `client` has the rules on this client, `vitals` on its
+//! processor, `tokens` on token counts, `load` on the offered load, `server` on the server's own
+//! metrics, and `course` on changes over the run.
 
 use super::{Finding, Id, Severity};
 use crate::figure::{Statistic, score_needs_the_end};
@@ -32,7 +32,7 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
 
 pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let requests = &summary.requests;
-    // Of each of these another finding says how many there are.
+    // Another finding states the number of each of these.
     let elsewhere = [Class::NotSent, Class::LostWithAgent, Class::Interrupted, Class::Short];
     let elsewhere: u64 = elsewhere
         .iter()
@@ -44,8 +44,8 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let percentiles = summary.run.percentiles.iter().copied();
     let highest = percentiles.filter(|percent| *percent < 100.0);
     let highest = highest.reduce(f64::max).unwrap_or(99.0);
-    // With half of what lies beyond a percentile failed, it is read where a much lower one belongs:
-    // P99 of the answers is then P98.5 of the requests.
+    // With half of the requests beyond a percentile failed, it is read where a much lower one
+    // belongs: P99 of the answers is then P98.5 of the requests.
     let hides = failed > 0 && share >= (100.0 - highest) / 100.0 / 2.0 - 1e-12;
     if share <= ACCIDENT && !hides {
         return None;
@@ -271,7 +271,8 @@ pub(super) fn scorer_silent(summary: &Summary) -> Option<Finding> {
 pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     let scores = summary.scores.iter();
     let of_cut = scores.filter(|(name, score)| score.cut > 0 && score_needs_the_end(name));
-    // Of several with as many, the first: the others are parts of it, such as `NAME-unparsed`.
+    // Of several with the same count, the first: the others are parts of it, such as
+    // `NAME-unparsed`.
     let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);
     let (why, advice) = match summary.run.ignore_eos {

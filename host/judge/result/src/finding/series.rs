@@ -11,7 +11,8 @@ const QUEUED: f64 = 0.1;
 /// Pages with a queue on which a statement about it must rest.
 const LEAST_PAGES: u64 = 5;
 
-/// Share of the queued time with as many running as ever, from which a limit explains the queue.
+/// Share of the queued time at the highest number of running requests, from which a limit explains
+/// the queue.
 const FLAT: f64 = 0.8;
 
 /// Share of the KV cache in use from which the cache is the limit, and no setting.
@@ -30,7 +31,8 @@ fn queue(summary: &Summary) -> Option<(&ServerSeries, &Queue)> {
     Some((series, worst))
 }
 
-/// True if as many run as ever while others wait, and the KV cache has room.
+/// True if the number of running requests is at its highest while others wait, and the KV cache has
+/// room.
 fn is_throttled(queue: &Queue) -> bool {
     let flat = queue.at_ceiling.is_some_and(|share| share >= FLAT);
     let full = queue.kv_usage.is_some_and(|usage| usage >= FULL);

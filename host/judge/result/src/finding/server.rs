@@ -14,7 +14,8 @@ const APART: f64 = 0.01;
 const WARM: [f64; 2] = [0.02, 0.1];
 
 pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
-    // Where answers say what was cached, other rules hold it against what the run repeats.
+    // Where answers report their cached tokens, other rules compare these with the run's
+    // repetitions.
     if (summary.cache.as_ref()).is_some_and(|cache| cache.reported.is_some()) {
         return None;
     }
@@ -27,7 +28,7 @@ pub(super) fn warm_cache(summary: &Summary) -> Option<Finding> {
         (None, Some(share)) => (share, "according to its metrics"),
         (None, None) => return None,
     };
-    // What the run itself repeats is no surprise, where it is known.
+    // The run's own repetitions are no surprise, where they are known.
     let own = (summary.cache.as_ref()).and_then(super::cache::explained);
     if own.is_some_and(|own| share <= own) {
         return None;

@@ -95,7 +95,7 @@ fn scores_of_answers_that_the_limit_ended() {
         words("final-number-unparsed"),
         "the limit of tokens ended 7 of the 100 answers with the score final-number"
     );
-    // Scores of the length, and those that count the cut themselves.
+    // Scores of the length, and scores that count the cut themselves.
     for name in ["output-length", "output-length-ratio.2", "sane", "sanity-cut"] {
         assert_eq!(after(scored(name, 100)), [], "{name}");
     }

@@ -78,7 +78,7 @@ pub(super) fn output_disagree(summary: &Summary) -> Option<Finding> {
 struct Apart {
     /// Exchanges that have both.
     of: u64,
-    /// Of these, those beyond tolerance.
+    /// The events beyond tolerance.
     apart: u64,
     /// Between the totals, as a share of the reference.
     share: f64,
@@ -99,7 +99,7 @@ impl Apart {
     }
 }
 
-/// The server's total against what it states for each event: two statements of the same server.
+/// The server's total against its statements for each event: two statements of the same server.
 pub(super) fn events_disagree(summary: &Summary) -> Option<Finding> {
     let Apart { of, apart, share, totals } = Apart::of(summary.tokens.output_against_events?)?;
     Some(Finding {

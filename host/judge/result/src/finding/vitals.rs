@@ -28,7 +28,7 @@ const BEHIND_MS: f64 = 1000.0;
 /// Share of the cores' time beyond which a machine has no capacity left.
 const FULL: f64 = 0.9;
 
-/// The threads that affect timestamps: those that send and those that read.
+/// The threads that affect timestamps: senders and readers.
 fn punctual(client: &Client) -> impl Iterator<Item = (&str, &Thread)> {
     let threads = client.threads.iter();
     threads
@@ -204,7 +204,7 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
     let backlog = client.backlog.as_ref()?;
     let held = backlog.held_back.as_ref()?;
     let first = held.from_to_s.first().map_or(0.0, |(from, _)| *from);
-    // Without the kernel's timestamps, what is read late has come late.
+    // Without the kernel's timestamps, bytes that are read late have come late.
     let from =
         (held.throttled_from_s).or(summary.metric(metric::READ_LAG).is_none().then_some(first));
     let cpu = |role| (client.busiest(role)).map_or(0.0, |(_, thread)| thread.cpu);

@@ -80,8 +80,8 @@ fn a_win_takes_both_orders() {
     close(found.win_rate, 3.5 / 6.0);
     assert_eq!((found.pairs, found.consistent), (6, 4));
     close(found.consistent_share, 4.0 / 6.0);
-    // First, second, first, second, second, first, first, first, first, and the one of the pair
-    // that lacks the other.
+    // First, second, first, second, second, first, first, first, first, and the single verdict of
+    // the pair that lacks the other.
     close(found.first_share, 7.0 / 10.0);
     // Two of three: 2 · (1 + 3) / 8, at most 1.
     assert_eq!(found.probability, Some(1.0));
@@ -107,9 +107,9 @@ fn repeats_decide_by_more_than_half() {
     assert_eq!(found.pairs, 9);
     let repeats = found.repeats.unwrap();
     assert_eq!(repeats.mean_difference, None);
-    // With the run first: three pairs of the first sample of which one is equal, one of the second,
-    // none of the third as it has but one and a tie among the fourth's three. With the baseline
-    // first, the third has two that differ.
+    // With the run first: three pairs of the first sample, one of them equal; one pair of the
+    // second; none of the third, which has a single verdict; three of the fourth, one of its
+    // verdicts a tie. With the baseline first, the third has two that differ.
     assert_eq!(repeats.pairs, 3 + 1 + 3 + 3 + 1 + 1 + 3);
 }
 

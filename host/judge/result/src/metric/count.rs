@@ -35,14 +35,14 @@ pub(crate) fn stopped_for_length(finish: &str) -> bool {
     STOPPED_FOR_LENGTH.iter().any(|word| finish.eq_ignore_ascii_case(word))
 }
 
-/// The output tokens of an answer: the server's usage, else the tokens of its chunks if every
-/// output event states them, else the requested length if the server stopped for length, else
+/// The output tokens of an answer: the server's usage; else the tokens of its chunks if every
+/// output event states them; else the requested length if the server stopped for length; else
 /// `retokenized`.
 pub fn output(exchange: &Exchange, retokenized: Option<u32>) -> Option<Count> {
     output_given(exchange, || stated(exchange), retokenized)
 }
 
-/// The same, for callers that may already have the sum of what the output events state.
+/// The same, for callers that may already have the sum of the tokens that the output events state.
 pub(super) fn output_given(
     exchange: &Exchange,
     stated: impl FnOnce() -> Option<u32>,

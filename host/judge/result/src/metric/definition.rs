@@ -143,9 +143,9 @@ impl Reading<'_> {
         Some(longest.as_millis_f64())
     }
 
-    /// Share of the tokens after the first that come later than a reader who begins with the first
-    /// token and takes the objective's time for each would want them: with deadlines as in Etalon's
-    /// fluidity index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
+    /// Share of the tokens after the first that come too late for a reader who begins with the
+    /// first token and takes the objective's time for each. The deadlines follow Etalon's fluidity
+    /// index (Agrawal et al., arXiv:2407.07000) and the reader of Andes (Liu et al.,
     /// arXiv:2404.16283). A gap costs nothing while the reader still has tokens that came early, so
     /// it differs from the share of long gaps. Deadlines do not move: a reply that falls behind is
     /// late until it has caught up.
@@ -157,7 +157,7 @@ impl Reading<'_> {
                 return;
             }
             let since = at.since(*first.get_or_insert(at)).0;
-            // The deadlines up to here, that of the first token included, which it meets itself.
+            // The deadlines up to here, with the first token's, which it meets itself.
             let passed = since.div_ceil(pace.0);
             let upto = tokens + more;
             late += passed.min(upto).saturating_sub(tokens);
@@ -257,8 +257,8 @@ impl Reading<'_> {
         (drafted > 0).then(|| f64::from(accepted) / f64::from(drafted))
     }
 
-    /// The mean number of tokens that a step of speculative decoding gave: those that it accepted,
-    /// and the one that the model adds itself.
+    /// The mean number of tokens that a step of speculative decoding gave: the accepted tokens, and
+    /// the model's own.
     pub(crate) fn acceptance_length(&self) -> Option<f64> {
         let steps = self.exchange.speculation.as_ref()?.steps;
         let accepted = accepted_drafts(self.exchange)?;

@@ -1,5 +1,4 @@
-//! The names of metrics that other modules speak of: the headline's, and those that findings look
-//! at.
+//! The names of metrics that other modules mention: the headline's, and the findings'.
 
 /// Time to first token: the headline's definition.
 pub const TTFT: &str = "ttft";

@@ -21,7 +21,7 @@ pub struct Objective {
     pub at_most_ms: f64,
 }
 
-/// The metrics that an objective can use: those in milliseconds with one value per request.
+/// The metrics that an objective can use: metrics in milliseconds with one value per request.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     single().filter(|(metric, _)| metric.unit == Unit::Milliseconds).map(|(metric, _)| metric.name)
 }

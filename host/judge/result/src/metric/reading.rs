@@ -15,7 +15,7 @@ pub struct Reading<'a> {
     pub input_tokens: Option<Count>,
     /// Output events that carry bytes.
     pub pieces: u64,
-    /// The sum of what the output events state, if each states its tokens.
+    /// The sum over the output events, if each states its tokens.
     pub stated: Option<u32>,
     pub(super) streamed: bool,
     /// The time per token at which the answer is read, if the run has an objective on it.
@@ -126,14 +126,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Passes on when each token of the answer came, as far as it is known: `(instant, tokens)` in
-    /// order of arrival; nothing if the number of tokens is unknown or the reply was not
-    /// streamed.
+    /// Passes on the arrival time of each token of the answer, as far as it is known:
+    /// `(instant, tokens)` in order of arrival. Passes on nothing if the number of tokens is
+    /// unknown or the reply was not streamed.
     ///
     /// If every output event states its tokens, uses those. Otherwise distributes the answer's `n`
     /// tokens over its output events in proportion to the bytes that each adds, in whole tokens
-    /// that sum to `n`, with at least one for each event that carries bytes, if there are as many.
-    /// If no event carries bytes, each gets an equal part.
+    /// that sum to `n`. Each event that carries bytes gets at least one, if there are enough. If no
+    /// event carries bytes, each gets an equal part.
     pub fn each_token_arrival(&self, mut show: impl FnMut(Nanos, u64)) {
         let Some(count) = self.output_tokens.filter(|_| self.streamed) else {
             return;
@@ -147,7 +147,8 @@ impl<'a> Reading<'a> {
             return;
         }
         let n = u64::from(count.tokens);
-        // As most servers stream. What follows would come to the same by a division for each event.
+        // As most servers stream. The code below gives the same result with a division for each
+        // event.
         if self.pieces > 0 && n == self.pieces {
             for event in outputs {
                 show(event.at, u64::from(event.bytes > 0));

@@ -1,4 +1,4 @@
-//! The samples of a metric: the store for them, and what an exchange adds to it.
+//! The samples of a metric: their store, and the samples that an exchange adds to it.
 
 use super::{Measure, Metric, Of, Reading};
 use statistics::Spread;

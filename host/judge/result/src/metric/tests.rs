@@ -210,8 +210,8 @@ fn an_answer_that_is_heard() {
     assert_eq!(samples("inverse-real-time-factor", &spoken), NONE);
 }
 
-/// A server that states queue and prefill states their sum too, but not what came before the queue;
-/// the list of steps says more exactly than a count what they accepted.
+/// A server that states queue and prefill states their sum too, but not the time before the queue;
+/// the list of steps gives their accepted tokens more exactly than a count.
 #[test]
 fn what_a_server_states_of_itself_in_parts() {
     let mut exchange = chat();
@@ -234,7 +234,8 @@ fn what_a_server_states_of_itself_in_parts() {
         assert_eq!(samples("server-ttft", &exchange), ttft);
         assert_eq!(samples("server-decode", &exchange), NONE);
     }
-    // The parts of the time to first token add up to it, and are those that the server tells.
+    // The parts of the time to first token add up to it, and equal the times that the server
+    // reports.
     exchange.timings = Some(ServerTimings {
         queue: Some(ms(5)),
         prefill: Some(ms(10)),
@@ -386,7 +387,7 @@ fn sources_of_output_tokens_in_their_order() {
     assert_eq!(count::output(&exchange, None), None);
 }
 
-/// The server's usage is of all answers; the length is what each of them was to have.
+/// The server's usage is of all answers; the length is the requested length of each.
 #[test]
 fn several_answers_are_counted_once() {
     let mut exchange = reply(0, 0, &[(1, Text, None, 1), (2, Text, None, 1)]);
@@ -548,7 +549,7 @@ proptest! {
     }
 }
 
-/// Tokens of a streamed answer that came so many milliseconds after the first: `(ms, tokens)`.
+/// Tokens of a streamed answer, by their milliseconds after the first: `(ms, tokens)`.
 fn arriving(events: &[(u64, u32)]) -> Exchange {
     let events: Vec<_> =
         events.iter().map(|&(at, tokens)| (2000 + at, Text, Some(tokens), 1)).collect();
@@ -567,9 +568,9 @@ fn a_token_stalls_when_the_reader_has_to_wait_for_it() {
     // One gap is long, but the tokens before it came early.
     assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (30, 1)]), [0.0]);
     assert_eq!(share(&[(0, 1), (1, 1), (2, 1), (31, 1)]), [1.0 / 3.0]);
-    // What falls behind is late until it has caught up.
+    // A late token makes later ones late until they catch up.
     assert_eq!(share(&[(0, 1), (15, 1), (22, 1), (30, 1), (31, 1)]), [0.5]);
-    // Of three tokens that come together after 25 ms, those due after 10 and 20 ms are late.
+    // Of three tokens that come together after 25 ms, the tokens due after 10 and 20 ms are late.
     assert_eq!(share(&[(0, 1), (25, 3)]), [2.0 / 3.0]);
     assert_eq!(share(&[(0, 4)]), [0.0]);
     assert_eq!(share(&[(0, 1)]), NONE, "one token has no further one");

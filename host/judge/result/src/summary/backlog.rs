@@ -1,5 +1,5 @@
-//! The backlog: how many requests were due and waited for their answer to begin, early and late in
-//! the time in which requests came.
+//! The backlog: the number of requests that were due and waited for their answer to begin, early
+//! and late in the time in which requests came.
 //!
 //! The backlog of a run at one rate wanders about a level where an engine keeps up. Where it does
 //! not, the backlog grows for as long as requests come. Latencies cannot tell the two apart,
@@ -7,11 +7,11 @@
 //!
 //! **An engine that fills is not overloaded.** Until the first long answers have ended, more and
 //! more answers are under way, whether the engine keeps up or not. A request that gets its tokens
-//! waits for nobody, so it is not of the backlog from its first token on. Where replies are not
-//! streamed, no first token tells a wait from an answer. Then the unanswered count, and so does
-//! what filling explains: with requests due at a rate λ from the beginning of the run on, and
-//! latencies S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of
-//! them (the transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
+//! waits for nobody, so it leaves the backlog with its first token. Where replies are not streamed,
+//! no first token tells a wait from an answer. Then the unanswered count, and so does the part that
+//! filling explains. With requests due at a rate λ from the beginning of the run on, and latencies
+//! S, λ·E[min(S, u)] are unanswered after a time u on an engine that has room for all of them (the
+//! transient M/G/∞ queue: Takács 1962, "Introduction to the Theory of Queues").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,11 +21,11 @@ use crate::metric::Reading;
 use model::exchange::{Class, Outcome};
 use model::units::Nanos;
 
-/// So many standard deviations of the number of arrivals are chance.
+/// Standard deviations of the number of arrivals that chance may explain.
 const CHANCE: f64 = 3.0;
 /// A growth by this share of the arrivals is small, however certain it is.
 const SMALL: f64 = 0.02;
-/// The part of the time, the first eighth, whose requests show how long answers take before a queue
+/// The part of the time, the first eighth, whose requests show the length of answers before a queue
 /// can have grown.
 const FIRST: u64 = 8;
 
@@ -47,7 +47,7 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// By how much the growth is beyond chance; zero or less if it is not.
+    /// The growth beyond chance; zero or less if there is none.
     pub fn excess(&self) -> f64 {
         self.fourth_quarter - self.second_quarter - self.chance
     }
@@ -75,7 +75,7 @@ pub(super) struct Waiting {
     /// Of the requests whose wait cannot be told from their answer, the mean of min(S, u) in
     /// nanoseconds over each of the two quarters, summed.
     filling: [u128; 2],
-    /// Of those of them that were due in the first eighth of the time, how long they took.
+    /// The durations of these requests that were due in the first eighth of the time.
     first: Vec<u64>,
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use crate::summary::fixture::{facts, failed, ms, reply};
     use model::exchange::{Class, Events, Exchange, Kind};
 
-    /// Requests due every 10 ms at an even rate, each answered after so many milliseconds.
+    /// Requests due every 10 ms at an even rate, each answered after `latency` milliseconds.
     fn run(requests: u64, latency: impl Fn(u64) -> u64) -> Vec<Exchange> {
         (0..requests)
             .map(|index| {
@@ -198,15 +198,15 @@ mod tests {
         // 3 √200.5, because gaps that are even have no spread of their own.
         assert!((backlog.chance - 42.48).abs() < 0.01, "{backlog:?}");
         assert!(!is_overloaded(&even));
-        // Each waits 5 ms longer than the one before: as many are unanswered as half of those sent.
+        // Each waits 5 ms longer than the one before: half of the sent requests are unanswered.
         let grows = summary(&run(401, |index| 5 * index));
         let backlog = grows.concurrency.backlog.unwrap();
         assert!(backlog.grew(), "{backlog:?}");
         assert!(is_overloaded(&grows));
     }
 
-    /// Requests as before that get their first token after 20 ms and their last one after so many
-    /// more.
+    /// Requests as before that get their first token after 20 ms, and their last one `took` ms
+    /// later.
     fn answers(requests: u64, took: impl Fn(u64) -> u64) -> Vec<Exchange> {
         (0..requests)
             .map(|index| {
@@ -247,7 +247,7 @@ mod tests {
         assert!(is_overloaded(&grows));
     }
 
-    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown: more
+    /// Answers take 1.6 s at first and 2.4 s from the middle on, because the batch has grown. More
     /// are unanswered than answers of the mean length explain, by 400 where chance explains 134.
     #[test]
     fn an_engine_that_gets_slower_as_it_fills_is_not_overloaded() {

@@ -51,8 +51,8 @@ pub struct Reported {
 }
 
 impl Cache {
-    /// Adds a request that was sent. `told` is what the server says: the prompt's tokens, and those
-    /// of them that it found in its cache.
+    /// Adds a request that was sent. `told` is the server's report: the prompt's tokens, and the
+    /// number found in its cache.
     pub fn add(&mut self, tokens: u32, reusable: u32, told: Option<(u32, u32)>) {
         self.requests += 1;
         self.tokens += u64::from(tokens);
@@ -74,8 +74,8 @@ impl Cache {
 }
 
 impl Reported {
-    /// The share that is reusable by the counts of this side, and the share that was found by those
-    /// of the server.
+    /// The share that is reusable by the client's counts, and the share that was found by the
+    /// server's.
     pub fn shares(&self) -> Option<(f64, f64)> {
         Some((
             share(self.reusable, self.tokens)?,

@@ -2,16 +2,15 @@
 //! compiled, or had caches to fill or clocks to raise.
 //!
 //! **The first wave** is the requests that were sent before the first answer had ended. An engine
-//! that starts idle and is ready is never further behind than later: of a burst, it reads one prompt
-//! after the other, at least as fast as it does between answers. So a start is cold if the request
-//! of the first wave whose first token came k-th waited more than twice as long as the longest later
-//! wait and k - 1 turns at the later rate of first tokens. In a queue that fills, the first ones
-//! wait less than later ones, and only the steps show it.
+//! that starts idle and is ready is never further behind than later. It reads the prompts of a
+//! burst one after the other, at least as fast as it does between answers. So a start is cold if
+//! the request of the first wave whose first token came k-th waited more than twice as long as the
+//! longest later wait and k - 1 turns at the later rate of first tokens. In a queue that fills, the
+//! first ones wait less than later ones, and only the steps show it.
 //!
 //! An empty prefix cache is no cold start: prompts that later ones have in common with it must be
-//! read once. Each prompt of the wave, up to the k-th, is therefore allowed the time of a full
-//! reading, at the pace of the one whose first token came first, and at most at that of an engine
-//! that reads slowly.
+//! read once. So each prompt of the wave, up to the k-th, is allowed the time of a full reading, at
+//! the pace of the prompt whose first token came first. That pace is at most a slow engine's.
 //!
 //! **The first steps** took longer than the same work took later (`statistics::start`), and make the
 //! mean E2E latency of the run more than 1 % longer.
@@ -33,15 +32,15 @@ use model::units::Nanos;
 
 /// Later requests without which nothing is compared.
 const LEAST_LATER: u64 = 20;
-/// Times as long as an engine that is ready can explain.
+/// The factor by which a wait exceeds any wait that a ready engine can explain.
 const TIMES: f64 = 2.0;
 /// Seconds that a wait must be longer, so that a connection or a first page is no cold start.
 const FLOOR: f64 = 0.1;
 /// Seconds for a token of a prompt at most, 2,000 a second, for prompts that later ones are not
 /// read like: the engine may keep their beginnings.
 const READING: f64 = 0.000_5;
-/// Times by which the mean E2E latency must be longer with the requests of slow first steps than
-/// without them, so that the first reading of shared prefixes is no cold start of the engine.
+/// The factor by which the mean E2E latency must be longer with the requests of slow first steps
+/// than without them. So the first reading of shared prefixes is no cold start of the engine.
 const MATTERS: f64 = 1.01;
 /// The most requests of the beginning that are kept one by one.
 const MOST_KEPT: usize = 100_000;
@@ -89,7 +88,7 @@ pub struct ColdStart {
     pub e2e_without_ms: f64,
 }
 
-/// An answered request of the beginning; those sent first are the least.
+/// An answered request of the beginning, ordered by its time of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Early {
     sent: Nanos,
@@ -192,8 +191,8 @@ impl Gather {
         self.began = Some((earliest.min(first), latest.max(first)));
     }
 
-    /// The cold start, if there was one. `steps` says until how many seconds after the start of the
-    /// measurement the engine's steps took longer, and by which factor.
+    /// The cold start, if there was one. `steps` has the seconds after the start of the measurement
+    /// until which the engine's steps took longer, and the factor.
     pub(super) fn finish(self, steps: Option<(f64, f64)>) -> Option<ColdStart> {
         if self.later_count < LEAST_LATER {
             return None;

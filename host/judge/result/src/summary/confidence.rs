@@ -95,7 +95,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The interval in words, each end as `shown`, with `between` between the two: `12.3 to 14.5`,
+    /// The interval as text, each end as `shown`, with `between` between the two: `12.3 to 14.5`,
     /// `at least 12.3`.
     pub fn words(&self, between: &str, shown: impl Fn(f64) -> String) -> String {
         match (self.low, self.high) {

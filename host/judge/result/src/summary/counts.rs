@@ -21,7 +21,7 @@ pub struct ServerCount {
 }
 
 impl ServerCount {
-    /// Puts it in words, with these for numbers.
+    /// Formats it as text; `number` formats the numbers.
     pub fn words(&self, number: impl Fn(u64) -> String) -> String {
         format!(
             "{} (mean {:.2}, of {} answers)",

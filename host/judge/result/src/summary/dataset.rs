@@ -49,7 +49,7 @@ impl Dataset {
 }
 
 impl Remark {
-    /// The reason, how often, and the first.
+    /// The reason, its count, and the first case.
     pub fn words(&self) -> String {
         let first = self.first.as_ref();
         let first = first.map(|first| format!(", first {first}"));

@@ -13,8 +13,8 @@ use statistics::blocks::Blocks;
 use statistics::interval::{self, Loads};
 use statistics::{Figures, Ranked};
 
-/// Of these, the ones that contain the wait for a place in the engine's batch, which is zero most
-/// of the time.
+/// The metrics among these that contain the wait for a place in the engine's batch, which is zero
+/// most of the time.
 const WAITING: [&str; 2] = [metric::TTFT, metric::TTFT_FROM_DUE];
 
 /// The distribution of a metric's samples.
@@ -107,8 +107,8 @@ impl Distribution {
         }
     }
 
-    /// With requests that failed or were not sent included in every figure, as the worst. The
-    /// confidence intervals are those of the other figures, so there are none.
+    /// With requests that failed or were not sent included in every figure, as the worst. The other
+    /// figures' confidence intervals do not hold for these, so there are none.
     pub(super) fn with_failures_included(self) -> Self {
         let Some(with) = &self.with_failures else {
             return self;
@@ -144,9 +144,9 @@ impl Distribution {
         }
     }
 
-    /// With intervals from the blocks that the samples are in, and `both` from what the answers
-    /// show of other runs and of the same requests, if they do. `loads` is what the run shows of
-    /// its loads, where the number in flight varies.
+    /// With intervals from the blocks that the samples are in, and `both` from the answers'
+    /// information on other runs and on the same requests, if there is any. `loads` is the run's
+    /// information on its loads, where the number in flight varies.
     pub(super) fn with_confidence(
         mut self,
         metric: &Metric,

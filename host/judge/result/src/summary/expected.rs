@@ -1,5 +1,5 @@
-//! Intervals for other runs, from what requests asked for and from what does not explain the time
-//! of the engine's steps.
+//! Intervals for other runs, from the requested lengths and from the residuals of the engine's step
+//! times.
 //!
 //! Two questions have two answers. **The same requests again**, with the same lengths at the same
 //! times, differ by the engine's own noise alone (`statistics::steps`). **Other requests of this
@@ -8,23 +8,23 @@
 //!
 //! - **Noise.** A mean latency is the integral of the requests that wait or are answered, divided
 //!   by their number. Noise of variance v per second, at every instant, moves it by v times the
-//!   integral of the square of that. Where all slots are taken, a delay also reaches those who come
-//!   before the queue is empty. In an open loop, slower steps also let more requests in, which
-//!   makes them slower still.
+//!   integral of that number's square. Where all slots are taken, a delay also reaches requests
+//!   that come before the queue is empty. In an open loop, slower steps also let more requests in,
+//!   which makes them slower still.
 //! - **Phase.** A request that comes by itself meets a step at a chance place of it. The first
 //!   token waits for its end.
 //! - **Load.** In an open loop, the requests in flight are their rate times the time that each
-//!   takes (Little 1961), so the mean load is a sum over requests of what each adds to the steps of
-//!   others. Its variance is that of a sum of so many independent ones, with the gaps between them
-//!   as varied as they were due.
+//!   takes (Little 1961). So the mean load is a sum over requests of the share that each adds to
+//!   the steps of others. Its variance is the variance of a sum of this many independent shares,
+//!   with the gaps between them as varied as they were due.
 //! - **Work.** Where the engine is always busy, time is the sum of the work of each request. The
-//!   mean wait in a burst is that of a walk whose steps are the work: 4/3 of its variance. Work
+//!   mean wait in a burst is the mean of a walk whose steps are the work: 4/3 of its variance. Work
 //!   after the last request was let in delays nobody.
-//! - **Drain.** The end of a run is that of the longest answer under way when the last request was
-//!   let in. Answers that are met at a chance instant have the remaining lengths of renewal theory.
+//! - **Drain.** A run ends with the longest answer under way when the last request was let in.
+//!   Answers that are met at a chance instant have the remaining lengths of renewal theory.
 //!
 //! Times to first token and percentiles of the tail come from blocks of requests instead
-//! (`interval`). Nothing here sees what makes a whole run faster or slower.
+//! (`interval`). Nothing here sees the causes that make a whole run faster or slower.
 
 use super::confidence::{Both, Bounds, RateConfidence, Rates, Same};
 use super::lives::{Coming, Lived, TRAITS, of};
@@ -44,8 +44,9 @@ const FEWEST: f64 = 20.0;
 const MOST: f64 = 2.0;
 /// Share of the most answers under way at one time from which on all slots count as taken.
 const TAKEN: f64 = 0.95;
-/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π: how many of the samples within one
-/// deviation of a limit are on the other side of it after noise of that deviation, as a variance.
+/// The mean of Φ(x) (1 - Φ(x)) over all x, which is 1/√π. It is the number of samples within one
+/// deviation of a limit that are on the other side of it after noise of that deviation, as a
+/// variance.
 const CROSSING: f64 = 0.564;
 /// Share of the latencies from which on the time to first token is a large part.
 const CALM: f64 = 0.1;
@@ -103,7 +104,7 @@ impl Around {
         Around { below: self.below.max(other.below), above: self.above.max(other.above) }
     }
 
-    /// With an independent uncertainty of so much to either side.
+    /// With an independent uncertainty of `half` to either side.
     fn wider(self, half: f64) -> Self {
         Around { below: self.below.hypot(half), above: self.above.hypot(half) }
     }
@@ -118,9 +119,9 @@ impl Around {
 }
 
 impl Expected {
-    /// From what the answers show. `ttft` are the times to first token, `gap_cv` the coefficient of
-    /// variation of the gaps between requests, `rate` how many requests were sent per second, and
-    /// `duration` the seconds of the run.
+    /// From the answers of a run. `ttft` are the times to first token, `gap_cv` the coefficient of
+    /// variation of the gaps between requests, `rate` the requests sent per second, and `duration`
+    /// the seconds of the run.
     pub(super) fn of(
         lived: Lived,
         ttft: Option<&Figures>,
@@ -149,7 +150,7 @@ impl Expected {
     }
 
     /// True if nobody waited for a place in an open loop, and first tokens took a small part of the
-    /// time: then what the model does not describe is small.
+    /// time: then the part outside the model is small.
     fn is_calm(&self) -> bool {
         let means = &self.lived.means;
         let waited = means[of::TOOK] - means[of::ANSWERING];
@@ -196,8 +197,8 @@ impl Expected {
         later
     }
 
-    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and
-    /// that of one request by chance, for one second of its latency and beside it.
+    /// The variance of a mean latency over repeats of the same requests, in seconds squared, and a
+    /// single request's variance by chance, for one second of its latency and beside it.
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
@@ -248,7 +249,7 @@ impl Expected {
 
     /// Half widths, in seconds, of the mean and the median of a metric over repeats of the same
     /// requests. Repeats differ by no more than other requests would, so the blocks of this run
-    /// bound them: where an engine is mostly idle, the time of its steps shows little of its noise.
+    /// bound them. Where an engine is mostly idle, the time of its steps shows little of its noise.
     fn same_halves(&self, name: &str, figures: &Figures, blocks: &Blocks) -> Option<[f64; 2]> {
         let (variance, per_second, chance) = self.same_variance(name)?;
         let quantile = certain(self.lived.steps.as_ref()?.freedom);
@@ -306,8 +307,8 @@ impl Expected {
         load
     }
 
-    /// Seconds of the engine's time that a request takes, by its traits, of what delays others.
-    /// Where the steps are not known, something that is as long.
+    /// Seconds of the engine's time that a request takes, by its traits, in work that delays
+    /// others. Where the steps are not known, something that is as long.
     fn work(&self) -> [f64; TRAITS] {
         let Some(steps) = &self.lived.steps else {
             return match self.lived.coming {
@@ -321,15 +322,15 @@ impl Expected {
         work
     }
 
-    /// The relative variance of the work of so many requests, summed.
+    /// The relative variance of the summed work of all requests.
     fn work_variance(&self) -> f64 {
         let (work, lived) = (self.work(), &self.lived);
         let mean = lived.mean(work).max(1e-12);
         self.differ() * lived.variance(work) / (mean * mean) / lived.count
     }
 
-    /// Intervals over other requests. The halves are those of repeats of the same, whose noise is
-    /// in these too.
+    /// Intervals over other requests. The halves are the halves over repeats of the same requests,
+    /// whose noise is in these too.
     fn other(
         &self,
         name: &str,
@@ -411,7 +412,8 @@ impl Expected {
                 let grown = self.feedback() * self.rate;
                 grown * grown * (mean * mean * self.gaps + lived.variance(load))
             }
-            // Always as many requests, whose prompts and contexts have shares of each step.
+            // Always the same number of requests, whose prompts and contexts have shares of each
+            // step.
             Coming::AtOnce | Coming::Closed => {
                 let output = lived.means[of::OUTPUT].max(1.0);
                 let share = lived.batch / output;
@@ -438,7 +440,8 @@ impl Expected {
     fn busy_variance(&self, mean: f64) -> f64 {
         let lived = &self.lived;
         if lived.coming == Coming::Closed {
-            // Always as many in flight: the mean latency follows from the time that the run takes.
+            // Always the same number in flight: the mean latency follows from the time that the run
+            // takes.
             return self.work_variance() * mean * mean;
         }
         let took = lived.took.mean() / 1e3;
@@ -449,8 +452,8 @@ impl Expected {
         wait * wait + own * own + 3.0_f64.sqrt() * wait * own
     }
 
-    /// The variance of the mean E2E latency in an open loop: of each request's own, and of what it
-    /// adds to others.
+    /// The variance of the mean E2E latency in an open loop: from each request's own latency, and
+    /// from its effect on others.
     fn timed_variance(&self) -> f64 {
         let lived = &self.lived;
         let load = self.load();
@@ -461,8 +464,8 @@ impl Expected {
         (lived.variance(own) + shared * shared * self.gaps) / lived.count
     }
 
-    /// Intervals of times to first token that are not those of a burst: from blocks of requests,
-    /// and with the waits that the run may not have held, if it held any.
+    /// Intervals of times to first token outside of bursts: from blocks of requests, and with the
+    /// waits that the run may not have held, if it held any.
     fn waits(&self, figures: &Figures, blocks: &Blocks) -> [Option<Around>; 2] {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
@@ -501,7 +504,7 @@ impl Expected {
     }
 
     /// Seconds by which the mean wait of an open loop may be longer than this run's, because other
-    /// runs hold more or longer times in which all slots are taken; `None` if no request waited for
+    /// runs hold more or longer times in which all slots are taken. `None` if no request waited for
     /// one, infinite where the run is one such time. `mean` is the figure.
     fn unseen(&self, mean: f64) -> Option<f64> {
         let waits = self.full.waits / self.lived.count;
@@ -551,7 +554,7 @@ impl Expected {
                     *own += if mean > 0.0 { counted / mean } else { 0.0 };
                 }
                 // The noise of the steps is apart where they are known. Where replies come whole,
-                // it is in the time that each takes, and those in flight together share it.
+                // it is in the time that each takes, and replies in flight together share it.
                 let noise = match (same, lived.coming) {
                     (None, Coming::Closed) => (1.0 - self.differ()) * lived.batch.max(1.0),
                     _ => 0.0,
@@ -590,9 +593,9 @@ impl Expected {
         }
     }
 
-    /// The length of a step of the drain with so many answers left, as a share of the mean step:
-    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are those of
-    /// its drain.
+    /// The length of a step of the drain with `left` answers left, as a share of the mean step:
+    /// none reads prompts, and fewer and fewer answers share it. The steps of a burst are the steps
+    /// of its drain.
     fn pace_with(&self, left: f64) -> f64 {
         let steps = self.lived.steps.as_ref();
         let steps = steps.filter(|_| self.lived.coming != Coming::AtOnce);
@@ -601,9 +604,9 @@ impl Expected {
         })
     }
 
-    /// The mean and the variance of the seconds of the drain. With n answers under way that were
-    /// met at a chance instant, none lasts longer than x with a probability of exp(-n E(D - x)⁺ /
-    /// E(D)), where D is how long an answer takes.
+    /// The mean and the variance of the seconds of the drain. Let n answers be under way that were
+    /// met at a chance instant. None lasts longer than x with a probability of exp(-n E(D - x)⁺ /
+    /// E(D)), where D is the duration of an answer.
     fn drain(&self) -> (f64, f64) {
         const PARTS: u32 = 400;
         let lived = &self.lived;
@@ -618,8 +621,8 @@ impl Expected {
         let lengths: Vec<f64> = (0..count).map(|place| took.at(rank(place))).collect();
         let longest = |rank: u64| took.at(took.count().saturating_sub(rank));
         let (mut drain, mut squares, mut before) = (0.0, 0.0, 0.0);
-        // Milliseconds that an answer takes which took so long with the others, and the chance that
-        // one of the ten longest is the last.
+        // Milliseconds of an answer that took this long with the others, and the chance that one of
+        // the ten longest is the last.
         let (mut lasted, mut of_longest) = (0.0, 0.0);
         for part in 0..=PARTS {
             let at = most * f64::from(part) / f64::from(PARTS);
@@ -670,7 +673,7 @@ impl Full {
         lived.answering.iter().copied().fold(0.0, f64::max)
     }
 
-    /// True if requests waited in a slice while as many as ever were answered.
+    /// True if requests waited in a slice while the number of answers under way was at its highest.
     fn is_full(lived: &Lived, slice: usize, most: f64) -> bool {
         lived.waiting[slice] > 0.5 && lived.answering[slice] >= TAKEN * most
     }
@@ -681,7 +684,7 @@ fn certain(freedom: f64) -> f64 {
     student::quantile(1.0 - interval::LEVEL / 100.0, freedom)
 }
 
-/// A sum of traits of which only one counts.
+/// A sum of traits in which only one counts.
 fn one(place: usize, factor: f64) -> [f64; TRAITS] {
     let mut factors = [0.0; TRAITS];
     factors[place] = factor;

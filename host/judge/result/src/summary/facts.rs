@@ -215,7 +215,7 @@ impl Tokenizer {
         }
     }
 
-    /// Its name and what to know about it.
+    /// Its name and remark.
     pub fn words(&self) -> String {
         match self.remark() {
             Some(remark) => format!("{} ({remark})", self.name),

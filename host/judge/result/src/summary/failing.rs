@@ -119,7 +119,7 @@ pub(super) mod amounts {
 }
 
 /// Counts the requests, or sessions, that have no sample of a metric because they failed or were
-/// not sent, and those that may have one. Those that were cancelled on purpose are neither. `None`
+/// not sent, and the requests that may have one. Requests cancelled on purpose are neither. `None`
 /// for a metric of sessions where there are none.
 pub(super) fn missing(
     metric: &Metric,
@@ -219,7 +219,7 @@ impl All<'_> {
     fn percentile(&self, percent: f64) -> f64 {
         let (below, share) = place(self.count(), percent);
         let (a, b) = (self.at(below), self.at(below + 1));
-        // The position is rounded: what is left of a whole rank does not reach the next.
+        // The position is rounded: the rest of a whole rank does not reach the next.
         let rounding = 4.0 * f64::EPSILON * self.count() as f64;
         match b.is_finite() || share <= rounding {
             true if a.is_finite() && b.is_finite() => between(a, b, share),

@@ -1,9 +1,9 @@
-//! Where the time to first token goes: its parts by this client's clock and by the server's own
-//! timings, over the run and around percentiles.
+//! The parts of the time to first token by this client's clock and by the server's own timings,
+//! over the run and around percentiles.
 //!
 //! [`split`] has the definition of each part for one request; this module sums them. They are parts
-//! of the time from due to first token, `ttft-from-due`, so that what a client waited before it sent
-//! is among them. Sums are of whole nanoseconds, so the parts of a mean are the mean.
+//! of the time from due to first token, `ttft-from-due`, so that a client's wait before it sent is
+//! among them. Sums are of whole nanoseconds, so the parts of a mean are the mean.
 //!
 //! Memory has a bound: requests whose whole times have the same leading bits are summed together,
 //! and a table around a percentile takes the sums that its ranks fall into. The order of requests
@@ -24,15 +24,14 @@ use crate::metric::Reading;
 use ::series::ServerSeries;
 use statistics::cells::leading;
 
-/// Bits of a whole time that distinguish sums: of those of one sum, none is longer than another by
-/// more than a 512th.
+/// Bits of a whole time that distinguish sums: the times in one sum differ by at most a 512th.
 const BITS: u32 = 10;
 
 /// The percentiles that have parts of their own.
 const PERCENTILES: [f64; 3] = [50.0, 90.0, 99.0];
 
 /// Percent of the requests to each side of a percentile that are near it; fewer where the end is
-/// nearer, and as many on the other side.
+/// nearer, and the same number on the other side.
 const NEAR: f64 = 5.0;
 
 /// The parts of the time from due to first token, of the answered requests whose server reports
@@ -179,7 +178,7 @@ impl Gather {
         Some(BySeries::of(self.client.requests, &client, stages))
     }
 
-    /// The sums that hold ranks between two percentiles, of so many requests.
+    /// The sums that hold ranks between two percentiles, of this number of requests.
     fn between(&self, requests: u64, from: f64, to: f64) -> Sums {
         let rank = |percent: f64| percent / 100.0 * requests.saturating_sub(1) as f64;
         let (first, last) = (rank(from).round() as u64, rank(to).round() as u64);
@@ -240,10 +239,10 @@ impl Sums {
     }
 }
 
-/// What is unexplained, in words.
+/// The name of the unexplained time.
 pub const UNEXPLAINED: &str = "unexplained";
 
-/// A time that is too short to be worth its words: what is unexplained and rounds to it is nothing.
+/// A time that is too short to mention: an unexplained time that rounds to it is nothing.
 const NOTHING_MS: f64 = 0.000_5;
 
 impl Parts {
@@ -260,8 +259,8 @@ impl Parts {
         }
     }
 
-    /// The names and times of the parts that are told, in order, and of what is unexplained, if that
-    /// is anything.
+    /// The names and times of the known parts, in order, and of the unexplained time, if there is
+    /// any.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let told = Part::ALL.into_iter().filter_map(|part| Some((part.name(), self.part(part)?)));
         let rest = self.unexplained_ms;
@@ -297,7 +296,7 @@ impl Parts {
 }
 
 impl FirstToken {
-    /// Writes how many requests were split and how many were left out, with the reasons.
+    /// Writes the number of split requests and the number of left-out ones, with the reasons.
     pub fn counted(&self, count: impl Fn(u64) -> String) -> String {
         let mut words = count(self.requests);
         for (left_out, why) in [
@@ -312,7 +311,8 @@ impl FirstToken {
         words
     }
 
-    /// Writes of how many requests the server states more time than passed; absent if of none.
+    /// Writes the number of requests for which the server states more time than passed; absent if
+    /// there are none.
     pub fn contradiction(&self, count: impl Fn(u64) -> String) -> Option<String> {
         (self.contradicted > 0).then(|| {
             format!(
@@ -329,8 +329,8 @@ mod tests {
     use crate::summary::fixture::{facts, failed, ms, reply};
     use model::exchange::{Class, Exchange, Kind, Phase, ServerTimings};
 
-    /// Due and sent every 100 ms; the first token `ttft` ms later, of which the server says that it
-    /// queued for half, and prefilled for a quarter.
+    /// Due and sent every 100 ms; the first token `ttft` ms later; the server reports a queue of
+    /// half of that, and a prefill of a quarter.
     fn timed(index: u64, ttft: u64) -> Exchange {
         let sent = 1000 + index * 100;
         let mut exchange = reply(index, sent, &[(sent + ttft, Kind::Text, None, 1)]);

@@ -1,4 +1,4 @@
-//! The flights of requests, from being sent to their end: how many are in flight, and when.
+//! The flights of requests, from being sent to their end: the number in flight over time.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Span {
         let length = u128::from(self.to.since(self.from).0);
         let into = u128::from(at.since(self.from).0);
         let part = (self.holds(at) && length > 0).then(|| into * parts as u128 / length)?;
-        // What ends the time is of its last part.
+        // A flight that ends the time belongs to its last part.
         usize::try_from(part).ok().map(|part| part.min(parts - 1))
     }
 }
@@ -38,8 +38,8 @@ pub(super) struct Flights<'a> {
 }
 
 impl Flights<'_> {
-    /// Shows how many are in flight after each change, in order of time. One that ends when
-    /// another is sent has made way for it.
+    /// Shows the number in flight after each change, in order of time. One that ends when another
+    /// is sent has made way for it.
     pub(super) fn sweep(self, mut show: impl FnMut(Nanos, u64)) {
         let (mut started, mut ended) = (0, 0);
         while ended < self.ends.len() {
@@ -85,9 +85,9 @@ impl Flights<'_> {
         first_answer.map_or(0, |end| self.starts.partition_point(|start| *start < end))
     }
 
-    /// Computes the loads of the run: requests after the fill, divided by the design effect of the
-    /// number in flight when each was sent, are so many independent ones. `None` if that number
-    /// hardly varies.
+    /// Computes the number of independent loads of the run: its requests after the fill, divided by
+    /// the design effect of the number in flight when each was sent. `None` if that number hardly
+    /// varies.
     pub(super) fn loads(self, layout: Layout) -> Option<Loads> {
         let mut ended = 0;
         let mut levels: Vec<u32> = Vec::with_capacity(self.starts.len());

@@ -1,9 +1,9 @@
-//! The times between the tokens of answers, by slice of a run's time: what the steps of an engine
-//! take that reads no prompt meanwhile.
+//! The times between the tokens of answers, by slice of a run's time: the length of an engine's
+//! steps while it reads no prompt.
 //!
 //! A step that reads a prompt is longer than one that generates tokens alone, so the shortest gaps
-//! of a slice are those of the latter. They are kept in buckets that grow with the gap, in memory
-//! that does not grow with the run.
+//! of a slice belong to the latter. They are kept in buckets that grow with the gap, in memory that
+//! does not grow with the run.
 
 use model::units::Nanos;
 
@@ -35,7 +35,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// No gap yet, in so many slices.
+    /// No gap yet, in `slices` slices.
     pub(super) fn new(slices: usize) -> Self {
         Gaps { counts: vec![0; slices * BUCKETS], latest: None }
     }
@@ -46,8 +46,8 @@ impl Gaps {
         self.latest = Some(Latest { from: first, at: first, slice: 0, tokens: 0 });
     }
 
-    /// Adds tokens of the answer that was begun last. Those that came at one instant share the time
-    /// since the ones before them.
+    /// Adds tokens of the answer that was begun last. Tokens that came at one instant share the
+    /// time since the tokens before them.
     pub(super) fn add(&mut self, at: Nanos, slice: usize, tokens: u64) {
         let Some(latest) = &mut self.latest else {
             return;
@@ -61,7 +61,7 @@ impl Gaps {
         self.latest = Some(Latest { from, at, slice, tokens });
     }
 
-    /// Counts what came last.
+    /// Counts the latest tokens.
     fn end(&mut self) {
         let Some(latest) = self.latest.take().filter(|latest| latest.tokens > 0) else {
             return;
@@ -71,7 +71,7 @@ impl Gaps {
         *count = count.saturating_add(u32::try_from(latest.tokens).unwrap_or(u32::MAX));
     }
 
-    /// For each slice, the seconds that a quarter of its tokens came at most after the ones before
+    /// For each slice, the lower quartile of the seconds between its tokens and the tokens before
     /// them; 0 where there are none.
     pub(super) fn finish(mut self) -> Vec<f64> {
         self.end();

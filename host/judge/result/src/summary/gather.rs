@@ -67,7 +67,7 @@ pub(crate) struct Gather<'a> {
     scores: scores::Gather<'a>,
     /// Figures by time slice; only of a run that is to have them.
     time_slices: Option<time_slices::Gather>,
-    /// Samples of each metric of the catalogue, and those of the headline metrics by block of the
+    /// Samples of each metric of the catalogue, and the headline metrics' samples by block of the
     /// run.
     spreads: Vec<(Spread, Option<Blocks>)>,
 }
@@ -224,7 +224,7 @@ impl<'a> Gather<'a> {
         self.held_back += u64::from(held_back);
     }
 
-    /// Counts what the backend read as an answer although the server called it an error.
+    /// Counts replies that the backend read as an answer although the server called them an error.
     fn count_accepted(&mut self, exchange: &Exchange) {
         // A status that is not accepted ends the exchange.
         let refused = match &exchange.outcome {
@@ -243,8 +243,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Counts the requests that have no record: those that were due when the run was stopped, and
-    /// those of lost agents.
+    /// Counts the requests that have no record: requests that were due when the run was stopped,
+    /// and requests of lost agents.
     fn count_unrecorded(&mut self) {
         let unsent = self.facts.unsent;
         for (class, count, words) in [
@@ -277,7 +277,7 @@ impl<'a> Gather<'a> {
         let parents = requests.failures.get(&Class::ParentFailed);
         let parents = parents.map(|failures| failures.count);
         requests.failed_by_themselves = parents.map(|count| requests.failed - count);
-        // Those that were cancelled on purpose count neither for nor against the server.
+        // Requests cancelled on purpose count neither for nor against the server.
         let judged = requests.total - requests.cancelled;
         requests.success_share = (judged > 0).then(|| requests.successful as f64 / judged as f64);
         requests.held_back = run.max_in_flight.map(|cap| {
@@ -442,8 +442,8 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// The percentiles of a metric. The high ones of a speed are those of the luckiest users; those of
-/// the slowest are at the same distance from the other end, so a speed gets both.
+/// The percentiles of a metric. A speed's high percentiles belong to the luckiest users; the
+/// slowest users' are at the same distance from the other end, so a speed gets both.
 fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
     let mut percentiles = percentiles.to_vec();
     if metric.unit == Unit::TokensPerSecond {
@@ -454,7 +454,7 @@ fn percentiles_of(metric: &Metric, percentiles: &[f64]) -> Vec<f64> {
     percentiles
 }
 
-/// The requested percentiles and those that thresholds use, in order and once each, always
+/// The requested percentiles and the thresholds' percentiles, in order and once each, always
 /// including 99, which the layout of the text block needs.
 fn percentiles(run: &Run) -> Vec<f64> {
     let mut percentiles = run.percentiles.clone();

@@ -1,4 +1,4 @@
-//! Goodput: how many requests met the run's objectives. Failed requests and those never sent
+//! Goodput: the number of requests that met the run's objectives. Failed requests and unsent ones
 //! met none.
 
 use std::collections::BTreeMap;
@@ -87,8 +87,8 @@ impl Judged {
         }
     }
 
-    /// `total` is how many requests were due and not cancelled on purpose, `duration` how many
-    /// seconds it took.
+    /// `total` is the number of requests that were due and not cancelled on purpose, `duration` the
+    /// seconds of the run.
     pub(super) fn finish(self, total: u64, duration: Option<f64>) -> Goodput {
         let share = |part: u64| (total > 0).then(|| part as f64 / total as f64);
         let per_s = |amount: u64| duration.map(|seconds| amount as f64 / seconds);

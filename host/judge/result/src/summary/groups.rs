@@ -1,6 +1,6 @@
 //! Figures by group: by turn of a conversation, by class of sample, by adapter.
 //!
-//! The number of groups has a bound, and so have the samples of each, as those of every metric.
+//! The number of groups has a bound, and so have the samples of each, as every metric's have.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::metric::samples::{spread, take};
 use crate::metric::{self, Metric, Reading};
 use statistics::Spread;
 
-/// Largest number of separate groups; those after them in order are merged into one.
+/// Largest number of separate groups; later ones in order are merged into one.
 const APART: usize = 24;
 
 /// The metrics of a group.
@@ -103,12 +103,12 @@ impl Gather {
 
 /// The data kept of a group, which can become part of another.
 pub(super) trait Merge: Default {
-    /// Adds what was kept of another group.
+    /// Adds another group's data.
     fn merge(&mut self, other: Self);
 }
 
-/// Data kept by group. The first groups in order are kept separate; which those are is known at the
-/// end, and a group that was dropped never comes back, because those before it stay.
+/// Data kept by group. The first groups in order are kept separate. They are known at the end, and
+/// a group that was dropped never comes back, because the groups before it stay.
 pub(super) struct Divided<K, S> {
     apart: BTreeMap<K, S>,
     others: Option<S>,
@@ -151,10 +151,10 @@ impl<K: Ord, S: Merge> Divided<K, S> {
 struct Sums {
     requests: u64,
     failed: u64,
-    /// Tokens, and how many requests have them.
+    /// Tokens, and the number of requests that have them.
     input: (u64, u64),
     output: (u64, u64),
-    /// Tokens found in the cache, and all tokens of the prompts of which that is known.
+    /// Tokens found in the cache, and all tokens of the prompts whose cached tokens are known.
     cached: (u64, u64),
     steps: Steps,
     spreads: Vec<(&'static Metric, Spread)>,

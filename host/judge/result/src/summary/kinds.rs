@@ -1,6 +1,6 @@
 //! Token counts of a kind that only some servers report: the drafts of speculative decoding, and
-//! what of prompts and answers is no text. A kind has figures only if an answer reports it, and zero
-//! is a report. `speculation` has what the steps of speculative decoding did.
+//! the tokens of prompts and answers that are not text. A kind has figures only if an answer
+//! reports it, and zero is a report. `speculation` has the steps of speculative decoding.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(super) struct Kinds {
 struct Part {
     total: u64,
     answers: u64,
-    /// The sum, and that of what it is a part of, over the answers that report both.
+    /// The sum, and the sum of its whole, over the answers that report both.
     of_known: u64,
     known: u64,
 }
@@ -134,8 +134,8 @@ impl Reported {
 }
 
 impl Drafts {
-    /// Writes the accepted tokens among those proposed, such as `30 of 40 (75.0 %)`; `count` writes
-    /// a number.
+    /// Writes the accepted tokens among the proposed ones, such as `30 of 40 (75.0 %)`; `count`
+    /// writes a number.
     pub fn words(&self, count: impl Fn(u64) -> String) -> String {
         let accepted = self.accepted.map(|accepted| count(accepted.total));
         let proposed = self.proposed.map(&count);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(kinds, [None; 4]);
     }
 
-    /// The sums are of all answers that report a kind, the shares of those that report the whole
+    /// The sums cover all answers that report a kind, the shares only answers that report the whole
     /// too.
     #[test]
     fn shares_are_of_the_answers_that_report_both() {
@@ -201,7 +201,7 @@ mod tests {
                 output_audio_tokens: Some(12),
                 ..Usage::default()
             },
-            // What it proposed, it does not say.
+            // It does not report its proposed tokens.
             Usage { output_tokens: Some(5), accepted_draft_tokens: Some(5), ..Usage::default() },
             Usage { input_tokens: Some(1000), output_tokens: Some(1000), ..Usage::default() },
         ]);

@@ -1,8 +1,8 @@
 //! Requests' lengths and the engine's time, as the answers of a run show them: gathered for the
 //! intervals that need more than latencies (`expected`).
 //!
-//! Everything is summed in whole numbers, so the order of the records does not matter, and in a
-//! fixed number of slices of the run's time, so memory does not grow with it.
+//! Everything is summed in whole numbers, so the order of the records does not matter. The run's
+//! time has a fixed number of slices, so memory does not grow with it.
 
 use super::facts::{Loop, Run};
 use super::gaps::Gaps;
@@ -147,7 +147,8 @@ pub(super) mod of {
 pub(super) struct Lives {
     coming: Coming,
     grid: Grid,
-    /// The instant at which the last request was sent, and the one at which the last reply began.
+    /// The instant at which the last request was sent, and the instant at which the last reply
+    /// began.
     last_sent: Nanos,
     last_first: Nanos,
     held: Vec<Held>,
@@ -198,8 +199,8 @@ pub(super) struct Lived {
     pub(super) coming: Coming,
     /// The time of the engine's steps; `None` where answers came whole, and in short runs.
     pub(super) steps: Option<Steps>,
-    /// Where the engine's first steps took longer than the same work took later, the seconds until
-    /// they no longer did, and the factor.
+    /// The seconds until the engine's first steps no longer took longer than the same work later,
+    /// and the factor; `None` if they never did.
     pub(super) slow_start: Option<(f64, f64)>,
     /// Seconds of a fine slice.
     pub(super) seconds: f64,
@@ -288,7 +289,7 @@ impl Lives {
         let answering = end.since(first);
         self.took.add(answering.as_millis_f64());
         let (prompt, output) = (u64::from(prompt), u64::from(output));
-        // What an answer does after the last request was let in delays nobody.
+        // An answer's tokens after the last request was let in delay nobody.
         let before = share(output, self.last_first.min(end).since(first), answering);
         let traits = [
             prompt,
@@ -362,7 +363,7 @@ impl Lives {
         self.traits.add(traits);
     }
 
-    /// Combines what was added; `None` if it shows too little.
+    /// Combines the added lives; `None` if they show too little.
     pub(super) fn finish(mut self) -> Option<Lived> {
         self.end_latest();
         let took = self.took.clone().figures()?;
@@ -452,7 +453,7 @@ impl Lived {
     }
 }
 
-/// The context of each of so many tokens of an answer, summed.
+/// The context of each token of an answer, summed over `tokens` tokens.
 fn context(prompt: u64, tokens: u64) -> u64 {
     tokens.saturating_mul(prompt + tokens / 2)
 }

@@ -1,4 +1,4 @@
-//! The load over time: when requests were due and sent, and how many tokens came in each second.
+//! The load over time: the due times and send times of requests, and the tokens of each second.
 
 use std::collections::HashMap;
 
@@ -129,8 +129,8 @@ mod tests {
     use model::exchange::Exchange;
     use model::exchange::Kind::{End, Text};
 
-    /// Requests due at these milliseconds, sent so much later, and answered after a tenth of a
-    /// second.
+    /// Requests due at these milliseconds, each sent `late` milliseconds later, and answered after
+    /// a tenth of a second.
     fn run(due: &[u64], late: impl Fn(u64) -> u64) -> Vec<Exchange> {
         let requests = due.iter().zip(0u64..);
         let requests = requests.map(|(due, index)| {
@@ -169,7 +169,7 @@ mod tests {
         };
         // Gaps of 150 and 50 ms in turn: the deviation is half of the mean.
         assert_eq!(varies(&pairs), (Some(0.0), Some(0.5)));
-        // What was not sent leaves no longer gap in one of the two.
+        // An unsent request leaves no longer gap in one of the two.
         let mut thinned = pairs.clone();
         thinned[1].sent = None;
         thinned[3].sent = None;

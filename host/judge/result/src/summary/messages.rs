@@ -1,7 +1,7 @@
-//! The messages of failures of one class: how many failures there were, by status, by reason and by
-//! kind of message, and the first message of each kind, in bounded memory.
+//! The messages of failures of one class: the number of failures by status, by reason and by kind
+//! of message, and the first message of each kind, in bounded memory.
 //!
-//! Messages are of one kind if they come with the same status and differ only in words with digits,
+//! Messages are of one kind if they come with the same status and differ only in parts with digits,
 //! such as the number of a request or a time.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use model::exchange::Reason;
 
 /// The most kinds of messages that a class reports.
 const REPORTED: usize = 8;
-/// The most kinds that are counted. Of more than these, the ones that began first are.
+/// The most kinds that are counted. Of more than these, the first kinds are counted.
 const COUNTED: usize = 64;
 
 /// A kind of message.
@@ -55,7 +55,7 @@ impl Messages {
         self.add_many(index, 1, (status, reason), message);
     }
 
-    /// Adds this many with the same message, of which the first has this index.
+    /// Adds this many with the same message; the first has this index.
     pub(super) fn add_many(
         &mut self,
         index: u64,

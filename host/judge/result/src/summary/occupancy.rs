@@ -2,8 +2,8 @@
 
 use model::units::Nanos;
 
-/// Time spent in each of equal spans, summed over whatever is added, in whole nanoseconds: the
-/// order of what is added does not matter, and a long stay costs no more than a short one.
+/// Time spent in each of equal spans, summed over all stays, in whole nanoseconds: their order does
+/// not matter, and a long stay costs no more than a short one.
 pub struct Occupancy {
     grain: Nanos,
     /// Nanoseconds in spans that were begun or ended within. Records may state any instant, many
@@ -15,14 +15,14 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Nothing yet, in that many spans of that length from zero on. `grain` is above zero.
+    /// Nothing yet, in this number of spans of that length from zero on. `grain` is above zero.
     #[must_use]
     pub fn new(grain: Nanos, spans: usize) -> Self {
         Occupancy { grain, part: vec![0; spans], whole: vec![0; spans + 1] }
     }
 
-    /// Adds the time between two instants since the first span began; what lies after the last span
-    /// is left out.
+    /// Adds the time between two instants since the first span began; time after the last span is
+    /// left out.
     pub fn add(&mut self, from: Nanos, to: Nanos) {
         let grain = i128::from(self.grain.0);
         let end = grain * self.part.len() as i128;

@@ -1,7 +1,7 @@
 //! The part of a model's reasoning that its server shows: the tokens that its usage counts against
-//! those of the text that came.
+//! the tokens of the text that came.
 //!
-//! It matters to the reader of a result, because hidden reasoning is time without an event: it is
+//! It matters to the reader of a result, because hidden reasoning is time without an event. It is
 //! part of the time to the first token, and its tokens are in the usage, but in no gap.
 
 use schemars::JsonSchema;
@@ -35,8 +35,7 @@ pub struct Reasoning {
 }
 
 impl Reasoning {
-    /// Adds an answer, whose reasoning text has so many tokens as the client's tokenizer counts
-    /// them.
+    /// Adds an answer; `retokenized` is the count of its reasoning text by the client's tokenizer.
     pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
         let exchange = reading.exchange;
         let counted = exchange.usage.and_then(|usage| usage.reasoning_tokens);
@@ -64,8 +63,7 @@ impl Reasoning {
         *self == Reasoning::default()
     }
 
-    /// Counts answers by what happens to their reasoning, in words, such as `shown 12,
-    /// hidden 3`.
+    /// Counts answers by the fate of their reasoning, as text, such as `shown 12, hidden 3`.
     pub fn words(&self) -> String {
         let kinds = [
             ("shown", self.shown),
@@ -79,7 +77,7 @@ impl Reasoning {
     }
 }
 
-/// The tokens of the reasoning events, if the server states those of every output event.
+/// The tokens of the reasoning events, if the server states the tokens of every output event.
 fn stated(reading: &Reading<'_>) -> Option<u32> {
     reading.stated?;
     let events = reading.exchange.events.iter();

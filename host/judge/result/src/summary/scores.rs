@@ -1,9 +1,8 @@
-//! Scores of the answers: their means, how sure these are, by class and by turn, what could not be
-//! judged, and examples of the worst answers.
+//! Scores of the answers: their means with their certainty, by class and by turn, the unjudged
+//! answers, and examples of the worst answers.
 //!
-//! Owns what a summary says of scores. The arithmetic is in `statistics::share` and
-//! `statistics::clusters`; `session` has answers judged, and `figure::score` says which scores are
-//! better the higher they are.
+//! Owns a summary's scores. The arithmetic is in `statistics::share` and `statistics::clusters`;
+//! `session` has answers judged, and `figure::score` has the direction of each score.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,8 +22,7 @@ use statistics::share::wilson;
 
 /// Examples of a score's worst answers.
 const EXAMPLES: usize = 3;
-/// Characters of a text that are shown of its beginning and of its end; what lies between is left
-/// out.
+/// Characters of a text that are shown of its beginning and of its end; the middle is left out.
 const SHOWN: [usize; 2] = [120, 360];
 
 model::words! {

@@ -1,13 +1,13 @@
 //! Sessions: a request that depends on no other, with all that depend on it; or, where turns of a
-//! conversation do not depend on each other, the turns of one name. Says how many were complete,
-//! and how long each took.
+//! conversation do not depend on each other, the turns of one name. Counts the complete ones, and
+//! times each.
 //!
 //! Requests may come in any order, so 48 bytes of each are kept until all have come. A session has
-//! *failed* if any of its requests failed; it was *cut short* if none failed, but one was not sent,
+//! *failed* if any of its requests failed. It was *cut short* if none failed, but one was not sent,
 //! was interrupted, or has no record, because the run ended before it was due. The record of its
-//! first request says how many there should be. Turns that do not depend on each other do not say
-//! that, so such a conversation is cut short only if one of those on record was not sent or was
-//! interrupted.
+//! first request states the number that there should be. Turns that do not depend on each other
+//! lack that number, so such a conversation is cut short only if a turn on record was not sent or
+//! was interrupted.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -72,7 +72,7 @@ impl Histories {
         }
     }
 
-    /// Share of the answers that are those on record.
+    /// Share of the answers that are the recorded ones.
     pub fn recorded_share(&self) -> Option<f64> {
         (self.answers > 0).then(|| self.recorded as f64 / self.answers as f64)
     }
@@ -123,16 +123,16 @@ struct Row {
     fate: Fate,
 }
 
-/// The session of a request, as far as it is known.
+/// The session of a request, if it is known.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// It is that of its parent.
+    /// Its parent's session.
     Parents,
     /// It begins with the request of this index.
     Root,
     /// It is the conversation with this hash.
     Conversation,
-    /// It is that of a parent of which there is no record.
+    /// The session of a parent without a record.
     Orphan,
 }
 
@@ -147,8 +147,8 @@ enum Fate {
 }
 
 impl Sessions {
-    /// Counts those whose first request was due when the run was stopped, and has no record. Where
-    /// some requests belong to no session, it is not known of which kind these would have been.
+    /// Counts sessions whose first request was due when the run was stopped, and has no record.
+    /// Where some requests belong to no session, the kind of these is not known.
     pub(super) fn count_unsent(&mut self, unsent: u64) {
         if self.alone == 0 {
             self.total += unsent;
@@ -189,7 +189,7 @@ impl Gather {
         });
     }
 
-    /// The sessions of a run of that many seconds; shows each complete one.
+    /// The sessions of a run of `duration` seconds; shows each complete one.
     pub(super) fn finish(
         mut self,
         duration: Option<f64>,
@@ -226,8 +226,8 @@ impl Gather {
         sessions
     }
 
-    /// Finds the session of each request. A request comes after those that it depends on, so in the
-    /// order of their indexes the sessions of its parents are known.
+    /// Finds the session of each request. A request comes after the requests that it depends on, so
+    /// in the order of their indexes the sessions of its parents are known.
     fn resolve(&mut self) {
         let rows = &mut self.rows;
         rows.sort_unstable_by_key(|row| (row.index, row.of, row.sent, row.ended));
@@ -254,7 +254,7 @@ fn is_short(rows: &[Row]) -> bool {
 }
 
 impl Session {
-    /// Of its requests in the order in which they were sent, of which there is one at least.
+    /// The session of its requests in the order in which they were sent; there is at least one.
     fn of(rows: &[Row]) -> Self {
         let due = rows.iter().map(|row| row.due).min().unwrap_or_default();
         let mut in_flight = 0;
@@ -309,8 +309,8 @@ mod tests {
         exchange
     }
 
-    /// Six sessions and a request alone: a chain, a fork and join, one with a failure, one with a
-    /// failure that others follow from, one cut short, and one that was stopped in flight.
+    /// Six sessions and a request alone: a chain, a fork and join, a session with a failure, one
+    /// with a failure that others follow from, one cut short, and one stopped in flight.
     fn run() -> Vec<Exchange> {
         let mut join = request(5, 1500, 1700, &[4, 3]);
         join.released = Some(ms(1410));
@@ -353,7 +353,7 @@ mod tests {
             other.cut_short - one.cut_short,
         ];
         assert_eq!((one.alone, more), (0, [5; 4]));
-        // Beside requests alone it is not known what they would have been.
+        // Beside requests alone, the kind of unsent ones is not known.
         let mixed = Summary::of(&facts, &all).sessions.unwrap();
         assert_eq!(mixed.total, one.total);
     }
@@ -475,7 +475,7 @@ mod tests {
         }
         let summary = Summary::of(&facts(), &run);
         let histories = summary.histories.unwrap();
-        // The one that was not sent is not among them.
+        // The unsent request is not among them.
         assert_eq!((histories.requests, histories.with_recorded), (3, 2));
         assert_eq!((histories.answers, histories.recorded), (4, 2));
         assert_eq!(histories.recorded_share(), Some(0.5));

@@ -1,4 +1,4 @@
-//! The sound of a run: how much of it is in the answers, and in the prompts that were answered.
+//! The sound of a run: its length in the answers, and in the prompts that were answered.
 
 use model::units::Nanos;
 

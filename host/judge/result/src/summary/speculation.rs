@@ -1,5 +1,6 @@
-//! What the steps of speculative decoding did: tokens per step, how many steps accepted how many
-//! tokens, and how the time per output token goes with it. `kinds` has the drafts as token counts.
+//! The steps of speculative decoding: tokens per step, the number of steps for each number of
+//! accepted tokens, and the effect on the time per output token. `kinds` has the drafts as token
+//! counts.
 //!
 //! Memory has a bound: a list of steps is as long as the longest of the answers, and answers of the
 //! same acceptance length are summed together.
@@ -178,12 +179,12 @@ impl Paces {
     }
 }
 
-/// The most entries of a list of steps that are written in words.
+/// The most entries of a list of steps that are written as text.
 const SHOWN: usize = 16;
 
 impl Speculation {
-    /// Writes how many steps accepted how many tokens, such as `0: 12 (24.0 %), 1: 38 (76.0 %)`;
-    /// `count` writes a number. Absent if no answer reports it.
+    /// Writes the number of steps for each number of accepted tokens, such as
+    /// `0: 12 (24.0 %), 1: 38 (76.0 %)`; `count` writes a number. Absent if no answer reports it.
     pub fn words(&self, count: impl Fn(u64) -> String) -> Option<String> {
         let steps = &self.steps_by_accepted;
         let all: u64 = steps.iter().sum();
@@ -200,7 +201,7 @@ impl Speculation {
     }
 
     /// The share of the steps that accepted the token at each position, from the first, as far as
-    /// lists are shown: a step accepts a token only if it accepts all before it. Empty if no answer
+    /// lists are shown. A step accepts a token only if it accepts all before it. Empty if no answer
     /// reports it.
     pub fn accepted_at(&self) -> Vec<f64> {
         let steps = &self.steps_by_accepted;
@@ -244,8 +245,8 @@ mod tests {
     use crate::summary::fixture::{facts, output_usage, reply};
     use model::exchange::{Kind, Speculation as Told, Usage};
 
-    /// The length is of the steps of all answers together, not the mean over answers; an answer that
-    /// does not say what its steps accepted counts for the steps alone.
+    /// The length is of the steps of all answers together, not the mean over answers; an answer
+    /// without its accepted tokens counts for the steps alone.
     #[test]
     fn steps_are_summed() {
         let told = [
@@ -291,7 +292,7 @@ mod tests {
     }
 
     /// An answer of 11 tokens that took `gap` ms for each after the first, in ten steps that
-    /// accepted so many tokens together.
+    /// accepted `accepted` tokens together.
     fn paced(index: u64, accepted: u32, gap: u64) -> Exchange {
         let sent = 1000 + index * 100;
         let events = [(sent + 50, Kind::Text, None, 4), (sent + 50 + 10 * gap, Kind::End, None, 0)];

@@ -3,9 +3,9 @@
 //!
 //! The window is defined as in vLLM (`vllm-bench`): from the first instant at which 95 % of the
 //! plateau are in flight to the last one. vLLM uses it for runs with a cap. If requests arrive at
-//! one rate, the number in flight is not fixed: the plateau is then the usual number, because the
-//! peak is reached by chance, and any part of the run may lie between the first and the last time
-//! it is reached.
+//! one rate, the number in flight is not fixed, and the plateau is then the usual number. Chance
+//! reaches the peak, and any part of the run may lie between the first and the last time it is
+//! reached.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub struct Window {
     pub swing: Option<Swing>,
 }
 
-/// The facts that decide how many requests are in flight.
+/// The facts that decide the number of requests in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offered {
     /// The cap on them.
@@ -157,7 +157,7 @@ pub(super) struct Inside {
     window: Window,
     tokens: Option<u64>,
     course: Course,
-    /// The samples of each metric, and those of the headline metrics by slice of the window.
+    /// The samples of each metric, and the headline metrics' samples by slice of the window.
     spreads: Vec<(&'static Metric, Spread, Option<Blocks>)>,
 }
 
@@ -190,7 +190,7 @@ impl Inside {
         if ended.is_some_and(|at| self.span.holds(at)) {
             self.window.ended += 1;
         }
-        // What is sent at its end is not of it: there are too few in flight from then on.
+        // Requests sent at its end are outside of it: there are too few in flight from then on.
         let within = |at: &Nanos| self.span.from <= *at && *at < self.span.to && !is_of_fill;
         if let Some(at) = sent.filter(within) {
             self.window.sent += 1;
@@ -210,7 +210,7 @@ impl Inside {
         }
     }
 
-    /// `loads` is what the whole run of so many requests shows of its loads.
+    /// `loads` are the loads of the whole run, which has `requests` requests.
     pub(super) fn finish(
         self,
         percentiles: &[f64],

@@ -1,7 +1,7 @@
-//! The first pass over a run's exchanges: when the measurement began, how long it was, how many
-//! requests were in flight, and in which window that was steady. The second pass needs these.
+//! The first pass over a run's exchanges: the start and length of the measurement, the number of
+//! requests in flight, and the window in which it was steady. The second pass needs these.
 //!
-//! Keeps 16 bytes per request during the pass, and 8 more at its end: the peak of requests in
+//! Keeps 16 bytes per request during the pass, and 8 more at its end. The peak of requests in
 //! flight comes from a sweep over their start and end times in order, and so does the number of
 //! independent loads. If the plan offers a rate, 8 bytes more, for the gaps between due times.
 
@@ -22,7 +22,7 @@ const SECOND: f64 = 1e9;
 /// [`Summary::read_surveyed`](super::Summary::read_surveyed).
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Exchanges seen, including those of the warm-up.
+    /// The number of exchanges so far, with the warm-up's.
     seen: usize,
     has_sessions: bool,
     due: Option<(Nanos, Nanos)>,
@@ -65,7 +65,8 @@ pub(crate) struct Surveyed {
     pub(super) loads: Option<Loads>,
     pub(super) first_answer: Option<Nanos>,
     pub(super) last_end: Option<Nanos>,
-    /// The instants at which the first and the last request were sent, of those that took any time.
+    /// The instants at which the first and the last request were sent, among requests that took any
+    /// time.
     pub(super) first_sent: Option<Nanos>,
     pub(super) last_sent: Option<Nanos>,
     /// The instant at which the last reply began.
@@ -115,8 +116,8 @@ impl Survey {
         }
     }
 
-    /// Combines what was seen. If the start of the measurement is not given, the first request's
-    /// due time is used.
+    /// Combines the surveyed exchanges. If the start of the measurement is not given, the first
+    /// request's due time is used.
     pub(crate) fn finish(mut self, run: &Run) -> Surveyed {
         let offered = Offered { cap: run.max_in_flight, even_rate: run.even_rate };
         let began = |first: Nanos| first.since(run.first_due);

@@ -1,9 +1,9 @@
-//! The devices over the measured interval, and what a million tokens took: energy of the devices,
-//! energy of their host, cost. `devices` makes figures of samples; this module says of which
-//! interval, and for which tokens.
+//! The devices over the measured interval, and the price of a million tokens: energy of the
+//! devices, energy of their host, cost. `devices` makes figures of samples; this module chooses the
+//! interval and the tokens.
 //!
 //! The host's energy is never added to the devices': it is of the machine that this program runs
-//! on, and lacks what fans, disks and power supplies draw.
+//! on, and lacks the draw of fans, disks and power supplies.
 
 use devices::{Devices, Recording, SteadyEnergy};
 use schemars::JsonSchema;
@@ -53,7 +53,8 @@ impl Answered {
     }
 }
 
-/// Returns the devices' figures over a measurement, with those of its tokens and its steady window.
+/// Returns the devices' figures over a measurement, with the figures of its tokens and its steady
+/// window.
 pub(super) fn devices(
     recording: &Recording,
     (from, to): (Nanos, Nanos),

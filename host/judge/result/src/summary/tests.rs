@@ -252,7 +252,7 @@ fn a_steady_state_by_hand() {
     let Window { plateau, at_least, from_s, to_s, duration_s, .. } = *window;
     assert_eq!((plateau, at_least), (4, 4));
     assert_eq!((from_s, to_s, duration_s), (3.0, 19.0, 16.0));
-    // 16 rounds of four, and the one that was under way: it overlaps by half a second.
+    // 16 rounds of four, and the request that was under way: it overlaps by half a second.
     assert_eq!((window.ended, window.sent), (65, 64));
     assert_eq!(window.requests_per_s, 65.0 / 16.0);
     assert_eq!(window.mean_in_flight, (64.0 + 0.5) / 16.0);
@@ -278,8 +278,8 @@ fn a_cap_that_is_never_reached_has_no_steady_state() {
     assert!(matches!(without, Some(SteadyState::Window(window)) if window.plateau == 4));
 }
 
-/// Requests at a rate have no number that is kept in flight: the window is where as many are as
-/// usually.
+/// Requests at a rate keep no number in flight: the window is where the number in flight is the
+/// usual one.
 #[test]
 fn at_a_rate_what_is_usual_is_steady() {
     let mut facts = facts();
@@ -300,7 +300,7 @@ fn at_a_rate_what_is_usual_is_steady() {
         assert_eq!((window.plateau, window.at_least), (2, 2), "cap {cap:?}");
         assert_eq!((window.from_s, window.to_s), (0.5, 30.0), "cap {cap:?}");
     }
-    // What reaches the cap is held by it.
+    // A number of requests that reaches the cap is held by it.
     facts.run.max_in_flight = Some(5);
     let Some(SteadyState::Absent(why)) = Summary::of(&facts, &run).steady_state else {
         panic!("the cap is reached for a moment");

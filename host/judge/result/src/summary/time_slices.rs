@@ -1,11 +1,11 @@
 //! The run's figures by time slice: spans of one length from the start of the measurement to its
-//! end, so that what changed during the run can be seen beside what the run says as a whole.
+//! end. They show changes during the run beside its figures as a whole.
 //!
-//! Each figure belongs to the slice of one instant. What a request was given belongs to the slice in
-//! which it was sent (TTFT, E2E latency), what was generated to the slice in which it came (tokens,
-//! gaps), and what is known at the end to the slice of the end (answers, failures, TPOT). A slice
-//! begins with its first instant and ends before the first instant of the next one; the last slice
-//! holds the end of the measurement and everything after it.
+//! Each figure belongs to the slice of one instant. TTFT and E2E latency belong to the slice in
+//! which the request was sent, tokens and gaps to the slice in which they came. Figures known at
+//! the end (answers, failures, TPOT) belong to the slice of the end. A slice begins with its first
+//! instant and ends before the first instant of the next one; the last slice holds the end of the
+//! measurement and everything after it.
 //!
 //! The number of slices has a bound: a length that would need more is multiplied by the smallest
 //! whole number that does not.
@@ -27,7 +27,7 @@ use statistics::Spread;
 /// Largest number of slices.
 pub const MOST: u64 = 1000;
 
-/// The metrics of a slice, with the instant that says which slice a sample belongs to.
+/// The metrics of a slice, with the instant that decides the slice of a sample.
 const METRICS: [(&str, Place); 3] =
     [(metric::TTFT, Place::Sent), (metric::TPOT, Place::Ended), (metric::E2E, Place::Sent)];
 
@@ -109,7 +109,7 @@ fn divided(duration: Nanos, requested: Nanos) -> (Nanos, u64) {
     (length, duration.0.div_ceil(length.0).max(1))
 }
 
-/// What is kept of the exchanges seen so far.
+/// The data of the exchanges so far.
 pub(super) struct Gather {
     origin: Nanos,
     duration: Nanos,
@@ -370,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the slices hold adds up to the whole, and one slice over all of it is the whole.
+        /// The slices' figures add up to the whole's, and one slice over all of it is the whole.
         #[test]
         fn slices_add_up(run in any_run(), every in 1u64..4_000_000_000) {
             let summary = Summary::of(&sliced(Nanos(every)), &run);

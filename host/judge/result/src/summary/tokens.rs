@@ -167,8 +167,8 @@ impl TokenSums {
         TokenSums { of_template, ..TokenSums::default() }
     }
 
-    /// Adds an answer. The client's tokenizer finds so many tokens in all of it, and so many in its
-    /// reasoning.
+    /// Adds an answer. The client's tokenizer finds `retokenized` tokens in all of it, and
+    /// `reasoning` in its reasoning.
     pub(super) fn add(
         &mut self,
         reading: &Reading<'_>,
@@ -214,7 +214,7 @@ impl TokenSums {
             self.pieces += reading.pieces;
         }
 
-        // A length that the server stopped for is the one asked for, and says nothing.
+        // A length that the server stopped for is the requested one, and says nothing.
         let got = output.filter(|count| count.source != Source::Length);
         let retokenizes = got.is_some_and(|count| count.source == Source::Retokenized);
         let tolerance = if retokenizes { five_percent } else { |_| 0 };
@@ -226,8 +226,8 @@ impl TokenSums {
         compare(&mut self.tokens.output_against_retokenized, counted, retokenized, five_percent);
     }
 
-    /// Takes note of what came of an answer that is not complete. If output came of which no count
-    /// is known, there is no guess: an event may hold any number of tokens.
+    /// Takes note of the output of an incomplete answer. If output with an unknown count came,
+    /// there is no guess: an event may hold any number of tokens.
     pub(super) fn leave_out(&mut self, reading: &Reading<'_>) {
         let counted = reading.output_tokens.filter(|count| count.tokens > 0);
         let came = reading.exchange.events.kind.iter().any(|kind| kind.is_output());

@@ -32,7 +32,7 @@ impl Unjudged {
         self.failed + self.left_out + self.without_reference + self.passed_over
     }
 
-    /// Counts them by reason, in words; `None` if all were judged.
+    /// Counts them by reason, as text; `None` if all were judged.
     pub fn words(&self) -> Option<String> {
         let parts = [
             (self.failed, "on which the scorer failed"),
@@ -57,7 +57,7 @@ pub struct SilentScorer {
 }
 
 impl SilentScorer {
-    /// Says which answers it did not judge, and why.
+    /// Writes the answers that it did not judge, with the reasons.
     pub fn words(&self) -> String {
         let why = self.unjudged.words();
         let why = why.unwrap_or_else(|| "there were no answers".to_owned());

@@ -1,11 +1,11 @@
 //! Waves of a warm-up: whether an engine still changed from one to the next.
 //!
-//! A wave is as many requests as the measurement has in flight. The engine is **stable** if of the
-//! last two waves every request was answered, the medians of the wait for the first token and of
-//! TPOT differ by at most a tenth or a millisecond, and the longest wait of neither is more than
-//! twice the other's, or 100 ms more. The medians show an engine that gets faster; the longest wait
-//! shows a request that had to wait for a compile. Where replies are not streamed, the wait is that
-//! for the whole answer.
+//! A wave has the number of requests that the measurement has in flight. The engine is **stable**
+//! if every request of the last two waves was answered, and the two are alike: the medians of the
+//! wait for the first token and of TPOT differ by at most a tenth or a millisecond, and neither's
+//! longest wait is more than twice the other's, or 100 ms more. The medians show an engine that
+//! gets faster; the longest wait shows a request that had to wait for a compile. Where replies are
+//! not streamed, the wait is for the whole answer.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Warmup {
     pub stable: bool,
 }
 
-/// What is kept of a request of the warm-up.
+/// The data of a warm-up request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Warmed {
     /// Milliseconds from sending to the first token or the whole answer; `None` if it failed.
@@ -47,7 +47,7 @@ struct Warmed {
 pub struct Waves(BTreeMap<u64, Warmed>);
 
 impl Waves {
-    /// Adds a request of the warm-up. `streamed` says whether replies were streamed.
+    /// Adds a request of the warm-up. `streamed` is true if replies were streamed.
     pub fn add(&mut self, exchange: &Exchange, streamed: bool) {
         let reading = Reading::new(exchange, streamed, None);
         let wait = match streamed {
@@ -65,7 +65,7 @@ impl Waves {
         self.0.len()
     }
 
-    /// What the waves show, each of so many requests.
+    /// Judges the waves, each of `size` requests.
     pub fn judge(&self, size: u64) -> Warmup {
         let mut waves: BTreeMap<u64, Vec<Warmed>> = BTreeMap::new();
         for (index, warmed) in &self.0 {
@@ -103,7 +103,7 @@ mod tests {
     use model::exchange::Class;
     use model::exchange::Kind::{End, Text};
 
-    /// Waves of four requests, of which each waits so many milliseconds and has a gap of so many.
+    /// Waves of four requests; each waits this many milliseconds and has a gap of this many.
     fn waves(all: &[[(u64, u64); 4]]) -> Waves {
         let mut waves = Waves::default();
         for (index, (wait, gap)) in (0..).zip(all.as_flattened()) {

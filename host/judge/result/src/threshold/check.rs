@@ -2,9 +2,9 @@
 //!
 //! A figure that was not measured meets no threshold, and neither does an invalid run: a gate must
 //! not open for figures that cannot be trusted. For the same reason, requests that failed or were
-//! not sent count as infinitely slow, and as a speed of zero: otherwise a gate on latency opens
-//! further with each slow request that fails; and an answer that did not come counts as a wrong
-//! one. The command line derives the exit code.
+//! not sent count as infinitely slow, and as a speed of zero. Otherwise a gate on latency opens
+//! further with each slow request that fails. An answer that did not come counts as a wrong one.
+//! The command line derives the exit code.
 
 use super::{Checked, Threshold};
 use crate::figure::Figure;
@@ -148,7 +148,7 @@ mod tests {
         );
     }
 
-    /// A run of 100 answers after 50 ms, the last of `failed` and `unsent` of which did not come.
+    /// A run of 100 answers after 50 ms; the last `failed` and `unsent` of them did not come.
     fn checked_of(text: &str, failed: usize, unsent: usize) -> Checked {
         let mut run: Vec<_> = (0..100)
             .map(|index| {
@@ -174,13 +174,13 @@ mod tests {
     fn a_gate_on_latency_does_not_open_because_requests_failed() {
         let infinite = checked_of("ttft.p99 <= 200ms", 30, 10);
         assert_eq!((infinite.held, infinite.infinite, infinite.seen), (false, true, None));
-        // Those answered came after 90 to 149 ms.
+        // The answered requests took 90 to 149 ms.
         assert_eq!(infinite.without_failures, Some(148.41));
         assert_eq!(
             infinite.outcome(),
             "infinite, because 40 of 100 requests failed or were not sent; 148.41 ms over those answered"
         );
-        // The median of 60 answers and 40 failures is that of the 50th and 51st answer.
+        // The median of 60 answers and 40 failures is the median of the 50th and 51st answer.
         let median = checked_of("ttft.median <= 139.5ms", 30, 10);
         assert_eq!((median.held, median.seen), (true, Some(139.5)));
         assert_eq!(

@@ -15,12 +15,12 @@ use statistics::crossing::{NEAR, STEADY};
 /// others are placed about the crossing.
 const COARSE: f64 = 1.3;
 /// The distance from the crossing at which loads are placed, as a change of the logarithm of the
-/// odds of a miss, and as a change of the logarithm of the load at most: further out, requests say
-/// less of the crossing, and closer in, less of the slope, without which the crossing has no
+/// odds of a miss, and as a change of the logarithm of the load at most. Further out, requests say
+/// less of the crossing; closer in, they say less of the slope, without which the crossing has no
 /// bounds.
 const AWAY: (f64, f64) = (1.0, 0.06);
-/// The parts of the requests about the crossing that go below it, to it and above it: requests
-/// below are worth less, because fewer miss; those at it show whether the curve is bent.
+/// The parts of the requests about the crossing that go below it, to it and above it. Requests
+/// below are worth less, because fewer miss; requests at it show whether the curve is bent.
 const PARTS: [f64; 3] = [0.4, 0.3, 0.3];
 /// Requests of a run that is placed so, at most, before the whole search has taken more by far.
 const SHORT: u64 = 4000;
@@ -31,7 +31,7 @@ const PACED: f64 = 12_000.0;
 
 /// The next thing that a tier needs.
 pub(super) enum Goal {
-    /// A run at a load, with so many requests if that is known.
+    /// A run at a load, with this number of requests if it is known.
     Run { at: f64, purpose: Purpose, requests: Option<u64> },
     /// Nothing.
     Done(Ended),
@@ -39,7 +39,7 @@ pub(super) enum Goal {
 
 /// The loads between which the answer for a tier seems to lie.
 pub(super) struct Bracket {
-    /// The highest load that seems to lie below it, of those below every one that seems to lie
+    /// The highest load that seems to lie below it, among loads below every one that seems to lie
     /// above it.
     pub below: Option<f64>,
     /// The lowest load that seems to lie above it.
@@ -94,7 +94,7 @@ impl Search {
         let Bracket { below, above, unknown, open } = &bracket;
         let lower = (*below, unknown.first().copied().or(*above));
         let upper = (unknown.last().copied().or(*below), *above);
-        // First a load below, then one above, then what lies between.
+        // First a load below, then one above, then one between.
         let gaps = match above {
             None if below.is_some() => [upper, lower],
             _ => [lower, upper],
@@ -219,8 +219,8 @@ impl Search {
         }
     }
 
-    /// Requests of the next run about the crossing: half of what the interval seems to need, as far
-    /// as that can be known by so few.
+    /// Requests of the next run about the crossing: half of the interval's apparent need, as far as
+    /// this few can tell it.
     fn narrowing_requests(&self, at: f64, middle: f64, interval: &Interval) -> u64 {
         let spent = self.requests_near(middle);
         let first = first_requests(&self.config, at, 1.0);
@@ -236,7 +236,7 @@ impl Search {
         wanted.max(first).max(paced)
     }
 
-    /// Requests for each independent load, at the nearest load of which that is known.
+    /// Requests for each independent load, at the nearest load where that is known.
     fn pace_near(&self, at: f64) -> f64 {
         let known =
             (self.levels.iter()).filter_map(|own| Some((own.at, own.pace()?, own.requests)));
@@ -246,22 +246,22 @@ impl Search {
             .map_or(1.0, |(_, pace, requests)| pace.min(requests as f64 / 4.0))
     }
 
-    /// Requests at loads near one, the backlog of which did not grow.
+    /// Requests at loads near one, except loads whose backlog grew.
     pub(super) fn requests_near(&self, at: f64) -> u64 {
         let near = (self.levels.iter()).filter(|own| (own.at / at).ln().abs() <= NEAR);
         near.filter(|own| !own.grew()).map(|own| own.requests).sum()
     }
 
-    /// True if the first two loads in an order could not be run, as the two highest where this
-    /// client is too slow for them: then no load beyond them can be.
+    /// True if the first two loads in an order could not be run, such as the two highest where this
+    /// client is too slow for them. Then no load beyond them can be run.
     fn is_given_up(&self, order: fn(&f64, &f64) -> Ordering) -> bool {
         let mut tried: Vec<&Level> = self.levels.iter().filter(|own| !own.confirms).collect();
         tried.sort_unstable_by(|a, b| order(&a.at, &b.at));
         tried.len() >= 2 && tried[..2].iter().all(|own| own.is_given_up())
     }
 
-    /// The load to try between two, of which either may be missing: one that is under way already,
-    /// or a new one. `None` if they are close enough, or there is none that may be tried.
+    /// The load to try between two loads (either may be missing): one already under way, or a new
+    /// one. `None` if they are close enough, or there is none that may be tried.
     fn within(
         &self,
         (low, high): (Option<f64>, Option<f64>),

@@ -71,8 +71,7 @@ impl Search {
         }
     }
 
-    /// Says of a load that is not decided by its own requests on which side of the interval it
-    /// lies.
+    /// Notes the side of the interval on which a load lies that its own requests do not decide.
     fn mark(&self, level: &mut Level, tier: usize, interval: &Interval) {
         let at = level.at;
         let Some(own) = level.tiers.get_mut(tier) else {

@@ -8,8 +8,8 @@ use statistics::crossing::{Curve, NEAR, Point, crossing, effects, fit};
 
 /// Digits in which the ends of an interval are given, rounded outwards.
 const DIGITS: i32 = 4;
-/// Shares of bad requests from which on a load is far above the crossing: so many times as much as
-/// is allowed, or half.
+/// Shares of bad requests from which on a load is far above the crossing: this multiple of the
+/// allowed share, or half.
 const FAR: (f64, f64) = (4.0, 0.5);
 
 /// The interval in which the highest load of a tier lies.
@@ -110,7 +110,7 @@ impl Search {
             }
             curves.push(curve);
         }
-        // A load whose backlog grew fails whatever the shares say; one that failed by its shares
+        // A load whose backlog grew fails whatever the shares are; a load that failed by its shares
         // does where no curve says more of it.
         let is_bound = |level: &&Level| match &level.tiers[tier].decision {
             Decision::Fail { why: Failure::Misses(place) } => curves[*place].is_none_or(|curve| {

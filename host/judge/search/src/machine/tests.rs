@@ -111,7 +111,7 @@ fn a_run_that_is_not_valid_is_made_once_more() {
     seeds.dedup();
     assert_eq!(seeds.len(), attempts.len(), "every run has a seed of its own");
     let found = &answer.tiers[0];
-    // What could not be run is no obstacle above it.
+    // A load that could not be run is no obstacle above it.
     assert!(found.passed.unwrap() <= 14.0 && found.failed.unwrap() > 14.0);
     let at_8 = answer.levels.iter().find(|level| level.at == 8.0).unwrap();
     assert!(at_8.closed && at_8.invalid.len() == 2 && at_8.requests == 0);
@@ -237,8 +237,9 @@ fn a_load_that_does_not_hold_again_is_no_answer() {
     assert_ne!(found.again, Some(Again::Doubtful));
 }
 
-/// The share is what is allowed from 9 to 10, which no curve of the regression follows: it takes a
-/// rise for granted, so its interval lies among these loads, and need not reach both ends of them.
+/// The share is the allowed one from 9 to 10, which no curve of the regression follows, as it takes
+/// a rise for granted. So its interval lies among these loads, and need not reach both ends of
+/// them.
 #[test]
 fn an_interval_lies_among_loads_whose_share_is_what_is_allowed() {
     let mut search = Search::new(Config { loads: 25, ..config(Load::Rate, 4.0) }).unwrap();
@@ -267,8 +268,7 @@ fn a_search_ends_when_its_budget_does() {
     assert_eq!(answer.tiers[0].passed, Some(64.0));
 }
 
-/// Runs whose outcome shows nothing are paid for too, so what is counted is what the runs were to
-/// send.
+/// Runs whose outcome shows nothing are paid for too, so their planned requests count.
 #[test]
 fn a_search_never_takes_more_requests_than_it_may() {
     for most in [100, 600, 791, 2500, 3000] {

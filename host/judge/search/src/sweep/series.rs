@@ -76,7 +76,7 @@ impl TryFrom<Written> for At {
     }
 }
 
-/// A list of loads: items with commas between them, each of which is
+/// A list of loads: items with commas between them, each of these kinds:
 ///
 /// - a load: `4`, `2.5`, or `inf` for a rate without a limit,
 /// - a range with its step, both ends included: `1:16:1`,
@@ -85,7 +85,7 @@ impl TryFrom<Written> for At {
 /// The loads come in ascending order, each once. Numbers of requests and sessions are whole.
 ///
 /// # Errors
-/// Every mistake, in words.
+/// Every mistake, as text.
 pub fn series(load: Load, text: &str) -> Result<Vec<At>, Vec<String>> {
     let (mut loads, mut mistakes) = (Vec::new(), Vec::new());
     for item in text.split(',').map(str::trim) {
@@ -165,7 +165,7 @@ fn ascending(from: f64, to: f64) -> Result<(), String> {
     }
 }
 
-/// The loads at places from 0 on, up to the end; what rounding puts just beyond it counts as the
+/// The loads at places from 0 on, up to the end; a load just beyond it by rounding counts as the
 /// end.
 fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String> {
     let mut loads = Vec::new();
@@ -201,8 +201,8 @@ pub struct Run {
 
 /// The runs of a sweep in the order in which they are made: from the lowest load to the highest,
 /// and then again for the next repeat. So a slow change of the machine affects all loads, and shows
-/// between the repeats instead of posing as a property of one load; and an engine that breaks under
-/// the highest load has been measured at all others by then.
+/// between the repeats instead of posing as a property of one load. An engine that breaks under the
+/// highest load has been measured at all others by then.
 pub fn order(loads: &[At], repeats: u32, seed: u64) -> Vec<Run> {
     let mut loads = loads.to_vec();
     loads.sort_by(At::compare);

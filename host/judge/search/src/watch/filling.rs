@@ -9,15 +9,15 @@
 
 use super::Progress;
 
-/// Requests whose end says how long the first answers took.
+/// Requests whose end gives the duration of the first answers.
 const EARLY: u64 = 20;
-/// The number of times as long as these answers that the run must have lasted.
+/// The factor by which the run must have lasted longer than these answers.
 const FILLED: f64 = 8.0;
-/// So many standard deviations of the difference between two numbers of answers show that they end
+/// Standard deviations of the difference between two numbers of answers that show that they end
 /// ever faster.
 const RISING: f64 = 2.0;
 
-/// The times at which the first requests were due, and at which as many had ended.
+/// The times at which the first requests were due, and at which the same number had ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct First {
     due: Option<f64>,

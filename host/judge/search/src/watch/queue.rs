@@ -17,7 +17,7 @@ impl Queue {
         self.0 = Some(usual.as_secs_f64());
     }
 
-    /// True if it is known that no more requests wait at an instant than chance explains.
+    /// True if no more requests are known to wait at an instant than chance explains.
     pub(super) fn is_short(&self, progress: Progress, at: f64, chance: f64) -> bool {
         let unsent = progress.due.saturating_sub(progress.sent) as f64;
         self.0.is_some_and(|wait| unsent + progress.due as f64 / at * wait <= chance)

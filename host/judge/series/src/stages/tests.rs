@@ -5,7 +5,7 @@ use crate::{Encoder, Head};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The lines of a histogram that has seen so many requests of that mean.
+/// The lines of a histogram that has seen `requests` requests with this mean.
 fn histogram(name: &str, labels: &str, requests: u64, mean: f64) -> String {
     let sum = requests as f64 * mean;
     format!(

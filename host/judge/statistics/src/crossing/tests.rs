@@ -53,8 +53,9 @@ fn a_curve_that_is_known_is_found() {
     assert_eq!(serde_json::from_str::<Curve>(&json).unwrap(), curve);
 }
 
-/// The interval's width by the delta method: close to the crossing, the logit's variance is that of
-/// the counts there, 1 / (n p (1 - p)), and the load's is that divided by the square of the slope.
+/// The interval's width by the delta method. Close to the crossing, the logit's variance is the
+/// variance of the counts there, 1 / (n p (1 - p)). The load's is the logit's divided by the square
+/// of the slope.
 #[test]
 fn the_width_is_that_of_the_counts() {
     let all: Vec<Point> =
@@ -75,9 +76,9 @@ fn the_width_is_that_of_the_counts() {
 }
 
 /// Counts at six loads, fitted by statsmodels 0.15.0 as a binomial GLM of the logarithm of the
-/// load: the crossing of 1 %, and the ends of its profile likelihood interval at Student's quantile
-/// of 204 degrees of freedom, 1.97166. Pearson's statistic is 1.16 with four degrees of freedom, so
-/// nothing scatters beyond chance.
+/// load. The values are the crossing of 1 %, and the ends of its profile likelihood interval at
+/// Student's quantile of 204 degrees of freedom, 1.97166. Pearson's statistic is 1.16 with four
+/// degrees of freedom, so nothing scatters beyond chance.
 #[test]
 fn statsmodels_finds_the_same() {
     let all = [
@@ -97,7 +98,7 @@ fn statsmodels_finds_the_same() {
 }
 
 /// No request is bad up to 10, and half are from 10.5 on: no slope is too steep, and the interval
-/// is what lies between.
+/// is the gap.
 #[test]
 fn a_jump_is_an_interval_too() {
     let all = [

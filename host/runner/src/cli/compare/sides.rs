@@ -1,4 +1,4 @@
-//! From the sides named on the command line to what is compared: finds and reads folders of runs,
+//! From the sides named on the command line to a comparison: finds and reads folders of runs,
 //! groups repeats, and reads and audits other tools' results.
 
 use std::path::{Path, PathBuf};
@@ -291,7 +291,7 @@ fn parts(name: &str) -> Result<Vec<Part>, Failure> {
 fn run(folder: RunFolder, percentiles: &[f64]) -> Result<Run, Failure> {
     let mut facts = folder.facts()?;
     facts.run.percentiles.extend_from_slice(percentiles);
-    // Runs are compared by what was answered, and a percentile that failures make infinite is
+    // Runs are compared by their answered requests, and a percentile that failures make infinite is
     // judged as such.
     facts.run.failures_as_infinite = false;
     let name = folder.path().file_name();
@@ -351,7 +351,7 @@ fn claim(name: &str) -> Result<(Claim, Vec<String>), Failure> {
     Ok((audited.claim, doubts))
 }
 
-/// The error that a file holds several results, or not that many.
+/// The error that a file holds several results, or fewer than the chosen number.
 fn which(file: &str, claims: &[Claim]) -> Failure {
     const TOLD: usize = 12;
     let is_published = file.starts_with(published::PREFIX);

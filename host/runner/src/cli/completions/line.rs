@@ -1,11 +1,11 @@
-//! The line as it is written so far: which words it has, and what a flag or its variable says.
+//! The line as typed so far: its words, and the value of a flag or its variable.
 
 use std::ffi::{OsStr, OsString};
 
 /// The index of the word under the cursor, as bash and zsh give it.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 
-/// The words of a line, the program's first, and the place of the one that is asked about.
+/// The words of a line, the program's first, and the place of the word that the shell asks about.
 #[derive(Debug)]
 pub(super) struct Line {
     words: Vec<OsString>,
@@ -19,7 +19,7 @@ impl Line {
         let words = begin.and_then(|begin| arguments.get(begin + 1..));
         let words = words.unwrap_or_default().to_vec();
         let index = std::env::var(INDEX).ok().and_then(|at| at.parse().ok());
-        // The other shells leave out what stands behind the cursor.
+        // The other shells leave out the text behind the cursor.
         Line::new(words, index)
     }
 
@@ -38,7 +38,7 @@ impl Line {
         self.words.get(self.at).map_or(OsStr::new(""), |word| word)
     }
 
-    /// The value that the line gives a flag, else the one of its variable.
+    /// The value that the line gives a flag, else its variable's.
     pub(super) fn value(&self, flag: &str, variable: &str) -> Option<OsString> {
         let given = self.words.iter().enumerate().rev().find_map(|(at, word)| {
             if at == self.at {

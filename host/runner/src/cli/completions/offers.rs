@@ -1,5 +1,4 @@
-//! The values that arguments take, as a shell offers them: by the flag, or by what help calls the
-//! value.
+//! The values of arguments, as a shell offers them: by the flag, or by the value's name in help.
 //!
 //! A name that many arguments share (`RUN`, `FIGURE`) offers the same everywhere, so that a new
 //! command has its values without a word here.
@@ -23,7 +22,7 @@ use result::metric::{CATALOGUE, Of, objective};
 use scenario::Key;
 use search::preset::PRESETS;
 
-/// The values that can follow what is written, on a line.
+/// The values that match the typed text, on a line.
 type Offer = fn(&str, &Line) -> Vec<CompletionCandidate>;
 
 /// The statistics of a metric that a shell offers; others are percentiles too.
@@ -41,7 +40,7 @@ pub(super) fn command(line: &Arc<Line>) -> Command {
     offered(command, line)
 }
 
-/// A command with the values of its arguments, and so with those below it.
+/// A command with the values of its arguments, and likewise its subcommands.
 fn offered(command: Command, line: &Arc<Line>) -> Command {
     let of = command.get_name().to_owned();
     let command = command.mut_args(|arg| match offer(&of, &arg) {
@@ -141,7 +140,7 @@ fn of_value(of: &str, value: &str) -> Option<Offer> {
     })
 }
 
-/// Those of these names that begin with what is written.
+/// Names that start with the typed text.
 fn begun<N: AsRef<str>>(
     written: &str,
     names: impl IntoIterator<Item = N>,
@@ -151,7 +150,7 @@ fn begun<N: AsRef<str>>(
     begun.map(|name| CompletionCandidate::new(name.as_ref())).collect()
 }
 
-/// Those of these names that begin with what is written, with what is said of each.
+/// Names that start with the typed text, with their descriptions.
 fn told<N: AsRef<str>, A: Into<StyledStr>>(
     written: &str,
     names: impl IntoIterator<Item = (N, A)>,
@@ -175,7 +174,7 @@ fn after(
     offered.map(|one| one.add_prefix(before)).collect()
 }
 
-/// Adds names without those that are there already, as where a scenario that ships is also a file.
+/// Adds names without duplicates, as where a scenario that ships is also a file.
 fn without_twice(mut all: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let mut seen = std::collections::HashSet::new();
     all.retain(|one| {
@@ -193,7 +192,7 @@ fn plugin_folders(line: &Line) -> Vec<PathBuf> {
     said.map_or_else(Vec::new, |folders| std::env::split_paths(&folders).collect())
 }
 
-/// Plugins of a kind by their names, those that ship and others that are found.
+/// Plugins of a kind by their names: shipped plugins, and others that are found.
 fn named(kind: &str, line: &Line) -> Vec<String> {
     let folders = [vec![PathBuf::from(".")], plugin_folders(line)].concat();
     let found = places::components(&folders);
@@ -302,7 +301,7 @@ fn clients(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     without_twice(offered)
 }
 
-/// Keys of a scenario with `=`, and behind it what the key can be.
+/// Keys of a scenario with `=`, followed by the key's possible values.
 fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match written.split_once('=') {
         None => told(written, keys()),
@@ -313,8 +312,8 @@ fn assignments(written: &str, line: &Line) -> Vec<CompletionCandidate> {
     }
 }
 
-/// The keys that a value can be given to in one word, with their documentation. What the user names
-/// ends with a dot.
+/// The keys whose value can be given in one word, with their documentation. Names that the user
+/// chooses end with a dot.
 fn keys() -> Vec<(String, String)> {
     let mut keys = Vec::new();
     for key in scenario::keys() {
@@ -430,7 +429,7 @@ fn published_results(written: &str) -> Vec<CompletionCandidate> {
     }
 }
 
-/// Results of other tools: files and what was published.
+/// Results of other tools: files and published results.
 fn results_of_tools(written: &str, _: &Line) -> Vec<CompletionCandidate> {
     let mut offered = published_results(written);
     offered.extend(places::files(written));

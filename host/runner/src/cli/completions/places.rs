@@ -38,7 +38,7 @@ pub(super) fn is_lab(folder: &Path) -> bool {
 }
 
 /// The wanted folders that the written text can become, the newest first, then other folders to
-/// look in. Those in the folder of results need no beginning.
+/// look in. Folders in the folder of results match without its path.
 pub(super) fn results(
     written: &str,
     home: &Path,
@@ -63,7 +63,7 @@ pub(super) fn results(
     offered.chain(others).collect()
 }
 
-/// The wanted folders in a folder (`runs/`) whose names begin so, the newest first.
+/// The wanted folders in a folder (`runs/`) whose names begin with this text, the newest first.
 fn newest(folder: &str, begin: &str, is_wanted: fn(&Path) -> bool) -> Vec<String> {
     let place = if folder.is_empty() { "." } else { folder };
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
@@ -81,7 +81,7 @@ fn newest(folder: &str, begin: &str, is_wanted: fn(&Path) -> bool) -> Vec<String
         .collect()
 }
 
-/// The order of results: those whose names begin with their time, then the others.
+/// The order of results: results whose names begin with their time, then the others.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Age {
     Named(Reverse<String>),

@@ -1,5 +1,6 @@
-//! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys
-//! have changed. A terminal that is too small for panels gets the most important figures as lines.
+//! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and the view
+//! that keys have changed. A terminal that is too small for panels gets the most important figures
+//! as lines.
 
 mod agents;
 mod panels;
@@ -194,7 +195,7 @@ impl View<'_> {
         ])
     }
 
-    /// Engine, model and target, and how many processes of a fleet are heard, at the two ends of a
+    /// Engine, model and target, and the number of heard processes of a fleet, at the two ends of a
     /// line.
     fn of_line(&self, width: u16) -> Line<'_> {
         let of = Span::styled(self.subject.of.as_str(), self.looks().faint());
@@ -206,7 +207,7 @@ impl View<'_> {
             Some(gap @ 1..) => {
                 Line::from(vec![of, Span::raw(" ".repeat(gap)), Span::styled(words, style)])
             }
-            // Who is not heard matters more than what is measured.
+            // A lost process matters more than measurements.
             _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
         }
     }

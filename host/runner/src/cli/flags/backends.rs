@@ -2,7 +2,7 @@
 //! `--endpoint` chooses.
 //!
 //! A name of theirs is a shipped plugin with a route of its configuration. This module owns both
-//! tables; what they change of a scenario is up to [`settle`](super::settle).
+//! tables; [`settle`](super::settle) owns their changes to a scenario.
 
 /// A name that other tools have for a backend.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub enum Asks {
     Vectors,
     /// It puts its texts in order.
     Orders,
-    /// It writes down what its sound says.
+    /// It transcribes its sound.
     Transcripts,
 }
 
@@ -64,7 +64,7 @@ pub const ALIASES: [Alias; 16] = [
     answers("trt", "tensorrt-llm", "generate"),
 ];
 
-/// Names of theirs that no plugin stands for, with what to do instead.
+/// Names of theirs that no plugin stands for, with their replacements.
 pub const REFUSED: [(&str, &str); 6] = [
     (
         "openai-embeddings-chat",
@@ -95,7 +95,7 @@ pub struct Route {
     /// The value of `route` for it; absent where the dataset's prompts choose it.
     pub route: Option<&'static str>,
     pub asks: Asks,
-    /// True if what stands before it is `prefix` in the plugin's configuration instead of a part of
+    /// True if the path before it is `prefix` in the plugin's configuration instead of a part of
     /// the base URL.
     pub bare: bool,
 }
@@ -194,7 +194,7 @@ pub fn alias(name: &str) -> Option<&'static Alias> {
     ALIASES.iter().find(|alias| alias.name == name)
 }
 
-/// Those whose plugins ship with this program.
+/// Aliases whose plugins ship with this program.
 pub fn shipped_aliases() -> impl Iterator<Item = &'static Alias> {
     let ships = |alias: &&Alias| shipped::has_plugin(&file(alias.plugin));
     ALIASES.iter().filter(ships)
@@ -233,7 +233,7 @@ pub fn port(plugin: &str) -> Option<u16> {
 /// The route of a backend that a path on the server is.
 ///
 /// # Errors
-/// If the backend has no such route: which it has, in words.
+/// If the backend has no such route: the routes that it has, as text.
 pub fn route_of(plugin: &str, endpoint: &str) -> Result<Chosen, String> {
     let endpoint = format!("/{}", endpoint.trim_matches('/'));
     let one = ONE_ROUTE.iter().map(|(plugin, path)| Route {

@@ -44,7 +44,7 @@ pub const ALIASES: [Alias; 14] = [
     alias_of("speed-bench", "custom", &[]),
 ];
 
-/// Names of theirs that no plugin stands for, with what to do instead.
+/// Names of theirs that no plugin stands for, with their replacements.
 pub const REFUSED: [(&str, &str); 5] = [
     (
         "hf",

@@ -1,9 +1,10 @@
-//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that are none of
-//! this program's own, and those of guidellm and AIPerf that most of their command lines have.
+//! The flags of `vllm bench serve` (0.32) and SGLang's `bench_serving` (0.5.23) that this program
+//! does not have as its own. The guidellm and AIPerf flags that most of their command lines have
+//! are here too.
 //!
-//! Each is one row of a table: it stands for keys of the scenario, or asks for what holds anyway,
-//! or is refused with what to do instead. This module owns how they are read from the command line;
-//! [`rows`] and [`refused`] own what they mean, [`page`] how the guide lists them. They are left
+//! Each is one row of a table: it stands for keys of the scenario, or asks for something that holds
+//! anyway, or is refused with its replacement. This module reads them from the command line;
+//! [`rows`] and [`refused`] own their meanings, [`page`] their lists in the guide. They are left
 //! out of help.
 
 mod changes;
@@ -62,11 +63,11 @@ pub enum Means {
     Only(&'static str),
     /// Keys have the given values, as TOML.
     Fixed(Pairs),
-    /// More than that; in words for the guide.
+    /// A further change; the text is for the guide.
     Change(Change, &'static str),
     /// Its effect holds anyway, for this reason.
     Anyway(&'static str),
-    /// It is refused, and this is what to do instead.
+    /// It is refused, with this replacement.
     Refused(&'static str),
 }
 
@@ -82,7 +83,7 @@ fn all() -> impl Iterator<Item = &'static Row> {
     rows::ROWS.iter().chain(&refused::ROWS)
 }
 
-/// The given ones of these flags, and what they were given.
+/// The given ones among these flags, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Familiar(Vec<(&'static Row, Vec<String>)>);
 
@@ -108,16 +109,16 @@ impl Familiar {
         found.next().is_none().then_some(first)
     }
 
-    /// The given ones that are for some datasets alone, with those.
+    /// The given flags that are for some datasets alone, with these datasets.
     pub fn of_datasets(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         let given = self.0.iter().map(|(row, _)| (row.long, row.datasets));
         given.filter(|(_, datasets)| !datasets.is_empty())
     }
 
-    /// Lays what they say over a scenario.
+    /// Lays their settings over a scenario.
     ///
     /// # Errors
-    /// Those that are refused, each with what to do instead; else what is wrong with a value.
+    /// Refused flags, each with its replacement; else the mistake in a value.
     pub fn lay_over(&self, mut scenario: Scenario) -> Result<Scenario, Failure> {
         let refused = self.0.iter().filter_map(|(row, values)| match row.means {
             Means::Refused(instead) => {
@@ -171,7 +172,7 @@ impl Familiar {
         Ok(scenario)
     }
 
-    /// Returns a note on those that change nothing.
+    /// Returns a note on flags that change nothing.
     pub fn note(&self) -> Option<String> {
         let given = self.0.iter();
         let idle = given.filter(|(row, _)| matches!(row.means, Means::Anyway(_)));

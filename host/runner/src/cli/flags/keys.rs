@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::words;
 use scenario::{Flag, Key, Scenario, heading};
 
-/// The given ones of these flags, and what they were given.
+/// The given ones among these flags, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Vec<(&'static Flagged, Vec<String>)>);
 
@@ -79,11 +79,11 @@ pub trait Which {
     }
 }
 
-/// Those that say which server is asked and how, for commands that make no run.
+/// Flags that name the server and its access, for commands that make no run.
 #[derive(Clone, Debug)]
 pub struct OfTarget;
 
-/// Those that say which model judges and how it is asked.
+/// Flags that name the judge model and its access.
 #[derive(Clone, Debug)]
 pub struct OfJudge;
 
@@ -142,8 +142,8 @@ impl<W: Which> SomeKeys<W> {
         self.0.scenario()
     }
 
-    /// The words of a command that says the same, but for the model. What may be secret is left for
-    /// the user to fill in.
+    /// The words of a command that says the same, but for the model. Values that may be secret are
+    /// left for the user to fill in.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (Flagged { key, flag, .. }, texts) in &self.0.0 {

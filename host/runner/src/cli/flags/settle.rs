@@ -29,7 +29,7 @@ const OF_SOUNDS: [&str; 3] = ["audio", "custom", OF_RECORDINGS];
 const OF_SHAREGPT: [&str; 3] = ["sharegpt", "custom", "conversation"];
 
 impl Flags {
-    /// Settles what is left open in a scenario, over which these flags have been laid. `alone` says
+    /// Settles open settings of a scenario, over which these flags have been laid. `alone` says
     /// that there is no scenario but these flags.
     pub(crate) fn settle(&self, scenario: Scenario, alone: bool) -> Settled {
         let mut settled = Settled {
@@ -70,7 +70,8 @@ impl Flags {
         Some((format!("--backend {name}"), backends::alias(name)?.asks))
     }
 
-    /// Sends at the times of a dataset's samples where its name says so and nothing else says when.
+    /// Sends at the times of a dataset's samples where its name asks for it and nothing else sets
+    /// the times.
     fn timed(&self, settled: &mut Settled) {
         let name = self.dataset_name.as_deref().and_then(datasets::alias);
         let load = &mut settled.scenario.load;
@@ -110,7 +111,7 @@ impl Flags {
             )));
         }
         let config = &settled.scenario.dataset.config;
-        // Its own client, and the one that took it over, read the ratio as it is read here.
+        // Its own client, and the client that took it over, read the ratio as it is read here.
         let read_so = matches!(settled.backend().as_deref(), Some("sglang" | "lmdeploy"));
         if let (Some(ratio), "random", None) =
             (self.random_range_ratio, &*dataset, config.get("like"))
@@ -185,7 +186,7 @@ impl Settled {
             .ok()
     }
 
-    /// Takes a dataset of texts to embed or to rank, or of sounds, where a route is for those.
+    /// Takes a dataset of texts to embed or to rank, or of sounds, for a route that needs one.
     fn asks(&mut self, asks: Option<(String, Asks)>) {
         let (flag, dataset, gets) = match asks {
             Some((flag, Asks::Transcripts)) => return self.transcribes(flag),
@@ -215,8 +216,8 @@ impl Settled {
         }
     }
 
-    /// Takes a dataset of sounds where a route writes down what they say: recordings if there are
-    /// files, and otherwise sounds that nobody recorded.
+    /// Takes a dataset of sounds where a route transcribes them: recordings if there are files, and
+    /// otherwise sounds that nobody recorded.
     fn transcribes(&mut self, flag: String) {
         let dataset = match self.scenario.dataset.files.is_empty() {
             true => "audio",
@@ -263,7 +264,7 @@ impl Settled {
         if self.may_have_dataset() || !self.scenario.dataset.files.is_empty() || !names_backend {
             return;
         }
-        // What such a line has is in the note on it.
+        // The note on such a line covers its settings.
         if !in_sglangs_line {
             self.notes.push(
                 "no dataset is named, so it is random, as in vllm bench serve: 1024 input tokens and 128 output tokens unless flags say otherwise (--dataset-name)"
@@ -274,7 +275,7 @@ impl Settled {
         self.plugins.push(random);
     }
 
-    /// Sets the route, and what stands before it.
+    /// Sets the route, and the path before it.
     fn route(&mut self, chosen: Chosen) {
         let place = Place::Flag("--endpoint".to_owned());
         let config = &mut self.scenario.backend.config;
@@ -336,8 +337,8 @@ impl Settled {
         }
     }
 
-    /// Takes the chat route for a dataset of conversations where nobody chose a route, and that for
-    /// the text of sounds, where there is one, for recordings.
+    /// Takes the chat route for a dataset of conversations where no route was chosen, and for
+    /// recordings the route for the text of sounds, where there is one.
     fn chat_route(&mut self) {
         let (Some(backend), Some(dataset)) = (self.backend(), self.shipped_dataset()) else {
             return;

@@ -40,7 +40,7 @@ pub(super) struct Before {
     pub(super) counts: judged::Answers,
     /// The numbers of the answers that were not drawn, in order.
     pub(super) left_out: Vec<u64>,
-    /// The numbers of those that cannot be shown to the judge, in order.
+    /// The numbers of the answers that cannot be shown to the judge, in order.
     pub(super) unaskable: Vec<u64>,
 }
 
@@ -145,7 +145,7 @@ fn changed(args: &Args, answer: &Answer) -> Failure {
     ))
 }
 
-/// The rubric that the user gives, or those that ship.
+/// The rubric that the user gives, or the shipped ones.
 fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
     let kind = args.kind();
     let Some(path) = &args.rubric else {
@@ -162,7 +162,7 @@ fn rubrics(args: &Args) -> Result<Rubrics, Failure> {
     Ok(Rubrics { plain: rubric, with_reference: None })
 }
 
-/// The folder of a judging, with what the judge is asked.
+/// The folder of a judging, with the judge's questions.
 pub(super) struct JudgingFolder {
     /// The folder, in which the run of the judging gets one of its own.
     pub(super) folder: RunFolder,
@@ -215,7 +215,7 @@ impl JudgingFolder {
     }
 }
 
-/// Writes the prompts and the rubric, and says how many prompts there are.
+/// Writes the prompts and the rubric, and returns the number of prompts.
 fn prompts(args: &Args, before: &Before, folder: &Path) -> Result<u64, (PathBuf, io::Error)> {
     let rubric = folder.join(RUBRIC);
     private::write(&rubric, before.rubrics.texts().as_bytes()).map_err(|cause| (rubric, cause))?;

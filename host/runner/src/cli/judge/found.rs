@@ -20,7 +20,7 @@ use session::judging::verdicts::Verdicts;
 const NAME: &str = "judge.grade";
 
 /// The result, after it was written down. A judging that was stopped adds nothing to the run: a
-/// mean over those answers that happened to be judged first would mislead.
+/// mean over the answers that happened to be judged first would mislead.
 pub(super) fn found(
     args: &Args,
     before: &Before,
@@ -79,7 +79,7 @@ fn judge(before: &Before, bench: &JudgingFolder, made: &Measured) -> Judge {
     }
 }
 
-/// Lists cautions for those who read the figures.
+/// Lists cautions for readers of the figures.
 fn cautions(
     before: &Before,
     made: &Measured,
@@ -207,9 +207,8 @@ impl Graded {
     }
 }
 
-/// The grades against the run's other scores that call answers right or wrong. What only counts
-/// what could not be parsed says nothing of how good an answer is, and another judge's grades are
-/// no share.
+/// The grades against the run's other scores that call answers right or wrong. A count of unparsed
+/// answers says nothing of the quality of an answer, and another judge's grades are no share.
 fn against(facts: &RunFacts, grades: &Column<f64>) -> BTreeMap<String, Against> {
     let scores = facts.scores.iter();
     let scores = scores.filter(|(name, _)| !name.ends_with("-unparsed"));

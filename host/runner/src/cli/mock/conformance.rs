@@ -1,5 +1,5 @@
 //! `runner mock --conformance`: serves the cases that clients are verified with, each below a base
-//! path of its own, beside its log and what it expects.
+//! path of its own, beside its log and its expectations.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -17,7 +17,7 @@ use model::plugin::Kind;
 use plugins::PluginError;
 use plugins::case::Rehearsal;
 
-/// How long each call is repeated.
+/// The time for which each call is repeated.
 const LEAST: Duration = Duration::from_millis(100);
 
 /// The events that a run of 1,000 streams with 50 tokens a second each decodes in a second.

@@ -1,4 +1,4 @@
-//! `runner plugin check`: whether a component loads, and what it needs.
+//! `runner plugin check`: loads a component, and lists its needs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ struct Facts {
     origin: String,
     size_bytes: u64,
     sha256: String,
-    /// The way its project's sources differ from those that it was built from.
+    /// The difference of its project's sources from the sources that it was built from.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<String>,
     /// Absent if the file is not a component.

@@ -124,8 +124,8 @@ pub fn keys(keys: &[Key]) -> String {
     text
 }
 
-/// Lists the keys of a table, which is that of the key `within`; `seen` says at which key a table
-/// was listed.
+/// Lists the keys of the table of the key `within`; `seen` holds the key at which each table was
+/// listed.
 fn listed(
     keys: &[Key],
     within: &str,

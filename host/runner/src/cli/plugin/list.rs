@@ -132,7 +132,7 @@ fn entry(asked: &str) -> Result<Entry, PluginError> {
     })
 }
 
-/// The names that `--backend` and `--dataset-name` take besides those of plugins.
+/// The names that `--backend` and `--dataset-name` take besides plugin names.
 fn names_of_others() -> Vec<Name> {
     let backends = backends::shipped_aliases().map(|alias| Name {
         name: alias.name,

@@ -93,7 +93,7 @@ struct Made {
     report: CaseReport,
 }
 
-/// A case's folder that takes back what was written into it, unless it is kept.
+/// A case's folder that removes the files written into it, unless it is kept.
 struct Draft {
     folder: PathBuf,
     /// True if the folder itself is new.
@@ -128,7 +128,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // What cannot be removed is no more than a file too many.
+        // A file that cannot be removed is no more than a file too many.
         for path in &self.written {
             let _ = std::fs::remove_file(path);
         }

@@ -1,4 +1,4 @@
-//! `runner plugin test`: runs a plugin's cases in the sandbox, and reports what fails.
+//! `runner plugin test`: runs a plugin's cases in the sandbox, and reports failures.
 
 mod junit;
 pub(super) mod text;
@@ -83,8 +83,8 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let (suite, said) = match begun {
         Ok(begun) => begun,
         Err(failure) => {
-            // What reads a report in a machine's form finds the reason in it, and not yesterday's
-            // report.
+            // A program that reads a report in a machine's form finds the reason in it, and not
+            // yesterday's report.
             if failure.number() != Exit::CommandLine as u8 {
                 let file = args.plugin.clone();
                 let file = file.unwrap_or_else(|| args.dir.display().to_string());

@@ -155,7 +155,7 @@ fn compared(runs: &[RunFolder], shown: &[Shown]) -> Result<Comparison, Failure> 
     Ok(compare::compare(&sides, &asked))
 }
 
-/// The runs with what is shown of them, all with the same length of time steps.
+/// The runs with their shown figures, all with the same length of time steps.
 fn shown(runs: &[RunFolder], time_slice: Option<Nanos>) -> Result<Vec<Shown>, Failure> {
     let mut reported = Vec::with_capacity(runs.len());
     for run in runs {

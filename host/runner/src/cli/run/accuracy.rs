@@ -1,11 +1,11 @@
 //! `runner run --preset mlperf-accuracy`: the whole dataset once, judged, and then the speed of the
 //! same plan.
 //!
-//! MLPerf Inference has two modes that a submission needs both of: AccuracyOnly issues every sample
-//! of the dataset once and keeps the answers, PerformanceOnly measures (`TestMode` in
+//! A submission to MLPerf Inference needs two modes. AccuracyOnly issues every sample of the
+//! dataset once and keeps the answers; PerformanceOnly measures (`TestMode` in
 //! `loadgen/test_settings.h` of mlcommons/inference at `b66003e`). Its compliance test TEST01 asks
-//! whether answers in the second are those of the first; here the answers of both runs are
-//! compared. What a run is belongs to `session`, what the agreement says to `report`.
+//! whether the second mode's answers equal the first's; here the answers of both runs are compared.
+//! `session` owns the run, `report` the meaning of the agreement.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ struct Modes {
     speed: Resolved,
 }
 
-/// Measures every scenario in both modes. The exit code is that of the first run that failed.
+/// Measures every scenario in both modes. The exit code is the first failed run's.
 ///
 /// # Errors
 /// If a scenario has no scorer or a dataset without end, and as other runs.
@@ -165,7 +165,7 @@ fn modes(
     Ok(Some(Modes { samples, accuracy, speed }))
 }
 
-/// Says where the accuracy is not that of the whole dataset. The code, unless that is allowed.
+/// Says if the accuracy does not cover the whole dataset. The code, unless that is allowed.
 fn is_whole(judged: &Round, samples: u64, allowed: bool) -> Option<ExitCode> {
     let answered = (judged.summary.as_ref()).map_or(0, |summary| summary.requests.successful);
     if answered == samples {

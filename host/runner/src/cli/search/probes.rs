@@ -41,7 +41,7 @@ impl<'p> Probes<'p> {
         Probes { source, within, watching, interrupt }
     }
 
-    /// Makes a run. Gives what it came to, and the name of its folder.
+    /// Makes a run. Gives its result, and the name of its folder.
     ///
     /// # Errors
     /// If it cannot begin, or ends early for another reason than the server's.

@@ -1,5 +1,5 @@
 //! Conducts the runs of a client: plays a case's script, starts the client, waits for it, and
-//! collects the log and what the client left.
+//! collects the log and the client's files.
 //!
 //! The mock engine runs in this process, on the thread that waits for the client, at an address of
 //! its own for each run. Nothing of a run is left to the next one: each has a fresh engine and a
@@ -63,7 +63,7 @@ impl Drop for Folder {
     }
 }
 
-/// One run of a client, and what it left.
+/// One run of a client, with its files.
 struct Conducted {
     run: Run,
     ran: Ran,
@@ -111,7 +111,7 @@ impl Conductor {
             }
         };
         private::folder(&folder).map_err(system("make a folder for the runs"))?;
-        // What an earlier run left would be taken for this client's result.
+        // An earlier run's files would be taken for this client's result.
         let mut there = std::fs::read_dir(&folder).map_err(system("look into --keep"))?;
         if there.next().is_some() {
             let words = format!("--keep: {} is not empty; name a new folder", folder.display());
@@ -321,7 +321,7 @@ impl Conductor {
         counted
     }
 
-    /// The command as a card shows it, without what differs from run to run.
+    /// The command as a card shows it, without the parts that differ from run to run.
     fn command(&self, case: &Case, seed: u64, folder: &Path) -> Result<Vec<String>, Failure> {
         let mut values = self.values(case, seed, folder);
         values.set("folder", "FOLDER");

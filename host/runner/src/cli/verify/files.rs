@@ -1,4 +1,4 @@
-//! The cases and the profiles of clients: those that ship, and those of a user.
+//! The cases and the profiles of clients: shipped ones, and a user's.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::failure::{Exit, Failure};
 use verify::{Card, Case, FileError, Profile};
 
-/// The cases of a folder, or those that ship, by name.
+/// The cases of a folder, or the shipped ones, by name.
 ///
 /// # Errors
 /// Everything that is wrong with them.

@@ -1,5 +1,5 @@
 //! The checks of a build as JUnit XML. JUnit has no warning, so a doubt is a skipped test: readers
-//! show those, and none of them fails a build.
+//! show skipped tests, and none of them fails a build.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 

@@ -1,5 +1,5 @@
 //! A build as Markdown, for the summary of a job and the comment on a change: the outcome, the
-//! checks, and behind what a reader opens the figures.
+//! checks, and the figures in a part that a reader opens.
 
 use super::{Baseline, Build, Check, Outcome};
 use crate::document::{Block, Document, Table, Text};

@@ -4,7 +4,7 @@ use compare::compare;
 use result::finding::Finding;
 use result::threshold::Checked;
 
-/// A run of a usual engine, or of one whose first tokens take so many times as long.
+/// A run of a usual engine, or of an engine whose first tokens take `times` times as long.
 fn run(folder: &str, times: f64) -> Run {
     let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let measured = measured(folder, plan(&[]), &exchanges(engine, 60, 5.0));
@@ -44,7 +44,7 @@ fn outcomes(build: &Build) -> Vec<(Subject, Outcome, String)> {
     checks.map(|check| (check.subject, check.outcome, check.seen)).collect()
 }
 
-/// A comparison of an engine with one whose first tokens take so many times as long.
+/// A comparison of an engine with another whose first tokens take `times` times as long.
 fn compared(times: f64, conditions: &[&str]) -> Baseline {
     let engine = crate::comparisons::Engine { ttft: times, ..USUAL };
     let [a, b] = [USUAL, engine].map(|engine| exchanges(engine, 300, 5.0));

@@ -41,7 +41,7 @@ const RIGHT: f64 = 16.0;
 /// The longest name beside a point, in characters.
 const LONGEST_NAME: usize = 28;
 
-/// Text of so many characters at most, the last an ellipsis where some are left out.
+/// Text of at most `most` characters, the last an ellipsis where some are left out.
 fn cut(text: &str, most: usize) -> String {
     match text.chars().count() > most {
         true => {
@@ -234,7 +234,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The name of each row above what is drawn in it, cut where the panel ends.
+    /// The name of each row above its drawing, cut where the panel ends.
     fn row_names(&mut self, y: &Scale) {
         let room = ((self.width - RIGHT - self.left) / CHARACTER) as usize;
         for (row, name) in self.chart.rows.labels.iter().enumerate() {
@@ -252,7 +252,7 @@ impl<'a> Drawing<'a> {
     fn point_names(&mut self, panel: &Panel, y: &Scale, ceiling: f64, floor: f64) {
         let right = self.width - RIGHT;
         let mut named = Vec::new();
-        // What is taken: left, top, right, bottom.
+        // The occupied boxes: left, top, right, bottom.
         let mut taken: Vec<[f64; 4]> = Vec::new();
         for mark in &panel.marks {
             let is_large = matches!(mark.shape, Shape::Spots | Shape::Named);

@@ -1,6 +1,6 @@
 //! The colours of pages and charts, light and dark, and how series differ without colour.
 //!
-//! The series' hues are those of Okabe and Ito, which people with any common colour vision can
+//! The series' hues are Okabe and Ito's, which people with any common colour vision can
 //! distinguish, darkened or lightened until each stands out from its ground.
 
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The course of runs over time: throughput, requests in flight, those that wait for the cap,
-//! failures, power, and what the server says of itself.
+//! The course of runs over time: throughput, requests in flight, requests that wait for the cap,
+//! failures, power, and the server's own figures.
 
 use super::shown::{Shown, keys, seconds, sentences};
 use crate::chart::{
@@ -142,7 +142,7 @@ fn cap(run: &Shown, panel: &mut Panel) {
     }
 }
 
-/// The panels of the server's series: their titles, their units, and what becomes of the values.
+/// The panels of the server's series: their titles, their units, and the factor of their values.
 const SERVER: [(Name, &str, &str, f64); 12] = [
     (Name::Running, "requests running in the server", "running", 1.0),
     (Name::Waiting, "requests waiting in the server", "waiting", 1.0),
@@ -168,7 +168,7 @@ impl Drawing<'_> {
         self.runs.iter().map(|run| &run.view.course)
     }
 
-    /// What the server says of itself, beside the times to first token that it gave: a panel for each
+    /// The server's own figures, beside the times to first token that it gave: a panel for each
     /// figure that is ever above zero.
     fn server(&self) -> Vec<Panel> {
         let mut panels = Vec::new();
@@ -216,7 +216,7 @@ impl Drawing<'_> {
                 (from, to, *value)
             });
             let points = spans.clone().map(|(x, to, y)| Point { x, to, y });
-            // A run that was over earlier has nothing to tell of what came after it.
+            // A run that was over earlier has nothing to show of the time after it.
             let after = rows.saturating_sub(values.len());
             let cells = spans.map(|(from, to, value)| {
                 let value = value?;

@@ -1,5 +1,4 @@
-//! Charts of several runs of which each is a point: one figure against another, and figures over
-//! the load.
+//! Charts of several runs, each run a point: one figure against another, and figures over the load.
 //!
 //! Sweeps, searches and labs say which points; this module makes charts of them.
 
@@ -13,7 +12,7 @@ use model::number;
 /// Values whose smallest is more than this share of their largest lie close together.
 const CLOSE: f64 = 0.5;
 
-/// The largest is so many times the smallest where an axis starts out logarithmic.
+/// The ratio of the largest to the smallest from which an axis starts out logarithmic.
 const WIDE: f64 = 20.0;
 
 /// The contents of a chart.
@@ -37,7 +36,7 @@ pub struct Plot {
     pub is_named: bool,
 }
 
-/// A vertical axis, and what is drawn against it.
+/// A vertical axis, and the lines drawn against it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plane {
     /// The axis, with its unit.
@@ -67,7 +66,7 @@ pub enum Drawn {
     Connecting,
     /// Each on its own.
     Apart,
-    /// Each on its own, as a cross: what failed.
+    /// Each failure on its own, as a cross.
     Crossed,
 }
 
@@ -82,7 +81,7 @@ pub struct Spot {
     pub text: String,
 }
 
-/// The chart. Points without a place, such as those of a load without a limit, are left out.
+/// The chart. Points without a place, such as the points of a load without a limit, are left out.
 pub fn chart(plot: &Plot) -> Chart {
     let lines = || plot.panels.iter().flat_map(|plane| &plane.lines);
     let spots = || {

@@ -126,7 +126,7 @@ impl Drawn<'_> {
         let longest = self.most(Figures::max);
         let (unit, divisor) = time_unit(longest);
         let high = end(longest / divisor);
-        // What lies close together far from nothing is looked at closely.
+        // Values that lie close together far from zero get a close look.
         let least = self.least(Figures::min) / divisor;
         let step = number::round_step((high - least).max(high * 1e-3), 6);
         let (low, high) = match least > 0.5 * high {
@@ -191,7 +191,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The percentiles that a reader steps through; those of the tail if there are enough samples.
+    /// The percentiles that a reader steps through; the tail's if there are enough samples.
     fn percents(&self) -> Vec<f64> {
         let most = self.each().map(|(_, figures)| figures.count()).max();
         let tail = [(99.5, 200), (99.9, 1_000), (99.95, 2_000), (99.99, 10_000)];
@@ -217,11 +217,12 @@ impl Drawn<'_> {
         let first = (low / width).floor();
         let bars = ((high / width - first).ceil() as usize).clamp(1, 4 * BARS);
         let edge = |n: usize| (first + n as f64) * width;
-        // What an edge lacks for being a sum of fractions must not leave the largest out.
+        // An edge may fall short because it is a sum of fractions; it must not leave the largest
+        // out.
         let bars = if edge(bars) < high { bars + 1 } else { bars };
         let edges: Vec<f64> = (0..=bars).map(edge).collect();
         let (begin, finish) = (edges[0], edges[bars]);
-        // A bar holds what it begins with, the last also what it ends with.
+        // A bar holds its beginning, the last bar also its end.
         let before = |figures: &Figures, edge: f64| {
             let edge = if edge == finish { edge.next_up() } else { edge };
             figures.below(edge)

@@ -28,7 +28,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     each.collect()
 }
 
-/// The tone of a part: that of the same phase in a waterfall.
+/// The tone of a part: the tone of the same phase in a waterfall.
 fn tone(part: Option<Part>) -> Tone {
     Tone::Phase(match part {
         Some(Part::Client) => 0,
@@ -56,7 +56,7 @@ fn chart(split: &FirstToken, name: String, title: String) -> Chart {
     for part in parts {
         let length = |parts: &Parts| match part {
             Some(part) => parts.part(part).unwrap_or(0.0),
-            // What is less than nothing cannot be drawn, and the note says so.
+            // A negative time cannot be drawn, and the note says so.
             None => parts.unexplained_ms.max(0.0),
         };
         if rows.iter().all(|(_, parts)| length(parts) <= 0.0) {

@@ -1,4 +1,4 @@
-//! Runs for tests of what is drawn: made-up exchanges with the rest of what a page says.
+//! Runs for tests of drawings: made-up exchanges with the rest of a page.
 
 use std::convert::Infallible;
 
@@ -48,7 +48,7 @@ pub(crate) fn plan(name: &str) -> Plan {
     .unwrap()
 }
 
-/// A request of every hundred milliseconds: it waits 0 to 40 ms for the cap, 100 ms and more for
+/// A request of every hundred milliseconds. It waits 0 to 40 ms for the cap, 100 ms and more for
 /// its first token, the longer its prompt the more, and then 20 ms for each of the next ten. Every
 /// twentieth fails.
 pub(crate) fn exchanges(count: u64, slower_by: u64) -> Vec<Exchange> {
@@ -84,7 +84,7 @@ pub(crate) fn run_of(label: &str, exchanges: &[Exchange]) -> Shown {
     run_with(label, exchanges, facts)
 }
 
-/// The same with what else is known of it.
+/// The same with other facts.
 pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> Shown {
     let plan = plan(label);
     let summary = Summary::of(&facts, exchanges);
@@ -110,7 +110,7 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
     Shown { label: label.to_owned(), reported, view }
 }
 
-/// The runs, of which each has those exchanges, as sides of a comparison of their headline figures.
+/// The runs, each with its exchanges, as sides of a comparison of their headline figures.
 pub(crate) fn sides_of(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> (Vec<Side>, Options) {
     let figures = compare::figures(&Choice::Headline, &[], &[]);
     let fewest = exchanges.iter().map(|exchanges| exchanges.len() as u64);

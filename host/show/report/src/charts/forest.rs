@@ -14,8 +14,8 @@ const ROW: f64 = 40.0;
 /// The axis reaches at least so far to both sides.
 const LEAST: f64 = 0.01;
 
-/// The axis reaches at most so many times as far as the shorter half of the intervals: an interval
-/// of few repeats may be very wide.
+/// The axis reaches at most this multiple of the shorter half of the intervals: an interval of few
+/// repeats may be very wide.
 const FURTHEST: f64 = 2.0;
 
 /// Differences to be drawn.
@@ -35,7 +35,7 @@ pub struct Forest {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The name of what differs.
+    /// The name of the difference.
     pub name: String,
     /// The size, as a share: 0.1 is 10 % better.
     pub share: f64,
@@ -43,7 +43,7 @@ pub struct Difference {
     pub interval: Option<[f64; 2]>,
     /// True if it is shown to be more, false if less; absent if it may be chance.
     pub is_better: Option<bool>,
-    /// The difference in words, with its interval.
+    /// The difference as text, with its interval.
     pub text: String,
 }
 

@@ -1,5 +1,4 @@
-//! Charts of the time to first token over what it depends on: the prompt's length, and the time in
-//! the run.
+//! Charts of the time to first token over its causes: the prompt's length, and the time in the run.
 
 use super::shown::{Shown, end, keys, milliseconds, round_begin, seconds, sentences, time_unit};
 use crate::chart::{

@@ -28,19 +28,19 @@ pub(super) fn time_unit(longest_ms: f64) -> (&'static str, f64) {
     if longest_ms >= 20_000.0 { ("s", 1000.0) } else { ("ms", 1.0) }
 }
 
-/// A span of time in words.
+/// A span of time as text.
 pub(super) fn milliseconds(ms: f64) -> String {
     let (unit, divisor) = time_unit(ms);
     format!("{} {unit}", significant(ms / divisor, 4))
 }
 
-/// A chosen span of time in words, such as where a bar ends.
+/// A chosen span of time as text, such as the end of a bar.
 pub(super) fn chosen_milliseconds(ms: f64) -> String {
     let (unit, divisor) = time_unit(ms);
     format!("{} {unit}", short(ms / divisor, 4))
 }
 
-/// An instant of a run in words.
+/// An instant of a run as text.
 pub(super) fn seconds(s: f64) -> String {
     format!("{} s", short(s, 4))
 }

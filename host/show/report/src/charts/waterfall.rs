@@ -16,9 +16,9 @@ const ROW: f64 = 9.0;
 /// A phase that is always shorter than this share of the axis cannot be seen.
 const SEEN: f64 = 0.002;
 
-/// The phases of a request in their order, each with the number of its tone. Those between sending
-/// and first token are known if the server tells them; what it does not tell is the phase until the
-/// first token.
+/// The phases of a request in their order, each with the number of its tone. Phases between sending
+/// and first token are known if the server reports them; the rest is the phase until the first
+/// token.
 const PHASES: [(&str, usize); 10] = [
     ("held back by the cap", 0),
     ("send lag", 1),
@@ -84,7 +84,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     each.collect()
 }
 
-/// Where a phase begins and ends, in milliseconds since the request was due; absent if it has no
+/// The begin and end of a phase, in milliseconds since the request was due; absent if it has no
 /// length.
 type Spanned = Option<(f64, f64)>;
 
@@ -115,8 +115,8 @@ fn phases(request: &Request) -> [Spanned; PHASES.len()] {
 }
 
 /// The phases from sending to the first token, or to the end if there is none. The server's own
-/// timings are lengths: where they lie, and that what it does not tell comes before its queue, is
-/// assumed. What does not fit is cut off.
+/// timings are lengths: their places are assumed, and so is that the unreported time comes before
+/// the queue. The part that does not fit is cut off.
 fn until_first(
     request: &Request,
     sent: Option<f64>,

@@ -20,9 +20,9 @@ pub struct Figures {
     pub completed: u64,
     /// Seconds from the start of the measurement to its end.
     pub duration_s: Option<f64>,
-    /// Input tokens of the answered requests; absent if those of any are unknown.
+    /// Input tokens of the answered requests; absent if any request's are unknown.
     pub input: Option<u64>,
-    /// Their output tokens; absent if those of any are unknown.
+    /// Their output tokens; absent if any request's are unknown.
     pub output: Option<u64>,
     /// The same by the model's tokenizer; absent if any was not tokenized.
     pub retokenized: Option<u64>,

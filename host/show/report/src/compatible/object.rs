@@ -1,5 +1,5 @@
-//! An object of a result file, built field by field in the notation of Python's `json.dumps`. What
-//! values look like is the tokenizer's [`python`](tokenizer::python).
+//! An object of a result file, built field by field in the notation of Python's `json.dumps`. The
+//! tokenizer's [`python`](tokenizer::python) formats the values.
 
 use minijinja::value::{Serde, Value};
 use serde::Serialize;

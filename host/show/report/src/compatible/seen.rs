@@ -1,5 +1,4 @@
-//! A request as another tool sees it: which chunks of the reply count, when it began and ended, how
-//! many tokens it had.
+//! A request as another tool sees it: its counted chunks, its begin and end, and its tokens.
 //!
 //! The tools look at chunks, we record events. A chunk may yield several events at one instant: a
 //! piece of the answer and its stop reason count as one chunk if they came together.
@@ -135,8 +134,7 @@ impl ToolRequest<'_> {
         Some(span.as_millis_f64() / f64::from(further))
     }
 
-    /// Shows each gap between chunks, in nanoseconds, how often it counts, and the instant at which
-    /// it began.
+    /// Shows each gap between chunks, in nanoseconds, its count, and the instant at which it began.
     pub(super) fn gaps(&self, mut show: impl FnMut(Nanos, f64, u64)) {
         if !self.rules.streamed {
             return;
@@ -149,7 +147,7 @@ impl ToolRequest<'_> {
         });
     }
 
-    /// Passes on when each chunk that counts came, and for how many tokens.
+    /// Passes on the arrival time of each chunk that counts, and its number of tokens.
     fn chunks(&self, show: &mut dyn FnMut(Nanos, u64)) {
         let events = self.exchange.events.iter();
         if self.rules.by_tokens {

@@ -193,8 +193,8 @@ fn assert_like(key: &str, ours: &Value, theirs: &Value) {
     }
 }
 
-/// Compares two files: the same keys in the same order, but for those that were not measured, and
-/// the same values but for some.
+/// Compares two files: the same keys in the same order, without the unmeasured ones, and the same
+/// values except some.
 fn assert_file(ours: &str, theirs: &Value, unmeasured: &[&str], unlike: &[&str]) {
     let ours = file(ours);
     let left_out = |key: &&String| {
@@ -231,7 +231,7 @@ fn what_vllm_wrote_of_its_requests_we_write() {
             "detailed" => objectives(&[("ttft", 60.0), ("tpot", 9.0), ("e2el", 180.0)]),
             _ => Vec::new(),
         };
-        // What vLLM makes of no samples, or with one token an answer, is zero; ours is absent.
+        // vLLM writes zero for no samples, or with one token an answer; ours is absent.
         let unmeasured: &[&str] = if name == "one token" { &["_tpot_ms", "_itl_ms"] } else { &[] };
         let (ours, text) = seen(Tool::Vllm, &theirs, &facts, Keep::All, |seen| {
             (vllm::json(seen), text::vllm::text(seen))
@@ -253,8 +253,8 @@ fn what_vllm_wrote_of_its_requests_we_write() {
     }
 }
 
-/// SGLang's own figures from SGLang's own requests, but for those about their ends and beginnings,
-/// which it does not list.
+/// SGLang's own figures from SGLang's own requests, without the figures about their ends and
+/// beginnings, which it does not list.
 #[test]
 fn what_sglang_wrote_of_its_requests_we_write() {
     let unlisted = [
@@ -277,7 +277,7 @@ fn what_sglang_wrote_of_its_requests_we_write() {
         let (ours, text) = seen(Tool::Sglang, &theirs, &facts, Keep::All, |seen| {
             (sglang::json(seen), text::sglang::sglang(seen))
         });
-        // What the server says of a prompt's length is in its lists, not in its sum.
+        // The server's count of a prompt is in its lists, not in its sum.
         let unlike =
             [&unlisted[..], &["total_input", "input_throughput", "total_throughput"]].concat();
         assert_file(&ours.replace("Infinity", "\"inf\""), &theirs, &[], &unlike);

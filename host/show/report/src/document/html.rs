@@ -106,7 +106,7 @@ impl<'d> Html<'d> {
         }
     }
 
-    /// Writes what was made here: style, script and drawings.
+    /// Writes text that was made here: style, script and drawings.
     fn put_own(&mut self, own: &str) {
         self.text.push_str(own);
     }

@@ -1,4 +1,5 @@
-//! A page as Markdown. What only a screen can do, such as taking a run out of charts, has no form.
+//! A page as Markdown. Functions that only a screen has, such as taking a run out of charts, have
+//! no form.
 
 use std::fmt::Write;
 

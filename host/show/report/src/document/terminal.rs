@@ -1,5 +1,5 @@
-//! A page as text for a terminal: no colours, and no control characters. What only a screen can do
-//! has no form.
+//! A page as text for a terminal: no colours, and no control characters. Functions that only a
+//! screen has have no form.
 
 use comfy_table::{CellAlignment, LineStyle, Table as Lines, TableStyle};
 
@@ -76,7 +76,7 @@ fn words(text: &Text) -> String {
     each.collect()
 }
 
-/// A line of what is above it.
+/// A line of the block above it.
 fn below(line: &str) -> String {
     format!("  {}\n", plain(line))
 }

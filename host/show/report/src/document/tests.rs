@@ -84,13 +84,13 @@ fn foreign_text_has_no_effect() {
     assert!(html.contains("{{ 7 }}"), "it is no template");
     let markdown = page(HOSTILE).markdown();
     assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
-    // What is left of the tag is in a fence or between backticks, where it is text.
+    // The rest of the tag is in a fence or between backticks, where it is text.
     let outside: Vec<&str> =
         markdown.lines().filter(|line| line.contains("<script>") && !line.contains('`')).collect();
     assert_eq!(outside, Vec::<&str>::new());
     let text = page(HOSTILE).text();
     assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
-    // A heading is one line, and a row has as many cells as the table.
+    // A heading is one line, and a row has the table's number of cells.
     assert_eq!(markdown.matches("\n# ").count(), 1, "in the fence: {markdown}");
     for row in markdown.lines().filter(|line| line.starts_with('|')) {
         let bars = row.replace("\\|", "").matches('|').count();

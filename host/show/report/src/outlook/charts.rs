@@ -7,7 +7,7 @@ use crate::chart::{
 use model::number::{count, percent, short};
 use runs::outlook::{Bar, Lengths, Outlook};
 
-/// The histograms of an outlook: of what it has.
+/// The histograms of an outlook, for the data that it has.
 pub fn charts(outlook: &Outlook) -> Vec<Chart> {
     let due = outlook.due.as_ref().map(|due| &due.seconds);
     let sessions = &outlook.sessions;

@@ -58,7 +58,7 @@ pub(super) fn table(runs: &[Shown], compared: &Comparison) -> Table {
         let name = Span::Plain(figure.to_string());
         row(figure, name)
     });
-    // What is better or worse comes before what only says how much there was.
+    // Figures that are better or worse come before plain amounts.
     let (good, plain): (Vec<_>, Vec<_>) = whole.partition(|(better, _)| *better != Better::Neither);
     let wholes = good.into_iter().chain(plain).map(|(_, row)| row);
     let names = runs.iter().map(|run| run.label.as_str());

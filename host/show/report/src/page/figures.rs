@@ -18,7 +18,7 @@ pub(super) fn label(metric: &str) -> &str {
     place.map_or(metric, |place| LABELS[place])
 }
 
-/// The interval of a figure in words, over runs with other requests.
+/// The interval of a figure as text, over runs with other requests.
 fn sure(bounds: Option<Bounds>, unit: &str) -> Option<String> {
     bounds.map(|bounds| format!("95 %: {} {unit}", between(bounds)))
 }
@@ -200,7 +200,7 @@ pub(super) fn metrics(summary: &Summary) -> (Table, String) {
     (table, notes.join(" "))
 }
 
-/// Writes the note that says which percentiles come from a histogram.
+/// Writes the note that names the percentiles from a histogram.
 fn histograms(counted: &[&str]) -> Option<String> {
     (!counted.is_empty()).then(|| {
         format!(
@@ -210,7 +210,7 @@ fn histograms(counted: &[&str]) -> Option<String> {
     })
 }
 
-/// The speeds of the slowest users, which have no column: the high percentiles are those of the
+/// The speeds of the slowest users, which have no column: the high percentiles belong to the
 /// luckiest.
 fn slowest(summary: &Summary) -> Option<String> {
     let lowest = mirrored(&summary.run.percentiles);

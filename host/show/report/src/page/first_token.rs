@@ -7,7 +7,7 @@ use model::number::{count, fixed, percent};
 use result::summary::FirstToken;
 use result::summary::first_token::BySeries;
 
-/// Adds the section with those charts, if any run has parts of it.
+/// Adds the section with these charts, if any run has parts of it.
 pub(super) fn section(page: &mut Document, runs: &[Shown], charts: Vec<Chart>) {
     let told: Vec<(&Shown, &FirstToken)> = runs
         .iter()

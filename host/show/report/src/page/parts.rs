@@ -1,4 +1,4 @@
-//! Sections of a few figures each: goodput, sessions, steady state, tokens, what the dataset did,
+//! Sections of a few figures each: goodput, sessions, steady state, tokens, the dataset's changes,
 //! the server's own metrics, devices, cost, scores.
 
 mod devices;
@@ -17,7 +17,7 @@ pub(super) struct Part {
     pub(super) pairs: Vec<Pair>,
 }
 
-/// Those sections, if present.
+/// The present ones of these sections.
 pub(super) fn parts(summary: &Summary) -> Vec<Part> {
     let parts = [
         goodput(summary),
@@ -314,7 +314,7 @@ fn server(summary: &Summary) -> Option<Part> {
     })
 }
 
-/// A score's mean, how sure it is, and of how many answers.
+/// A score's mean, its certainty, and its number of answers.
 fn scored(score: &Score) -> String {
     let bounds = score.confidence;
     let bounds = bounds.map(|bounds| format!(" ({})", bounds.words(" to ", |end| fixed(end, 4))));

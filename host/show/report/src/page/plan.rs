@@ -86,7 +86,7 @@ pub(super) fn settings(plan: &Plan) -> Vec<Pair> {
     ])
 }
 
-/// The environment of the run, and how long its start took.
+/// The environment of the run, and the duration of its start.
 pub(super) fn environment(reported: &Reported) -> Vec<Pair> {
     let mut told = vec![pair("Runner", &reported.plan.runner)];
     if let Some(environment) = &reported.environment {

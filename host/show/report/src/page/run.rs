@@ -207,7 +207,7 @@ fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
     page.table(table);
 }
 
-/// Adds every figure, and those that belong together.
+/// Adds every figure, in groups that belong together.
 pub(super) fn figures(page: &mut Document, shown: &Shown, level: u8) {
     let summary = &shown.reported.summary;
     let (table, note) = figures::metrics(summary);
@@ -224,7 +224,7 @@ pub(super) fn figures(page: &mut Document, shown: &Shown, level: u8) {
     page.push(Block::Cards(parts.collect()));
 }
 
-/// Adds the failures of each class, with what servers said.
+/// Adds the failures of each class, with the servers' messages.
 pub(super) fn failures(page: &mut Document, shown: &Shown, _: u8) {
     let failures = &shown.reported.summary.requests.failures;
     if failures.is_empty() {

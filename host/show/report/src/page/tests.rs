@@ -9,7 +9,7 @@ fn page_of(runs: &[Shown]) -> String {
     drawn_with(runs, &without)
 }
 
-/// The page of runs of which each has those exchanges.
+/// The page of runs, each with its exchanges.
 fn drawn_with(runs: &[Shown], exchanges: &[Vec<Exchange>]) -> String {
     let (sides, options) = sides_of(runs, exchanges);
     let several = runs.len() > 1;

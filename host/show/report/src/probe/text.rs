@@ -18,12 +18,12 @@ fn outcome_words(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A reply's form in words.
+/// A reply's form as text.
 fn form(shape: &Shape) -> &'static str {
     if shape.streamed { "streams" } else { "gives one document, although a stream was asked for" }
 }
 
-/// The parts of a reply in words, a clause each.
+/// The parts of a reply as text, a clause each.
 fn parts(shape: &Shape) -> Vec<String> {
     let mut words = Vec::new();
     let chunks = some(shape.chunks, "chunk");

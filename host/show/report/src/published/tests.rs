@@ -9,7 +9,7 @@ use model::about::About;
 use model::exchange::{Exchange, Kind};
 use result::finding::{Finding, Id, Severity, Verdict};
 
-/// A run whose first tokens take so long, of an engine and a model.
+/// A run whose first tokens take `ttft` milliseconds, of an engine and a model.
 fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
     let exchanges: Vec<Exchange> = (0..4)
         .map(|index| {
@@ -53,8 +53,8 @@ fn run(folder: &str, ttft: u64, engine: &str, model: &str) -> Shown {
     }
 }
 
-/// Two engines, two models, a run that is invalid and was asked otherwise, and one of which little
-/// is known; and everywhere text that would like to be Markdown.
+/// Two engines, two models, a run that is invalid and has other settings, and another with few
+/// known facts; and everywhere text that would like to be Markdown.
 fn runs() -> Vec<Shown> {
     let mut hostile = run("20260102-040000-b", 80, "sglang", "Qwen/Qwen3-8B");
     let plan = &mut hostile.reported.plan;

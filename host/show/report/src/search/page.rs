@@ -13,8 +13,8 @@ use search::level::Level;
 use search::slo::{Tier, UNNAMED};
 use search::{Config, Purpose};
 
-/// The page of a search. It is called by what was run, and by the name that is given where nothing
-/// was run yet.
+/// The page of a search. Its title is the workload's name, or the given name where nothing was run
+/// yet.
 pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Document {
     let config = searched.search.config();
     let mut levels: Vec<&Level> = match &searched.answer {

@@ -42,7 +42,7 @@ fn made(probe: &Probe) -> Outcome {
     })
 }
 
-/// A search that is done, or one that was stopped after so many runs.
+/// A search that is done, or a search that was stopped after `most` runs.
 pub(crate) fn searched(most: Option<u32>) -> Searched {
     let tiers = tiers(["ttft.p99<500ms", "tpot.p90<50ms"]).unwrap();
     let mut config = Config::new(Load::Rate, tiers, 4.0);

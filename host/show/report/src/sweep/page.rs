@@ -10,8 +10,8 @@ use crate::workload::{self, Workload};
 use result::finding::Verdict;
 use search::sweep::{At, Curve, Knee, Mean, Place};
 
-/// The page of a sweep. It is called by what was run, and by the name that is given where nothing
-/// was run yet.
+/// The page of a sweep. Its title is the workload's name, or the given name where nothing was run
+/// yet.
 pub fn page(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> Document {
     let curve = sweep.result().curve;
     let mut page = Document::new("Sweep", title(sweep, name, workload));

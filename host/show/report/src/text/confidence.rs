@@ -15,7 +15,7 @@ const REPEATS: f64 = 3.0;
 /// Stands where one run shows no interval.
 const NOT_SHOWN: &str = "not shown by one run";
 
-/// Every interval, with what each section is about.
+/// Every interval, with each section's subject.
 pub(super) fn all(block: &mut Block, summary: &Summary) {
     let mut all_shown = true;
     block.section("95% Confidence: Other Requests");

@@ -1,4 +1,4 @@
-//! Where the time to first token goes: a line with the shares of its parts, and a table of them by
+//! The parts of the time to first token: a line with their shares, and a table of them by
 //! percentile.
 
 use std::fmt::Write;

@@ -47,7 +47,7 @@ pub(super) fn left_out(block: &mut Block, tokens: &Tokens) {
     block.line("Incomplete answers, tokens unknown:", unknown);
 }
 
-/// The share of the requests that failed, and what becomes of them in the latencies that follow.
+/// The share of the requests that failed, and their treatment in the latencies that follow.
 pub(super) fn failed(block: &mut Block, summary: &Summary) {
     let requests = &summary.requests;
     let judged = requests.total - requests.cancelled;

@@ -1,5 +1,5 @@
-//! Scores as text: means with their intervals, groups, what was not judged, and examples of the
-//! worst answers.
+//! Scores as text: means with their intervals, groups, unjudged answers, and examples of the worst
+//! answers.
 
 use super::block::Block;
 use result::summary::{Bounds, ScoredGroup, Summary};
@@ -7,11 +7,11 @@ use result::summary::{Bounds, ScoredGroup, Summary};
 /// Characters of a name of a score or a group in a table.
 const NAME: usize = 32;
 
-/// Scores of the run as a whole, then the mean of each score with its interval, and how many answers
-/// it did not judge.
+/// Scores of the run as a whole, then the mean of each score with its interval, and the number of
+/// unjudged answers.
 pub(super) fn headline(block: &mut Block, summary: &Summary) {
     block.section("Scores");
-    // What a scorer says of the run as a whole is its figure; there is room for few lines.
+    // A scorer's figure of the run as a whole is its main figure; there is room for few lines.
     for (name, value) in &summary.run_scores {
         block.line(&format!("{name}:"), Some(decimals(*value)));
     }

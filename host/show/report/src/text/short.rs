@@ -11,8 +11,8 @@ use super::{closed_loop, devices, first_token, metrics_not_measured, outcomes, s
 /// The height of a terminal that shows the block at once.
 const SCREEN: usize = 50;
 
-/// The lines at the end that are always there: the rule of the verdict, the verdict, what was not
-/// measured, the last rule.
+/// The lines at the end that are always there: the rule of the verdict, the verdict, the unmeasured
+/// figures, the last rule.
 const END: usize = 4;
 
 /// Lines on time slices, which are drawn beyond the screen's height because they were asked for.
@@ -27,7 +27,7 @@ pub fn short(summary: &Summary) -> String {
     let mut block = Block { is_short: true, ..Block::titled(" Serving Benchmark Result ") };
     load(&mut block, summary);
     latencies(&mut block, summary);
-    // A section without a line has no heading: what follows brings its own.
+    // A section without a line has no heading: the next one brings its own.
     block.pending = None;
 
     let used = block.text.lines().count() + END;
@@ -131,7 +131,7 @@ fn drawn(draw: impl FnOnce(&mut Block)) -> Vec<String> {
     block.text.lines().map(str::to_owned).collect()
 }
 
-/// As many of the lines as there is room for, and how many there are beside. Takes the room.
+/// Returns the lines that there is room for, with the number of further ones. Takes the room.
 fn fitting(mut lines: Vec<String>, room: &mut usize) -> Vec<String> {
     if lines.len() > *room {
         let kept = room.saturating_sub(1);

@@ -1,5 +1,5 @@
-//! What speculative decoding did: its lines among the token counts, and a table of its steps by
-//! turn, class and adapter.
+//! The results of speculative decoding: its lines among the token counts, and a table of its steps
+//! by turn, class and adapter.
 
 use super::block::Block;
 use result::summary::{Group, Speculation, Summary};

@@ -12,7 +12,7 @@ const CHARACTER: usize = 7;
 const ASIDE: usize = 6;
 const HEIGHT: usize = 20;
 
-/// The badge of a card: how many of the cases that apply are exact.
+/// The badge of a card: the number of exact cases among the cases that apply.
 pub fn badge(card: &Card) -> String {
     let Totals { exact, within_stated_error, another_definition, wrong, failed, not_applicable: _ } =
         card.totals;

@@ -1,5 +1,5 @@
-//! The course of a run: tokens, requests in flight, waiting requests, failures, and what the server
-//! says of itself, in equal spans of time.
+//! The course of a run: tokens, requests in flight, waiting requests, failures, and the server's
+//! own figures, in equal spans of time.
 
 use std::borrow::Borrow;
 
@@ -12,8 +12,8 @@ use result::summary::{Occupancy, RunFacts, Summary};
 /// Largest number of spans.
 const SPANS: f64 = 180.0;
 
-/// The span of time for runs of which the longest takes this many seconds: 1, 2 or 5 times a power
-/// of ten, and not less than a tenth of a second.
+/// The span of time for runs whose longest takes this many seconds: 1, 2 or 5 times a power of ten,
+/// and not less than a tenth of a second.
 pub fn grain(longest_s: f64) -> Nanos {
     let mut grain = 0.1;
     let mut factors = [2.0, 2.5, 2.0].into_iter().cycle();
@@ -36,7 +36,7 @@ pub struct Course {
     pub in_flight: Vec<f64>,
     /// Mean number of requests that were due and that the cap held back; absent without a cap.
     pub waiting: Option<Vec<f64>>,
-    /// Requests that failed; those never sent count at their due time.
+    /// Requests that failed; unsent ones count at their due time.
     pub failed: Vec<u64>,
     /// Mean power of all devices together in watts; absent if it was not sampled throughout.
     pub power_w: Option<Vec<f64>>,
@@ -86,7 +86,7 @@ pub(super) struct Gather {
     in_flight: Occupancy,
     waiting: Option<Occupancy>,
     failed: Vec<u64>,
-    /// Sums of times to first token in nanoseconds, and how many there are.
+    /// Sums of times to first token in nanoseconds, and their number.
     ttft: Vec<(u64, u64)>,
 }
 

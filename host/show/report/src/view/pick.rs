@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use model::units::Nanos;
 
 /// The first of each block of numbers; blocks double in length until they are few enough. Numbers
-/// may have gaps, such as those of a slice of a run.
+/// may have gaps, such as in a slice of a run.
 pub(super) struct Even<T> {
     limit: usize,
     length: u64,
-    /// By the block's place: the number, and what is kept of it.
+    /// By the block's place: the number, and its kept data.
     kept: BTreeMap<u64, (u64, T)>,
 }
 
@@ -41,7 +41,7 @@ impl<T> Even<T> {
     }
 }
 
-/// Those with the largest spans of time; of equal ones, those with the lowest numbers.
+/// The items with the largest spans of time; of equal ones, the items with the lowest numbers.
 pub(super) struct Largest<T> {
     limit: usize,
     kept: BTreeMap<(Nanos, std::cmp::Reverse<u64>), T>,

@@ -45,7 +45,8 @@ pub(super) struct Table<'a> {
     headers: Vec<Part>,
     /// True if a rule has been seen.
     in_table: bool,
-    /// The last part without a figure since the rule, and how many with one came after it.
+    /// The last part without a figure since the rule, and the number of parts with a figure after
+    /// it.
     row: Option<Part>,
     behind: usize,
 }
@@ -67,8 +68,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Finds the cell that a place is in, if it is in one. No place may be before that of an
-    /// earlier call.
+    /// Finds the cell that a place is in, if it is in one. No place may be before an earlier call's
+    /// place.
     pub fn cell(&mut self, at: usize) -> Option<Cell> {
         let mut bar = self.bars.from(self.start)?;
         while bar < at {
@@ -130,9 +131,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// As many parts before a rule as it has columns, if there are so many. The rule's last part is
-    /// the next of
-    /// [`Table::recent`].
+    /// The parts before a rule, one for each of its columns, if there are enough. The rule's last
+    /// part is the next of [`Table::recent`].
     fn headers(&self) -> Vec<Part> {
         let columns = self.ruled;
         let first = (self.recent.len() + 1).checked_sub(2 * columns);

@@ -3,13 +3,13 @@ use crate::summary::cache::Cache;
 use crate::summary::server::{Figure, Server, TargetMetrics};
 use model::session::Cache as Policy;
 
-/// The findings on the cache of a run of ten requests with 1,000 tokens each, of which so many are
-/// reusable and found.
+/// The findings on the cache of a run of ten requests with 1,000 tokens each, with these numbers of
+/// reusable and found tokens.
 fn found(policy: Policy, reusable: u32, cached: Option<u32>) -> Vec<(Id, Severity)> {
     found_of(1000, policy, reusable, cached)
 }
 
-/// The same of a server that counts so many tokens of each prompt.
+/// The same for a server that counts `server` tokens of each prompt.
 fn found_of(
     server: u32,
     policy: Policy,

@@ -32,7 +32,7 @@ fn watched(reading: impl Fn(f64) -> Option<Reading>) -> Vec<Finding> {
     findings
 }
 
-/// Throttled for this reason in so many tenths of a second.
+/// Throttled for this reason during this many tenths of a second.
 fn throttled(bit: u64, tenths: f64) -> Vec<(Id, Severity, String)> {
     let found = watched(|at| {
         Some(Reading {

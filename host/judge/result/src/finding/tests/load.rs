@@ -1,4 +1,4 @@
-//! Findings on the load that was offered, on what kept it from being offered, and on its course.
+//! Findings on the offered load, on the causes of a lower one, and on its course.
 
 use super::*;
 use crate::summary::server::{Figure, TargetMetrics};
@@ -85,8 +85,8 @@ fn prompts_that_the_server_knew() {
     assert_eq!(cached(900), [(Id::WarmCache, Severity::Suspect)]);
 }
 
-/// The findings on a run of ten users who each ask again at once, for 60 seconds; a first token
-/// takes so long, and the second as long again, by when it was asked for.
+/// The findings on a run of ten users who each ask again at once, for 60 seconds. A first token
+/// takes `latency` of the request's time, and the second the same again.
 fn course(latency: impl Fn(u64) -> u64) -> Vec<(Id, Severity)> {
     let mut run = Vec::new();
     for user in 0..10 {
@@ -132,7 +132,7 @@ fn a_run_too_short_to_be_steady() {
     assert!(short.contains(&(Id::NotSteady, Severity::Note)));
 }
 
-/// The findings on 200 requests due every 15 ms, of which every other one is sent so much later.
+/// The findings on 200 requests due every 15 ms; every other one is sent `late` ms later.
 fn in_pairs(late: u64, rate: Option<f64>) -> Vec<Id> {
     let run = (0..200).map(|index| {
         let due = 1000 + 15 * index;
@@ -190,7 +190,7 @@ fn a_run_that_drains_for_long() {
         let mut run: Vec<Exchange> = (0..80)
             .map(|index| {
                 let sent = 1000 + index / 4 * 1000;
-                // The last answer ends so many seconds after the others.
+                // The last answer ends this many seconds after the others.
                 let took = if index == 79 { 1000 * (1 + longest) } else { 1000 };
                 let events = [(sent + 10, Text, None, 3), (sent + took, Text, None, 3)];
                 reply(index, sent, &events)

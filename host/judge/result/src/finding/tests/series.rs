@@ -65,7 +65,7 @@ fn a_limit_on_running_requests_is_told_from_other_queues() {
     let full = served(|_| Some(page(64, 30, 0.97, 0)));
     assert_eq!(ids(&full), [(Id::ServerQueue, Severity::Note)]);
     assert!(full[0].seen.contains("97 % of its KV cache"), "{full:?}");
-    // What runs comes and goes, as where prompts wait for a step.
+    // The number of running requests rises and falls, as where prompts wait for a step.
     let loose = served(|second| Some(page(20 + 10 * (second % 4), 3, 0.4, 0)));
     assert_eq!(ids(&loose), [(Id::ServerQueue, Severity::Note)]);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use model::client::{Backlog, Client, HeldBack, Machine, Overruns, Thread};
 
-/// The findings of the sound run with what was seen of its client.
+/// The findings of the sound run with these vitals of its client.
 fn watched(spoil: impl Fn(&mut Client)) -> Vec<(Id, Severity)> {
     after(|facts, _| {
         let mut client =
@@ -100,7 +100,7 @@ fn an_engine_that_had_to_wait() {
     assert_eq!(held_back(None, Some(0.5), kernel), [(Id::HeldBack, Severity::Suspect)]);
     let invalid = [(Id::HeldBack, Severity::Invalid)];
     assert_eq!(held_back(Some(4.0), Some(0.5), kernel), invalid);
-    // What this client stamps itself is as late as it reads.
+    // This client's own timestamps are as late as its reads.
     assert_eq!(held_back(None, None, None), invalid);
 }
 

@@ -1,5 +1,6 @@
 //! The parts of the mean time to first token by the server's series, where no reply states its own:
-//! means of what all requests passed. No request's own time is known, so there are no percentiles.
+//! means over the stages of all requests. No request's own time is known, so there are no
+//! percentiles.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +44,7 @@ impl BySeries {
         }
     }
 
-    /// The names and times of the parts, in order, and of what is unexplained, if that is anything.
+    /// The names and times of the parts, in order, and of the unexplained time, if there is any.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let own = [("client", self.client_ms), ("connection", self.connection_ms)];
         let stages = self.server.stages.iter();
@@ -59,7 +60,7 @@ impl BySeries {
     }
 }
 
-/// A stage, in words of a table.
+/// A stage's name in a table.
 fn words(stage: Stage) -> &'static str {
     match stage {
         Stage::Queue => "queue",

@@ -44,7 +44,7 @@ impl Part {
 
 /// The time from due to first token of one request, and its parts, in whole nanoseconds.
 ///
-/// `whole` is the sum of the parts and of what is unexplained, exactly. A prefill and a decode on
+/// `whole` is the sum of the parts and of the unexplained time, exactly. A prefill and a decode on
 /// different machines have a transfer and a second queue between them. No reply states these: they
 /// are within the prefill or unexplained here, until a server's series tells them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub struct Split {
     pub whole: Nanos,
     /// Each part, in the order of [`Part::ALL`]; absent where the server does not tell it.
     parts: [Option<Nanos>; Part::ALL.len()],
-    /// What no part explains; negative if the server's timings are longer than what they are parts
-    /// of.
+    /// The time that no part explains; negative if the server's timings are longer than their
+    /// whole.
     pub unexplained: i64,
     /// True if they are.
     pub is_contradicted: bool,
@@ -92,8 +92,8 @@ impl Split {
         Some(split)
     }
 
-    /// Splits off what passes in this client before a request is sent; absent if it has no first
-    /// token that a client saw arrive.
+    /// Splits off the time in this client before a request is sent; absent if it has no first token
+    /// that a client saw arrive.
     pub fn of_client(reading: &Reading<'_>) -> Option<Split> {
         let exchange = reading.exchange;
         let (sent, first) = (exchange.sent?, reading.began()?);
@@ -123,7 +123,7 @@ impl Split {
         self.parts[part as usize] = Some(time);
     }
 
-    /// Enters what is left of a time: as that part, if it can be one, else as unexplained.
+    /// Enters the rest of a time: as that part, if it can be one, else as unexplained.
     fn remainder(&mut self, part: Option<Part>, left: i64) {
         match (part, u64::try_from(left)) {
             (Some(part), Ok(left)) => self.put(part, Nanos(left)),
@@ -138,8 +138,8 @@ impl Split {
     }
 }
 
-/// How long the request waited for its connection after it could have been sent. A connection that
-/// was opened ahead of need, or for another request, may have begun before.
+/// The wait of the request for its connection after it could have been sent. A connection that was
+/// opened ahead of need, or for another request, may have begun before.
 fn waited(exchange: &Exchange, connection: &Connection, sent: Nanos) -> Nanos {
     let could = exchange.due.max(exchange.granted.unwrap_or_default());
     let ready = connection.secured.unwrap_or(connection.connected);
@@ -186,7 +186,7 @@ mod tests {
         Split::of(&Reading::new(exchange, true, None))
     }
 
-    /// In milliseconds: each part in order, then what is unexplained.
+    /// In milliseconds: each part in order, then the unexplained time.
     fn parts(split: &Split) -> ([Option<u64>; 7], i64) {
         let parts = Part::ALL.map(|part| split.part(part).map(|time| time.0 / 1_000_000));
         (parts, split.unexplained / 1_000_000)
@@ -205,7 +205,7 @@ mod tests {
                 false,
             ),
             ([None, Some(60), Some(20)], [None, None, Some(20), Some(60), Some(20)], 0, false),
-            // Without a queue, nobody knows what the rest was.
+            // Without a queue, nobody knows the nature of the rest.
             ([None, None, Some(20)], [None, None, None, None, Some(20)], 80, false),
             ([Some(90), None, Some(20)], [Some(10), None, None, None, Some(20)], 70, false),
             ([Some(90), None, None], [Some(10), None, None, None, None], 90, false),

@@ -12,7 +12,7 @@ fn the_highest_rate_of_a_queue_is_found() {
 }
 
 /// The interval holds the truth in 93 to 97 of 100 searches, and its lower end is above the truth
-/// in no more than half of the others, but for the chance of 200 draws (two deviations, 1.5 %).
+/// in no more than half of the others. Chance in 200 draws may add to this (two deviations, 1.5 %).
 /// `cargo bench -p search` has the figures.
 #[test]
 #[ignore = "takes minutes; draws two hundred searches"]

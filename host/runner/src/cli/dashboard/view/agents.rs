@@ -1,4 +1,4 @@
-//! The processes of a fleet, as far as there is room: those that are not heard first.
+//! The processes of a fleet, as far as there is room: unheard processes first.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,8 +15,8 @@ use session::live::snapshot::{Agent, Standing};
 const AROUND: u16 = 3;
 
 impl View<'_> {
-    /// The number of lines that the panel takes where so many are free; none where there is no room
-    /// for any process.
+    /// The number of lines that the panel takes of the free ones; none where there is no room for
+    /// any process.
     pub(super) fn agents_height(&self, free: u16) -> u16 {
         let agents = u16::try_from(self.snapshot.agents.len()).unwrap_or(u16::MAX);
         match agents {

@@ -20,7 +20,7 @@ const ROLE: u16 = 24;
 const STEPS: f64 = 100.0;
 
 impl View<'_> {
-    /// The share that is done, as a bar and in words.
+    /// The share that is done, as a bar and as text.
     pub(super) fn progress(&self, frame: &mut Frame<'_>, area: Rect) {
         let words = self.progress_words();
         let [bar, beside] = Layout::horizontal([

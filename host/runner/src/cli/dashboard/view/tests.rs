@@ -45,7 +45,7 @@ fn preparing() -> Snapshot {
     Snapshot { counts: Counts { ready: 37, ..Counts::default() }, ..Live::default().snapshot() }
 }
 
-/// A run after so many seconds, with some of everything.
+/// A run after this many seconds, with some of everything.
 fn measuring(seconds: u64) -> Snapshot {
     let failures = |count, latest: &str| Failures { count, latest: latest.to_owned() };
     let busy = |name: &str, cpu| Busy { name: name.to_owned(), cpu, waiting: 0.0 };
@@ -159,7 +159,7 @@ fn pictures() {
     picture("one-failure", &refused, (80, 24));
 }
 
-/// A run of four processes, of which one is lost and one has not been heard for a while.
+/// A run of four processes: one is lost, and one has not been heard for a while.
 fn of_a_fleet() -> Snapshot {
     let agent = |rank: u32, standing, age_ms: Option<u64>| Agent {
         rank,

@@ -1,4 +1,4 @@
-//! The dashboard's figures in words: for its panels, and for a terminal too small for them.
+//! The dashboard's figures as text: for its panels, and for a terminal too small for them.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) const HELP: [&str; 13] = [
     "runner used in the last second: near 100 % is too slow.",
 ];
 
-/// Milliseconds with as many digits as are meaningful.
+/// Milliseconds in their meaningful digits.
 pub(super) fn ms(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -50,7 +50,7 @@ pub(super) fn ms(value: f64) -> String {
     }
 }
 
-/// A rate with as many digits as are meaningful.
+/// A rate in its meaningful digits.
 pub(super) fn rate(value: f64) -> String {
     match value {
         value if value < 100.0 => format!("{value:.1}"),
@@ -121,7 +121,7 @@ impl View<'_> {
         Line::from(spans)
     }
 
-    /// What the server says of itself; `None` if its metrics page is not read.
+    /// The server's own levels; `None` if its metrics page is not read.
     pub(super) fn server_line(&self) -> Option<Line<'static>> {
         let levels = self.snapshot.server?;
         let running = levels.running.map(|count| format!("  running {count:.0}"));
@@ -155,7 +155,7 @@ impl View<'_> {
         lines.collect()
     }
 
-    /// The parts of this client: those that measure, then those that only watch.
+    /// The parts of this client: the parts that measure, then the parts that only watch.
     pub(super) fn roles(&self) -> Vec<Role<'_>> {
         let mut roles: Vec<Role<'_>> = Vec::new();
         let load = self.snapshot.load.iter();

@@ -18,7 +18,7 @@ fn unknown(value: &str, known: &str) -> String {
     format!("expected {known}, found `{value}`")
 }
 
-/// Their `--model` is where the tokenizer is from, and this is what the server calls it.
+/// Their `--model` names the tokenizer's source; this flag gives the server's name for the model.
 pub(super) fn served(scenario: &mut Scenario, flag: &str, name: &str) -> Result<(), String> {
     let target = &mut scenario.target;
     let source = target.model.replace(Located::flag(flag, name.to_owned()));

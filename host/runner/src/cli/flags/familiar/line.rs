@@ -1,8 +1,8 @@
 //! The client whose command line this is, and the defaults of that client.
 //!
 //! [`Flags::client`] decides it once, by rules that the guide states; [`Flags::read_as`] lays the
-//! client's defaults over what the line leaves open, and lists them in one note. A line over a
-//! scenario is nobody's but this program's.
+//! client's defaults over the line's open settings, and lists them in one note. A line over a
+//! scenario belongs to this program alone.
 
 use reader::{Config, Located, Place};
 
@@ -149,7 +149,7 @@ impl Flags {
         dataset.is_none_or(|name| client.datasets.contains(&name)).then_some((client, why))
     }
 
-    /// Lays the defaults of the line's client over what is open, and says so.
+    /// Lays the defaults of the line's client over open settings, and says so.
     pub(in super::super) fn read_as(&self, settled: &mut Settled) {
         let Some((client, why)) = self.client() else {
             return;

@@ -1,9 +1,10 @@
-//! The tables of the guide's page "Coming from vLLM and SGLang": what each flag of theirs is here.
+//! The tables of the guide's page "Coming from vLLM and SGLang": the counterpart of each of their
+//! flags.
 
 use super::{Means, Row, row};
 use clap::{Arg, ArgAction, Command};
 
-/// A tool whose users are meant.
+/// A tool that the page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     /// `vllm bench serve`.

@@ -1,4 +1,4 @@
-//! Flags of theirs that this program does not support, each with what to do instead.
+//! Flags of theirs that this program does not support, each with its replacement.
 
 use super::{Means, Row, Takes};
 
@@ -19,8 +19,8 @@ const fn refused(long: &'static str, instead: &'static str) -> Row {
     Row { long, takes: Takes::Anything, datasets: &[], means: Means::Refused(instead) }
 }
 
-/// Advises what to do instead of a flag that was given these values: one name means different
-/// things to different tools.
+/// Advises on a replacement for a flag with these values: one name means different things to
+/// different tools.
 pub(super) fn instead(long: &str, values: &[String], usual: &'static str) -> &'static str {
     let of_guidellm = |value: &String| {
         let kind = value.strip_prefix("kind=").unwrap_or(value);

@@ -252,7 +252,7 @@ pub(super) const ROWS: [Row; 58] = [
         VLLM_TRACE,
     ),
     key("mooncake-slowdown-factor", Number, TRACE, "dataset.config.time-scale"),
-    // What holds anyway.
+    // Flags whose effect holds anyway.
     anyway("save-result", Nothing, "every run is saved in a folder of its own (`--output-dir`)"),
     anyway("output-details", Nothing, "the run's folder holds a record of every request"),
     anyway("percentile-metrics", Text, "percentiles of all latencies are reported"),

@@ -1,6 +1,6 @@
 //! Lists of words after one flag, as Python's argparse reads them: `--header A=1 B=2`.
 //!
-//! A flag of this program that takes every word after it would take scenarios too, so such a list
+//! A flag of this program that takes every word after it would take scenarios too. So such a list
 //! is written out before the command line is read: `--header A=1 --header B=2`.
 
 use std::ffi::OsString;
