@@ -161,7 +161,7 @@ fn groups(command: &Command) -> StyledStr {
     let literal = command.get_styles().get_literal();
     for (heading, names) in GROUPS {
         let _ = writeln!(text, "{header}{heading}:{header:#}");
-        for name in names {
+        for name in *names {
             let below = command.find_subcommand(name);
             let about = below.and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
