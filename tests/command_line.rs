@@ -20,6 +20,7 @@ mod help;
 mod hostile;
 mod judge;
 mod judged;
+mod lease;
 mod manual;
 mod numbers;
 mod plan;

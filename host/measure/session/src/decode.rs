@@ -27,6 +27,7 @@ use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
+use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Dialect, Fold, Meaning, Refusal, Step};
 use result::metric::count::{self, Count};
@@ -447,6 +448,10 @@ impl Decoder {
             },
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
+                if status == 401 {
+                    let target = exchange.request.prepared.target;
+                    self.shared.routes.refused(target, exchange.sent.unwrap_or(Nanos::ZERO));
+                }
                 let said = self.explain(answer.place, status, &body);
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();

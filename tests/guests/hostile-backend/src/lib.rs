@@ -228,7 +228,7 @@ impl backend::GuestCodec for Codec {
             (_, Some(service)) => Authentication::Sigv4(service.clone()),
             _ => Authentication::Bearer,
         };
-        Credentials { scheme, variable }
+        Credentials { variable, ..Credentials::of(scheme) }
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {

@@ -10,9 +10,8 @@ use std::cell::Cell;
 use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
-    Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix,
-    Meaning, Output, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric,
-    Settings,
+    Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix, Meaning, Output,
+    Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -167,7 +166,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials { scheme: Authentication::None, variable: None }
+        Credentials::none()
     }
 
     fn read_models(&self, _body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {

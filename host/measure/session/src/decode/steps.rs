@@ -5,6 +5,7 @@ use super::Fault;
 use super::way_back::WayBack;
 use crate::authenticate::http_request;
 use crate::clean_up::CleanUps;
+use crate::lease::Refusals;
 use load::drive::demand::{self, Demand};
 use load::transport::Request;
 use model::clock::date;
@@ -30,6 +31,8 @@ pub struct Routes {
     pub nothing: Secrets,
     /// Takes requests that are to be sent once an exchange has ended; absent where none is.
     clean_ups: Option<CleanUps>,
+    /// Receives refusals of tokens; absent where there are none.
+    refusals: Option<Refusals>,
 }
 
 impl WayBack {
@@ -58,13 +61,33 @@ impl WayBack {
 impl Routes {
     /// For a run that may reach these places, with these secrets for its targets.
     pub fn new(places: Places, version: Version, secrets: Secrets) -> Self {
-        Routes { places, version, secrets, nothing: Secrets::default(), clean_ups: None }
+        Routes {
+            places,
+            version,
+            secrets,
+            nothing: Secrets::default(),
+            clean_ups: None,
+            refusals: None,
+        }
     }
 
     /// Sends what backends want sent once an exchange has ended.
     #[must_use]
     pub(crate) fn with_clean_ups(self, clean_ups: CleanUps) -> Self {
         Routes { clean_ups: Some(clean_ups), ..self }
+    }
+
+    /// Tells of requests whose token was refused.
+    #[must_use]
+    pub(crate) fn with_refusals(self, refusals: Option<Refusals>) -> Self {
+        Routes { refusals, ..self }
+    }
+
+    /// The server did not accept who asked, in a request to this target.
+    pub(super) fn refused(&self, target: u32, sent: Nanos) {
+        if let Some(refusals) = &self.refusals {
+            refusals.put(target, sent);
+        }
     }
 
     /// Has a request sent to the target of an exchange that has ended.
