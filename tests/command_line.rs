@@ -11,6 +11,7 @@ mod authors;
 mod ci;
 mod comparisons;
 mod completions;
+mod cookies;
 mod damaged;
 mod explain;
 mod exports;

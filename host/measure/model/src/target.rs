@@ -206,6 +206,8 @@ pub struct Secrets {
     pub fields: Vec<String>,
     /// Secrets that servers gave during the run.
     pub issued: Issued,
+    /// True if the cookies of conversations are kept, which are secret too.
+    pub keeps_cookies: bool,
 }
 
 /// Secrets that servers gave, such as tokens. Copies share them.
@@ -256,6 +258,13 @@ impl Secrets {
     /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         self.known(SHORTEST_KNOWN, |known| known.redact_bytes(bytes))
+    }
+
+    /// The same and these values.
+    #[must_use]
+    pub fn and(&self, values: Vec<String>) -> Self {
+        let fields = self.fields.iter().cloned().chain(values).collect();
+        Secrets { fields, ..self.clone() }
     }
 
     /// The secrets of the user alone, for replies that give others.

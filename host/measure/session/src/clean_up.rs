@@ -38,6 +38,8 @@ const MESSAGE_BYTES: usize = 200;
 pub(crate) struct CleanUp {
     target: u32,
     request: Request,
+    /// The cookies in it.
+    cookies: Vec<String>,
 }
 
 /// Queue for clean-up requests, of the decoders.
@@ -90,13 +92,13 @@ pub(crate) fn queue(
 }
 
 impl CleanUps {
-    /// Takes a request for this target, or the reason why it cannot be sent.
-    pub(crate) fn take(&self, target: u32, request: Result<Request, String>) {
+    /// Takes a request for this target with these cookies, or the reason why it cannot be sent.
+    pub(crate) fn take(&self, target: u32, request: Result<Request, String>, cookies: Vec<String>) {
         if let Err(error) = self.thread.start() {
             self.tally.fail(error.to_string());
         }
         let taken = request.and_then(|request| {
-            let sent = self.queue.try_send(CleanUp { target, request });
+            let sent = self.queue.try_send(CleanUp { target, request, cookies });
             sent.map_err(|_| format!("{WAITING} requests waited already"))
         });
         if let Err(why) = taken {
@@ -189,8 +191,8 @@ impl Cleaner {
                 else => break,
             };
             match next {
-                Some(CleanUp { target, request }) => {
-                    let (connect, secrets) = (connect.clone(), self.secrets.clone());
+                Some(CleanUp { target, request, cookies }) => {
+                    let (connect, secrets) = (connect.clone(), self.secrets.and(cookies));
                     let (clock, limit) = (self.clock, self.limit);
                     tasks.spawn_local(async move {
                         send(&connect, (target, request), (clock, limit))

@@ -13,6 +13,7 @@ use crate::lease::{self, Refusals};
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Preparation};
 use load::drive::Order;
+use load::drive::jars::Jars;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::news::newsfeed;
@@ -283,6 +284,8 @@ struct Running<'r> {
     clock: Clock,
     opened: Arc<Opened>,
     background: Background,
+    /// The cookies of conversations, if they are kept.
+    jars: Option<Arc<Jars>>,
     vitals: Option<Arc<Vitals>>,
 }
 
@@ -318,6 +321,7 @@ impl<'r> Running<'r> {
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
         let (announcer, newsfeed) = newsfeed(&control.signal);
+        let jars = parts.secrets.keeps_cookies.then(Arc::<Jars>::default);
         let running = Running {
             plan,
             parts,
@@ -331,9 +335,10 @@ impl<'r> Running<'r> {
                 folder,
                 (decoders, clock),
                 control,
-                (failures, refusals),
+                (failures, refusals, jars.clone()),
                 vitals.as_ref(),
             )?,
+            jars,
             vitals,
         };
         let sessions = Arc::clone(&running.background.sessions);
@@ -369,6 +374,7 @@ impl<'r> Running<'r> {
             timeouts: self.plan.timeouts,
             spare,
             opened: Arc::clone(&self.opened),
+            jars: self.jars.clone(),
         }
     }
 

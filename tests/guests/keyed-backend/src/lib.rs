@@ -8,7 +8,7 @@ use runner_plugin::dialect::openai;
 use runner_plugin::{
     Authentication, Backend, Control, Credentials, Digest, Encoding, Error, Frame,
 };
-use runner_plugin::{Hmac, Meaning, Prepared, Request, Sample, Settings, Token};
+use runner_plugin::{Hmac, Meaning, Prepared, Prompt, Request, Sample, Settings, Token};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -132,7 +132,10 @@ impl Backend for Keyed {
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        let route = openai::Route::Completions;
+        let route = match sample.prompt {
+            Prompt::Messages(_) => openai::Route::Chat,
+            _ => openai::Route::Completions,
+        };
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         settings.lay_over(&mut body, sample)?;
         // What a signature has to get right: an escape in the path, and parameters that are not in

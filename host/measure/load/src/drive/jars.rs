@@ -87,7 +87,7 @@ impl Jars {
         while shelf.bytes > BYTES
             && let Some(oldest) = shelf.order.pop_front()
         {
-            shelf.drop(&oldest);
+            shelf.remove(&oldest);
         }
     }
 
@@ -102,7 +102,7 @@ impl Jars {
     pub fn close(&self, of: &Conversation) {
         if let Conversation::Exchange(_) = of {
             let mut shelf = self.shelf();
-            shelf.drop(of);
+            shelf.remove(of);
             while shelf.order.front().is_some_and(|first| !shelf.jars.contains_key(first)) {
                 shelf.order.pop_front();
             }
@@ -115,7 +115,7 @@ impl Jars {
 }
 
 impl Shelf {
-    fn drop(&mut self, of: &Conversation) {
+    fn remove(&mut self, of: &Conversation) {
         self.bytes -= self.jars.remove(of).map_or(0, |jar| jar.bytes());
     }
 }

@@ -88,6 +88,7 @@ impl Resolution<'_> {
             variables,
             headers,
             fields: redact::secrets_in(&body, &[]),
+            keeps_cookies: credentials.cookies,
             ..Secrets::default()
         };
         (secrets, planned, names)

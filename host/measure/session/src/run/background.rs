@@ -20,6 +20,7 @@ use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
 use crate::spans;
 use load::backlog::{BOUND, Backlog};
+use load::drive::jars::Jars;
 use load::pace::Announcer;
 use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
@@ -73,7 +74,7 @@ impl Background {
         folder: &Path,
         (threads, clock): (usize, Clock),
         control: &Control,
-        (failures, refusals): (FailureLimit, Option<Refusals>),
+        (failures, refusals, jars): (FailureLimit, Option<Refusals>, Option<Arc<Jars>>),
         vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
@@ -128,7 +129,7 @@ impl Background {
         let routes = Routes::new(parts.places(), plan.connection.http, parts.secrets.clone());
         let shared = Shared::new(
             failures.clone(),
-            routes.with_clean_ups(clean_ups).with_refusals(refusals),
+            routes.with_clean_ups(clean_ups).with_refusals(refusals).with_jars(jars),
             Arc::clone(&control.live.output_tokens),
             vitals.cloned(),
             &backlog,
