@@ -37,9 +37,16 @@ const WAITING: usize = 64;
 
 /// The values that a backend prepared, by the number of the target. Copies share them.
 #[derive(Clone, Default)]
-pub struct Prepared(Arc<RwLock<Vec<Value>>>);
+pub struct Prepared(Arc<RwLock<Values>>);
 
 type Value = Option<Arc<[u8]>>;
+
+#[derive(Default)]
+struct Values {
+    values: Vec<Value>,
+    /// True if one of them ends.
+    end: bool,
+}
 
 /// The reason why a server gave no lease.
 #[derive(Debug, thiserror::Error)]
@@ -115,15 +122,21 @@ impl Prepared {
     /// Returns the value for a target; absent if nothing was prepared.
     pub fn of(&self, target: u32) -> Value {
         let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        values.get(target as usize).cloned().flatten()
+        values.values.get(target as usize).cloned().flatten()
     }
 
-    fn put(&self, target: u32, value: Vec<u8>) {
+    /// True if a value ends, so that requests are not written long before they are sent.
+    pub(crate) fn ends(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).end
+    }
+
+    fn put(&self, target: u32, value: Vec<u8>, ends: bool) {
         let mut values = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let place = target as usize;
-        let length = values.len().max(place + 1);
-        values.resize(length, None);
-        values[place] = Some(value.into());
+        let length = values.values.len().max(place + 1);
+        values.values.resize(length, None);
+        values.values[place] = Some(value.into());
+        values.end |= ends;
     }
 }
 
@@ -402,7 +415,7 @@ async fn prepare<C: Connect>(
             secrets.issued.put(text);
         });
     }
-    prepared.put(asked.number, value);
+    prepared.put(asked.number, value, lifetime.is_some());
     Ok(lifetime.map(Duration::from_nanos))
 }
 

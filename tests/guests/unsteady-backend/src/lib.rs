@@ -11,7 +11,7 @@ use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
     Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix, Meaning, Output,
-    Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
+    Prepared, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -182,6 +182,14 @@ impl backend::GuestCodec for Codec {
             return Ok(vec![Reading { metric, value }]);
         }
         Err(Error::Protocol("too large a number".to_owned()))
+    }
+
+    fn prepare(&self) -> Option<Request> {
+        None
+    }
+
+    fn read_prepared(&self, body: Vec<u8>) -> Result<Prepared, Error> {
+        Ok(Prepared { value: body, lifetime: None })
     }
 
     fn encode(

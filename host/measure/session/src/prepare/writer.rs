@@ -267,6 +267,11 @@ impl Writer {
         free.is_ok_and(|free| free.as_request().body != body)
     }
 
+    /// True if a request is of use only for a time after it was written.
+    pub(super) fn is_for_a_time(&self) -> bool {
+        self.prepared.0.ends()
+    }
+
     /// Puts the value that was prepared for a target into the settings.
     fn prepare(&mut self, target: u32) {
         let (values, held) = &mut self.prepared;
