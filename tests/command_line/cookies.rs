@@ -87,7 +87,9 @@ fn each_conversation_has_its_own_cookies_where_the_backend_asks_for_them() {
         let (url, cookies) = server();
         let mut command = runner();
         command
-            .args(words("--dataset-name conversation --sessions 6 --set dataset.config.turns=3"))
+            .arg("--plugin")
+            .arg(components().join("datasets/conversation.wasm"))
+            .args(words("--sessions 6 --set dataset.config.turns=3"))
             .args(words("--set dataset.config.input-len=8 --set dataset.config.output-len=4"))
             .args(words("--concurrency 4 --warmup-requests 0"))
             .args(words("--set backend.config.scheme=none --set backend.config.clean-up=/session"))
