@@ -106,6 +106,8 @@ struct Lease {
     target: u32,
     given: Given,
     asked: Option<Instant>,
+    /// The instant from which requests have it.
+    since: Option<Instant>,
     renewal: Option<Instant>,
     /// The pause after a renewal that failed.
     pause: Duration,
@@ -164,7 +166,14 @@ pub(crate) fn renewer(
     let kinds = kinds.into_iter().filter_map(|(wanted, given)| wanted.then_some(given));
     let leases: Vec<Lease> = kinds
         .flat_map(|given| (0..parts.targets.len() as u32).map(move |target| (target, given)))
-        .map(|(target, given)| Lease { target, given, asked: None, renewal: None, pause: PAUSES.1 })
+        .map(|(target, given)| Lease {
+            target,
+            given,
+            asked: None,
+            since: None,
+            renewal: None,
+            pause: PAUSES.1,
+        })
         .collect();
     if leases.is_empty() {
         return Ok(None);
@@ -274,7 +283,7 @@ impl Leases {
             |lease: &&mut Lease| lease.given == Given::Token && lease.target == refusal.target;
         if let Some(lease) = self.leases.iter_mut().find(is_it) {
             let sent = self.clock.instant(refusal.sent);
-            if lease.asked.is_none_or(|asked| asked < sent) {
+            if lease.since.is_none_or(|since| since < sent) {
                 let now = Instant::now();
                 let soonest = lease.asked.map_or(now, |asked| now.max(asked + REFUSED_AGAIN));
                 lease.renewal = Some(lease.renewal.map_or(soonest, |due| due.min(soonest)));
@@ -319,6 +328,7 @@ impl Leases {
             Given::Token => log_in(&asked, &mut self.dialect).await?,
             Given::Prepared => prepare(&asked, &mut self.dialect, &self.prepared).await?,
         };
+        lease.since = Some(Instant::now());
         lease.renewal = lifetime.and_then(|lifetime| renewal(now, lifetime));
         lease.pause =
             lifetime.map_or(PAUSES.1, |lifetime| (lifetime / 20).clamp(PAUSES.0, PAUSES.1));
