@@ -61,7 +61,7 @@ fn a_request_follows_an_exchange_that_was_cancelled() {
     let (url, asked) = parrot();
     let config = "scheme=none clean-up=/jobs/7";
     let mut command = keyed(&format!("{url}/endless"), folder.path(), config);
-    command.args(["--cancel-share", "1", "--cancel-after", "300ms"]);
+    command.args(["--warmup-requests", "0", "--cancel-share", "1", "--cancel-after", "300ms"]);
     run(&mut command);
     let summary = summary(folder.path());
     assert_eq!(summary["requests"]["cancelled"], 3, "{:#}", summary["requests"]);
