@@ -515,7 +515,7 @@ fn conversing_is_the_same_in_every_language() {
     let files = Path::new(FILES);
     for language in [&PYTHON, &JAVASCRIPT, &C] {
         builds_and_passes(language, files, |folder| {
-            for case in ["steps", "socket"] {
+            for case in ["steps", "socket", "prepare", "prepared"] {
                 let path = folder.join(case);
                 std::fs::create_dir_all(&path).unwrap();
                 for file in std::fs::read_dir(files.join("cases").join(case)).unwrap() {

@@ -56,6 +56,22 @@ fn a_request_follows_an_exchange_that_timed_out() {
 }
 
 #[test]
+fn a_request_follows_an_exchange_that_was_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, asked) = parrot();
+    let config = "scheme=none clean-up=/jobs/7";
+    let mut command = keyed(&format!("{url}/endless"), folder.path(), config);
+    command.args(["--warmup-requests", "0", "--cancel-share", "1", "--cancel-after", "300ms"]);
+    run(&mut command);
+    let summary = summary(folder.path());
+    assert_eq!(summary["requests"]["cancelled"], 3, "{:#}", summary["requests"]);
+    let asked = asked.lock().unwrap();
+    let deleted = beginning(&asked, "DELETE /endless/jobs/7 ").len();
+    assert_eq!(deleted, beginning(&asked, "POST ").len(), "{asked:?}");
+    assert_eq!(summary["client"]["cleaning"]["done"], deleted);
+}
+
+#[test]
 fn one_that_fails_is_a_note_and_no_failure_of_its_exchange() {
     let folder = tempfile::tempdir().unwrap();
     let (url, _) = parrot();

@@ -71,10 +71,15 @@ fn answer(mut stream: &TcpStream, kept: &Mutex<Vec<String>>) -> Option<()> {
 
 /// A run of three requests with the backend whose configuration says how its server wants its key.
 pub(super) fn keyed(url: &str, folder: &Path, config: &str) -> Command {
+    several(3, url, folder, config)
+}
+
+/// The same of so many requests.
+pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> Command {
     let mut command = runner();
     command
-        .args(words("--dataset-name random --num-prompts 3 --random-output-len 4 --base-url"))
-        .arg(url)
+        .args(words("--dataset-name random --random-output-len 4"))
+        .args(["--num-prompts", &requests.to_string(), "--base-url", url])
         .arg("--plugin")
         .arg(components().join("guests/keyed-backend.wasm"))
         .current_dir(folder);
@@ -96,7 +101,7 @@ pub(super) fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
     value
 }
 
-fn planned(folder: &Path) -> Value {
+pub(super) fn planned(folder: &Path) -> Value {
     let plan = only_run(&folder.join("runs")).unwrap().join("plan.json");
     let plan: Value = serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap();
     plan["target"]["api-key"].clone()
@@ -104,7 +109,7 @@ fn planned(folder: &Path) -> Value {
 
 /// Neither what was printed nor a file of the run holds any of them.
 #[track_caller]
-fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
+pub(super) fn assert_kept(folder: &Path, ended: &Ended, secrets: &[&str]) {
     let mut texts = vec![
         ("stdout".to_owned(), ended.stdout.clone().into_bytes()),
         ("stderr".to_owned(), ended.stderr.clone().into_bytes()),

@@ -200,6 +200,7 @@ pub fn settings() -> Settings {
         ignore_eos: false,
         sampling: Sampling::default(),
         extra_body: None,
+        prepared: Vec::new(),
         further: None,
     }
 }

@@ -97,6 +97,7 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
         timeouts: Timeouts { connect: LONG, first_token: None, token_gap: LONG, request: LONG },
         spare: 0,
         opened: Arc::default(),
+        jars: None,
     };
     let (handle, orders) = WorkerHandle::new();
     for key in 0..streams as u64 {

@@ -12,7 +12,8 @@ use crate::bindings::backend as wit;
 use crate::dialect::{explain, openai};
 use crate::{Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, Hmac};
 use crate::{
-    Meaning, Outgoing, Reading, Refusal, Request, Sample, ServedModel, Settings, Step, Usage,
+    Meaning, Outgoing, Prepared, Reading, Refusal, Request, Sample, ServedModel, Settings, Step,
+    Token, Usage,
 };
 use crate::{config, export};
 
@@ -104,6 +105,21 @@ pub trait Backend: Sized + 'static {
     fn read_metrics(&self, body: &[u8]) -> Result<Vec<Reading>, Error> {
         let _ = body;
         Ok(Vec::new())
+    }
+
+    /// Returns the request to each target before the first sample's, if [`encode`](Self::encode) needs
+    /// something of its reply: to open a workspace, or to get an id. The default needs nothing.
+    fn prepare(&self) -> Option<Request> {
+        None
+    }
+
+    /// Reads what a successful reply to [`prepare`](Self::prepare) has for every later request, as
+    /// [`Settings::prepared`]. The default takes the whole reply, for good.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] if the reply cannot be parsed.
+    fn read_prepared(&self, body: &[u8]) -> Result<Prepared, Error> {
+        Ok(Prepared { value: body.to_vec(), lifetime: None })
     }
 
     /// Writes the request for a sample. Pure: the same sample and settings give the same bytes. Every
@@ -286,27 +302,52 @@ fn each(batch: &wit::Frames) -> impl ExactSizeIterator<Item = Frame<'_>> {
 impl Credentials {
     /// A bearer token, which people keep in this variable.
     pub fn bearer(variable: &str) -> Self {
-        Credentials { scheme: Authentication::Bearer, variable: Some(variable.to_owned()) }
+        Credentials {
+            variable: Some(variable.to_owned()),
+            ..Credentials::of(Authentication::Bearer)
+        }
     }
 
     /// The key alone in the header of this name, such as `x-api-key`; people keep it in this
     /// variable.
     pub fn header(name: &str, variable: &str) -> Self {
-        Credentials {
-            scheme: Authentication::Header(name.to_owned()),
-            variable: Some(variable.to_owned()),
-        }
+        let scheme = Authentication::Header(name.to_owned());
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
     }
 
     /// AWS Signature Version 4 for this service, such as `bedrock`, with a key from where the tools
     /// of AWS keep it.
     pub fn sigv4(service: &str) -> Self {
-        Credentials { scheme: Authentication::Sigv4(service.to_owned()), variable: None }
+        Credentials::of(Authentication::Sigv4(service.to_owned()))
     }
 
     /// A signature by HMAC with a key from this variable, whose value is `SECRET` or `ID:SECRET`.
     pub fn hmac(hmac: Hmac, variable: &str) -> Self {
-        Credentials { scheme: Authentication::Hmac(hmac), variable: Some(variable.to_owned()) }
+        let scheme = Authentication::Hmac(hmac);
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+    }
+
+    /// A token that the server gives for a key from this variable, whose value is `SECRET` or
+    /// `ID:SECRET`.
+    pub fn token(token: Token, variable: &str) -> Self {
+        let scheme = Authentication::Token(token);
+        Credentials { variable: Some(variable.to_owned()), ..Credentials::of(scheme) }
+    }
+
+    /// Requests without a key.
+    pub fn none() -> Self {
+        Credentials::of(Authentication::None)
+    }
+
+    /// This way, with a key from no usual variable.
+    pub fn of(scheme: Authentication) -> Self {
+        Credentials { scheme, variable: None, cookies: false }
+    }
+
+    /// Has the host keep the cookies of each conversation.
+    #[must_use]
+    pub fn with_cookies(self) -> Self {
+        Credentials { cookies: true, ..self }
     }
 }
 
@@ -393,6 +434,14 @@ impl<B: Backend> wit::GuestCodec for Codec<B> {
 
     fn read_metrics(&self, body: Vec<u8>) -> Result<Vec<Reading>, Error> {
         self.backend.read_metrics(&body)
+    }
+
+    fn prepare(&self) -> Option<Request> {
+        self.backend.prepare()
+    }
+
+    fn read_prepared(&self, body: Vec<u8>) -> Result<Prepared, Error> {
+        self.backend.read_prepared(&body)
     }
 
     fn encode(

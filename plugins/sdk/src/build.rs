@@ -319,6 +319,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: Some(r#"{"c":3}"#.to_owned()),
+            prepared: Vec::new(),
             further: None,
         };
         sample.parameters = Some(r#"{"b":2,"c":2}"#.to_owned());

@@ -54,7 +54,8 @@ pub use bindings::backend::{
 };
 pub use bindings::backend::{Encoding, Framing, Hmac, Outgoing, Socket, Sound, Step};
 pub use bindings::backend::{Head, LengthPrefix, Meaning, Output, Ranked, Reading, Reason};
-pub use bindings::backend::{Refusal, Request, ServedModel, ServerMetric, Speculation, Timings};
+pub use bindings::backend::{Prepared, Refusal, Request, ServedModel, ServerMetric, Speculation};
+pub use bindings::backend::{Timings, Token};
 pub use bindings::dataset::{Amount, Remark, Treatment};
 pub use bindings::host::tokenizer::Facts;
 pub use bindings::host::types::{Candidates, Continuation, Dependency, Error, Media, Message};

@@ -128,6 +128,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         };
         let unsupported = [Setting::IgnoreEos, Setting::TopK, Setting::Stop];

@@ -81,6 +81,20 @@ bool exports_backend_method_codec_read_metrics(exports_backend_codec_t *codec, p
   return true;
 }
 
+bool exports_backend_method_codec_prepare(exports_backend_codec_t *codec, exports_backend_request_t *request) {
+  buffer body = {0};
+  put(&body, "{}");
+  post_json(request, slice_of("/v1/workspaces"), &body);
+  return true;
+}
+
+bool exports_backend_method_codec_read_prepared(exports_backend_codec_t *codec, plugin_list_u8_t *body,
+                                                exports_backend_prepared_t *prepared, types_error_t *error) {
+  if (body->len && body->ptr[body->len - 1] == '\n') body->len--;
+  *prepared = (exports_backend_prepared_t){.value = *body, .lifetime = {.is_some = true, .val = 60000000000}};
+  return true;
+}
+
 bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_sample_t *sample,
                                          types_settings_t *settings, exports_backend_earlier_t *earlier,
                                          exports_backend_call_t *call, types_error_t *error) {
@@ -90,9 +104,13 @@ bool exports_backend_method_codec_encode(exports_backend_codec_t *codec, types_s
     say(socket, slice_of("hello"))->hold = true;
     say(socket, slice_of("bye"))->delay = 500000000;
   } else {
-    buffer body = {0};
+    buffer body = {0}, path = {0};
     put(&body, "{}");
-    post_json(&first_step(call, EXPORTS_BACKEND_FRAMING_WHOLE)->request, slice_of("/v1/jobs"), &body);
+    put(&path, "/v1/");
+    put_slice(&path, slice_of_bytes(settings->prepared));
+    put(&path, settings->prepared.len ? "/jobs" : "jobs");
+    post_json(&first_step(call, EXPORTS_BACKEND_FRAMING_WHOLE)->request, slice_of_buffer(&path), &body);
+    discard(&path);
   }
   types_sample_free(sample);
   types_settings_free(settings);

@@ -18,11 +18,20 @@ class Codec extends Backend {
     },
   };
 
-  encode(sample) {
+  encode(sample, settings) {
     if (sample.prompt.val === "socket") {
       return socket("/v1/talk", [text("hello", { hold: true }), text("bye", { seconds: 0.5 })]);
     }
-    return steps(step(post("/v1/jobs", {}), "whole"));
+    const workspace = textOf(settings.prepared);
+    return steps(step(post(workspace ? `/v1/${workspace}/jobs` : "/v1/jobs", {}), "whole"));
+  }
+
+  prepare() {
+    return post("/v1/workspaces", {});
+  }
+
+  readPrepared(body) {
+    return { value: bytesOf(textOf(body).trim()), lifetime: 60_000_000_000n };
   }
 
   start(head) {

@@ -25,7 +25,14 @@ class Codec(Backend):
     def encode(self, sample, settings, earlier):
         if sample.prompt.value == "socket":
             return socket("/v1/talk", [text("hello", hold=True), text("bye", seconds=0.5)])
-        return step(post("/v1/jobs", {}), WHOLE)
+        workspace = settings.prepared.decode()
+        return step(post(f"/v1/{workspace}/jobs" if workspace else "/v1/jobs", {}), WHOLE)
+
+    def prepare(self):
+        return post("/v1/workspaces", {})
+
+    def read_prepared(self, body):
+        return api.Prepared(body.strip(), 60_000_000_000)
 
     def start(self, head):
         return {"context": head.context.decode("utf-8", "replace")}

@@ -110,6 +110,8 @@ model::words! {
         SpansLost = "spans-lost",
         /// Requests that a backend wanted sent after exchanges failed.
         CleanUpsFailed = "clean-ups-failed",
+        /// Requests that renew a token, or what a backend prepares, failed.
+        RenewalsFailed = "renewals-failed",
         /// Replies were not read for a time, because decoding or recording was behind.
         HeldBack = "held-back",
         /// Sessions began late, because those under way took all the memory that they may take.

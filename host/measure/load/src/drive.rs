@@ -17,6 +17,7 @@
 //! request is given up.
 
 pub mod demand;
+pub mod jars;
 mod lazy_timer;
 mod outbox;
 mod pool;
@@ -47,6 +48,7 @@ use crate::thread_group::trip;
 use crate::transport::poller::Poller;
 use crate::transport::{Connect, Marks, Request};
 use demand::{Course, Demand, Kind};
+use jars::Jars;
 use lazy_timer::LazyTimer;
 use model::clock::Clock;
 use model::exchange::{Class, Due, Open};
@@ -184,6 +186,8 @@ pub struct Worker<C> {
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
     pub opened: Arc<Opened>,
+    /// The cookies of conversations, if they are kept.
+    pub jars: Option<Arc<Jars>>,
 }
 
 /// Connections opened ahead of need.

@@ -2,11 +2,14 @@
 //! way that is; the session reads the key and writes the requests.
 
 pub mod hmac;
+pub mod template;
+pub mod token;
 
 use std::fmt;
 use std::sync::Arc;
 
 use hmac::Hmac;
+use token::Token;
 
 /// The proof to a server of who asks. It holds the key, so it has no place in files and messages.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub enum Access {
     Sigv4(Arc<Sigv4>),
     /// A signature by HMAC of each request.
     Hmac(Arc<Hmac>),
+    /// A token that a login gives.
+    Token(Arc<Token>),
 }
 
 /// The needs of AWS Signature Version 4 beside the request and the time.
@@ -72,10 +77,50 @@ impl Access {
             Access::Sigv4(with) => {
                 [Some(&with.id), Some(&with.secret), with.session_token.as_deref()]
             }
-            Access::Hmac(with) => {
-                [Some(&*with.secret), Some(&*with.id).filter(|id| !id.is_empty()), None]
-            }
+            Access::Hmac(with) => [Some(&with.key.secret), with.key.named_id(), None],
+            Access::Token(with) => [Some(&with.key.secret), with.key.named_id(), Some(&with.basic)],
         }
+    }
+}
+
+/// A key of the form `SECRET` or `ID:SECRET`, in its parts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its public part; empty if it has none.
+    pub id: String,
+    /// The secret.
+    pub secret: String,
+}
+
+impl Key {
+    /// Reads a key. Absent if a part cannot be sent, or has no character.
+    pub fn parse(key: &str) -> Option<Self> {
+        let (id, secret) = match key.split_once(':') {
+            Some((id, secret)) => (id, secret),
+            None => ("", key),
+        };
+        let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
+        let is_key = is_part(secret) && (is_part(id) || !key.contains(':'));
+        is_key.then(|| Key { id: id.to_owned(), secret: secret.to_owned() })
+    }
+
+    /// Its public part, if it has one.
+    pub fn named_id(&self) -> Option<&str> {
+        Some(&*self.id).filter(|id| !id.is_empty())
+    }
+
+    /// Returns the key as it was read.
+    pub fn text(&self) -> String {
+        match self.id.is_empty() {
+            true => self.secret.clone(),
+            false => format!("{}:{}", self.id, self.secret),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
     }
 }
 
@@ -165,6 +210,17 @@ mod tests {
             ["", "AKID", "AKID:", ":secret", "AKID:secret:", "A ID:secret", "A:b\n", "A,B:c"]
         {
             assert_eq!(Sigv4::parse_key(wrong), Err(NotAwsKey), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_secret_or_has_an_id_before_it() {
+        let parts = |key: &str| Key::parse(key).map(|key| (key.id, key.secret));
+        let expected = |id: &str, secret: &str| Some((id.to_owned(), secret.to_owned()));
+        assert_eq!(parts("s3cret"), expected("", "s3cret"));
+        assert_eq!(parts("me:s3:cret"), expected("me", "s3:cret"));
+        for wrong in ["", ":s", "me:", "a b", "s\n"] {
+            assert_eq!(parts(wrong), None, "{wrong:?}");
         }
     }
 

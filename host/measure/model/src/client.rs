@@ -52,7 +52,11 @@ pub struct Client {
     /// The requests that were sent after their exchanges, such as to delete a job; absent if the
     /// backend wanted none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cleaning: Option<Cleaning>,
+    pub cleaning: Option<Errands>,
+    /// The requests that renewed what the server gives for a time, such as a token; absent if there
+    /// were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewals: Option<Errands>,
     /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -72,11 +76,11 @@ pub struct Spans {
     pub error: Option<String>,
 }
 
-/// The requests that a backend wants sent once an exchange has ended. Of several load generators, all
-/// together.
+/// Requests beside the exchanges that a backend wants sent during a run. Of several load generators,
+/// all together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Cleaning {
+pub struct Errands {
     /// Requests that the server accepted.
     pub done: u64,
     /// Requests that it did not accept, or that could not be sent.
@@ -220,10 +224,8 @@ impl Client {
                     (Some(one), Some(other)) => Some(one.and(other)),
                     (one, other) => one.or(other),
                 },
-                cleaning: match (one.cleaning, other.cleaning) {
-                    (Some(one), Some(other)) => Some(one.and(other)),
-                    (one, other) => one.or(other),
-                },
+                cleaning: Errands::all(one.cleaning, other.cleaning),
+                renewals: Errands::all(one.renewals, other.renewals),
                 machine: match (one.machine, other.machine) {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
@@ -273,12 +275,15 @@ impl Spans {
     }
 }
 
-impl Cleaning {
-    fn and(self, other: Cleaning) -> Cleaning {
-        Cleaning {
-            done: self.done + other.done,
-            failed: self.failed + other.failed,
-            error: self.error.or(other.error),
+impl Errands {
+    fn all(one: Option<Errands>, other: Option<Errands>) -> Option<Errands> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Errands {
+                done: one.done + other.done,
+                failed: one.failed + other.failed,
+                error: one.error.or(other.error),
+            }),
+            (one, other) => one.or(other),
         }
     }
 }

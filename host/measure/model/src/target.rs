@@ -1,18 +1,22 @@
 //! The target: where requests go, and which parts of them are secret.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::access::Access;
 use crate::exchange::Reply;
-use crate::redact::Known;
+use crate::redact::{Known, SHORTEST_KNOWN};
 
 /// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// Secrets of this length are no words of a language.
 const NO_WORD_BYTES: usize = 12;
+/// The most secrets of servers that are looked for.
+const ISSUED: usize = 64;
 
 /// An HTTP origin and the path below which the engine's routes lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,7 +204,15 @@ pub struct Secrets {
     pub headers: Vec<(String, String)>,
     /// Secret values in the bodies of requests.
     pub fields: Vec<String>,
+    /// Secrets that servers gave during the run.
+    pub issued: Issued,
+    /// True if the cookies of conversations are kept, which are secret too.
+    pub keeps_cookies: bool,
 }
+
+/// Secrets that servers gave, such as tokens. Copies share them.
+#[derive(Clone, Default)]
+pub struct Issued(Arc<RwLock<VecDeque<String>>>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,42 +220,70 @@ impl fmt::Debug for Secrets {
     }
 }
 
+impl Issued {
+    /// Takes a secret. The oldest of many go.
+    pub fn put(&self, secret: &str) {
+        let mut issued = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        issued.retain(|text| text != secret);
+        issued.push_back(secret.to_owned());
+        if issued.len() > ISSUED {
+            issued.pop_front();
+        }
+    }
+}
+
 impl Secrets {
     /// Removes secret values from a text that a server or a plugin wrote.
     pub fn redact(&self, text: &str) -> String {
-        Known::new(self.texts()).redact(text)
+        self.known(SHORTEST_KNOWN, |known| known.redact(text))
     }
 
     /// A reply without the secrets that the server repeats in it. A value that is a word of the
     /// language, such as that of `x-tier: free`, must not change what was answered: only what is
     /// long enough to be no word is taken out.
     pub fn redacted_reply(&self, reply: Reply) -> Reply {
-        let known = Known::no_shorter(self.texts(), NO_WORD_BYTES);
-        let redacted = |text: String| known.redact_owned(text);
-        Reply {
-            output: redacted(reply.output),
-            reasoning: redacted(reply.reasoning),
-            tool_calls: redacted(reply.tool_calls),
-            choices: reply.choices.into_iter().map(redacted).collect(),
-            finish: reply.finish.map(redacted),
-            ..reply
-        }
+        self.known(NO_WORD_BYTES, |known| {
+            let redacted = |text: String| known.redact_owned(text);
+            Reply {
+                output: redacted(reply.output),
+                reasoning: redacted(reply.reasoning),
+                tool_calls: redacted(reply.tool_calls),
+                choices: reply.choices.into_iter().map(redacted).collect(),
+                finish: reply.finish.map(redacted),
+                ..reply
+            }
+        })
     }
 
     /// As [`Secrets::redact`], of bytes that need not be text where nothing is secret in them.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
-        Known::new(self.texts()).redact_bytes(bytes)
+        self.known(SHORTEST_KNOWN, |known| known.redact_bytes(bytes))
     }
 
-    /// The secret values.
-    fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.access
+    /// The same and these values.
+    #[must_use]
+    pub fn and(&self, values: Vec<String>) -> Self {
+        let fields = self.fields.iter().cloned().chain(values).collect();
+        Secrets { fields, ..self.clone() }
+    }
+
+    /// The secrets of the user alone, for replies that give others.
+    #[must_use]
+    pub fn of_user(&self) -> Self {
+        Secrets { issued: Issued::default(), ..self.clone() }
+    }
+
+    /// Calls this with the secret values that have at least so many bytes.
+    fn known<R>(&self, shortest: usize, with: impl FnOnce(&Known<Cow<'_, str>>) -> R) -> R {
+        let issued = self.issued.0.read().unwrap_or_else(PoisonError::into_inner);
+        let texts = self
+            .access
             .secrets()
             .into_iter()
             .flatten()
             .chain(self.headers.iter().map(|(_, value)| &**value))
-            .chain(self.fields.iter().map(String::as_str))
-            .map(Cow::Borrowed)
+            .chain(self.fields.iter().chain(&*issued).map(String::as_str));
+        with(&Known::no_shorter(texts.map(Cow::Borrowed), shortest))
     }
 }
 

@@ -5,6 +5,7 @@ mod hmac;
 mod path;
 mod socket;
 mod step;
+mod token;
 mod usage;
 mod world;
 
@@ -29,8 +30,8 @@ pub use path::fault as path_fault;
 pub use wit::Message as SocketMessage;
 pub use wit::{
     Authentication, Call, Control, Credentials, Digest, Earlier, Embedded, Encoding, Framing, Head,
-    Hmac, LengthPrefix, Meaning, Outgoing, Output, Ranked, Reading, Reason, Refusal, Request,
-    ServedModel, ServerMetric, Socket, Sound, Speculation, Step, Timings, Usage,
+    Hmac, LengthPrefix, Meaning, Outgoing, Output, Prepared, Ranked, Reading, Reason, Refusal,
+    Request, ServedModel, ServerMetric, Socket, Sound, Speculation, Step, Timings, Token, Usage,
 };
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
@@ -50,12 +51,22 @@ const HOST_HEADERS: [&str; 8] = [
     "te",
 ];
 
+/// A request other than inference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// A control request.
+    Control(Control),
+    /// The one before the first sample's.
+    Prepare,
+}
+
 /// Requests other than inference, by their names in the contract.
-pub const CONTROLS: [(&str, Control); 4] = [
-    ("health", Control::Health),
-    ("list-models", Control::ListModels),
-    ("flush-cache", Control::FlushCache),
-    ("metrics", Control::Metrics),
+pub const ASIDES: [(&str, Aside); 5] = [
+    ("health", Aside::Control(Control::Health)),
+    ("list-models", Aside::Control(Control::ListModels)),
+    ("flush-cache", Aside::Control(Control::FlushCache)),
+    ("metrics", Aside::Control(Control::Metrics)),
+    ("prepare", Aside::Prepare),
 ];
 
 /// A backend's statements about its server and the user's key.
@@ -244,6 +255,47 @@ impl Dialect {
         Ok(request)
     }
 
+    /// The request to each target before the first sample's, if the backend needs one.
+    ///
+    /// # Errors
+    /// If the plugin traps or writes a request that is not allowed.
+    pub fn prepare(&mut self) -> Result<Option<Request>, PluginError> {
+        let request = self.call("prepare", |world, store, handle| world.prepare(store, handle))?;
+        if let Some(request) = &request {
+            self.check_request("prepare", request)?;
+        }
+        Ok(request)
+    }
+
+    /// The value in a successful reply to [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    /// If the plugin does not understand the reply, returns too much, or traps.
+    pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
+        let prepared = self
+            .call("read-prepared", |world, store, handle| world.read_prepared(store, handle, body))?
+            .map_err(|error| PluginError::said(self.name(), error))?;
+        let bytes = prepared.value.len();
+        match bytes > STATE_BYTES {
+            false => Ok(prepared),
+            true => Err(self.contract(
+                "read-prepared",
+                format!("it prepares {bytes} bytes, at most {STATE_BYTES} are allowed"),
+            )),
+        }
+    }
+
+    /// A request other than inference, if the backend has it.
+    ///
+    /// # Errors
+    /// As [`control`](Self::control) and [`prepare`](Self::prepare).
+    pub fn aside(&mut self, what: Aside) -> Result<Option<Request>, PluginError> {
+        match what {
+            Aside::Control(what) => self.control(what),
+            Aside::Prepare => self.prepare(),
+        }
+    }
+
     /// The part of a reply to a control request that the plugin reads: over gRPC, the message alone.
     ///
     /// # Errors
@@ -297,11 +349,15 @@ impl Dialect {
                 let is_name = !service.is_empty() && service.bytes().all(letters);
                 (!is_name).then(|| format!("`{}` as the service of AWS", service.escape_debug()))
             }
-            Authentication::Bearer | Authentication::None | Authentication::Hmac(_) => None,
+            Authentication::Bearer
+            | Authentication::None
+            | Authentication::Hmac(_)
+            | Authentication::Token(_) => None,
         };
         let fault = match (named, &credentials.scheme) {
             (Some(what), _) => Some(format!("it names {what}")),
             (None, Authentication::Hmac(hmac)) => hmac::fault(hmac),
+            (None, Authentication::Token(token)) => token::fault(token),
             (None, _) => None,
         };
         match fault {
@@ -495,7 +551,7 @@ impl Dialect {
     ///
     /// # Errors
     /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
-    /// [`control`](Self::control), and if the default URL is none.
+    /// [`aside`](Self::aside), and if the default URL is none.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {
@@ -503,8 +559,8 @@ impl Dialect {
         }
         let credentials = self.credentials()?;
         let mut controls = Vec::new();
-        for (word, control) in CONTROLS {
-            if let Some(request) = self.control(control)? {
+        for (word, aside) in ASIDES {
+            if let Some(request) = self.aside(aside)? {
                 controls.push((word, request));
             }
         }
@@ -513,15 +569,7 @@ impl Dialect {
 
     /// Checks that a request stays below the target's URL and does not set the host's headers.
     fn check_request(&self, call: &'static str, request: &Request) -> Result<(), PluginError> {
-        let path = &request.path;
-        let fault = if !path.starts_with('/') || path.starts_with("//") {
-            Some(format!("the path `{}` must begin with one `/`", path.escape_debug()))
-        } else if let Some(fault) = path::fault(path) {
-            let shown = words(path);
-            Some(format!("the path `{}` {fault}", shown.escape_debug()))
-        } else {
-            fault_of_fields(request)
-        };
+        let fault = path::fault_of_request(&request.path).or_else(|| fault_of_fields(request));
         match fault {
             Some(what) => Err(self.contract(call, what)),
             None => Ok(()),
@@ -529,13 +577,21 @@ impl Dialect {
     }
 }
 
+/// Says what is wrong with a request's method.
+fn fault_of_method(method: &str) -> Option<String> {
+    (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
+        format!(
+            "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
+            method.escape_debug()
+        )
+    })
+}
+
 /// Says what is wrong with a request's method or header fields.
 fn fault_of_fields(request: &Request) -> Option<String> {
-    if !matches!(request.method.as_str(), "GET" | "POST" | "PUT" | "DELETE") {
-        return Some(format!(
-            "the method `{}` is not allowed; a backend may use GET, POST, PUT and DELETE",
-            request.method.escape_debug()
-        ));
+    let fault = fault_of_method(&request.method);
+    if fault.is_some() {
+        return fault;
     }
     request.headers.iter().find_map(|(name, value)| {
         if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {

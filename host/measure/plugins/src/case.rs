@@ -36,7 +36,7 @@ pub use given::{Ask, Case};
 pub use rehearsal::Rehearsal;
 pub use report::{CaseReport, Checks, Failure, Loaded, SuiteReport, Tested, TimedReport, Written};
 
-use super::backend::{Backend, Control};
+use super::backend::{Aside, Backend, Control};
 use super::dataset::Dataset;
 use super::instance::{Configured, World};
 use super::sandbox::{Grants, LogBook};
@@ -153,7 +153,7 @@ impl Suite {
                 _ => None,
             })
         };
-        let controls = |what: Control| {
+        let controls = |what: Aside| {
             let mut cases = self.cases.iter();
             cases.any(|case| matches!(&case.given, Input::Control(of, Some(_)) if *of == what))
         };
@@ -164,8 +164,10 @@ impl Suite {
         });
         let mut answers = |what| {
             let dialect = opened.as_mut();
-            dialect.is_some_and(|dialect| matches!(dialect.control(what), Ok(Some(_))))
+            dialect.is_some_and(|dialect| matches!(dialect.aside(what), Ok(Some(_))))
         };
+        let (models, metrics) =
+            (Aside::Control(Control::ListModels), Aside::Control(Control::Metrics));
         let fails = |(case, _): (&Case, &Ask)| {
             let events = case.store.read("events.json").unwrap_or_default();
             String::from_utf8_lossy(&events).contains(r#""kind":"failure""#)
@@ -184,12 +186,16 @@ impl Suite {
             ),
             (!asks().any(fails), "an error within a reply, an event of the kind `failure`"),
             (
-                !controls(Control::ListModels) && answers(Control::ListModels),
+                !controls(models) && answers(models),
                 "a list of models, which `read-models` reads (control.txt)",
             ),
             (
-                !controls(Control::Metrics) && answers(Control::Metrics),
+                !controls(metrics) && answers(metrics),
                 "a page of metrics, which `read-metrics` reads (control.txt)",
+            ),
+            (
+                !controls(Aside::Prepare) && answers(Aside::Prepare),
+                "a reply to `prepare`, which `read-prepared` reads (control.txt)",
             ),
         ];
         rows.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what.to_owned()).collect()

@@ -151,6 +151,8 @@ pub enum Scheme {
     Sigv4(String),
     /// By a signature with HMAC, as the backend describes it.
     Hmac,
+    /// By a token that a login with the key gives, as the backend describes it.
+    Token,
 }
 
 impl ApiKey {

@@ -1,11 +1,14 @@
 //! Requests with what shows the server who asks: the key as a header, or a signature. What the
 //! backend wrote becomes a request of HTTP here. Which key there is, `resolve` has found.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use sha2::{Digest, Sha256};
 
 use load::transport::Request;
+use model::access::token::Token;
 use model::access::{Access, region_of};
 use model::clock::Date;
 use model::connection::Version;
@@ -19,7 +22,7 @@ mod sigv4;
 
 use sigv4::{CONTENT, DATE, TOKEN};
 
-/// A request that can be sent, once it is signed where its server wants that.
+/// A request that can be sent, once it is signed or has its token where its server wants that.
 ///
 /// A signature holds for five minutes, and requests are written ahead of need. So everything about
 /// it that does not depend on the time is computed when the request is written, above all the
@@ -38,6 +41,8 @@ enum Unsigned {
     Sigv4(Box<sigv4::Unsigned>),
     /// By HMAC, as a backend describes it.
     Hmac(Box<hmac::Unsigned>),
+    /// By the token of a target at that time.
+    Token(Arc<Token>, String),
 }
 
 impl Outgoing {
@@ -52,6 +57,10 @@ impl Outgoing {
             None => self.request,
             Some(Unsigned::Sigv4(unsigned)) => self.request.with(&unsigned.sign(date())),
             Some(Unsigned::Hmac(unsigned)) => self.request.with(&unsigned.sign(date())),
+            Some(Unsigned::Token(with, target)) => match with.issued.of(&target) {
+                Some(issued) => self.request.with(&issued.fields),
+                None => self.request,
+            },
         }
     }
 }
@@ -121,6 +130,12 @@ pub(crate) fn http_request(
             }
             let signing = hmac::Unsigned::new(with, (&*encoded.method, path), &body);
             unsigned = Some(Unsigned::Hmac(Box::new(signing)));
+        }
+        Access::Token(with) => {
+            for (name, _) in &with.headers {
+                headers.remove(name);
+            }
+            unsigned = Some(Unsigned::Token(Arc::clone(with), target.to_string()));
         }
     }
     for (name, value) in ids {

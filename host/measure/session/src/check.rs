@@ -16,6 +16,7 @@ use plugins::scorer::Scorer;
 use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
+use crate::lease::log_in;
 use crate::parts::Parts;
 use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
 use crate::probe::engines;
@@ -130,6 +131,7 @@ impl Resolved {
                 };
                 wait_ready(&asked, &mut dialect, limit, waits).await?;
             }
+            log_in(&asked, &mut dialect).await?;
             let wanted = Wanted {
                 model: model.as_deref(),
                 adapters: &draft.request.adapters,

@@ -1,11 +1,13 @@
 //! Requests that a backend wants sent once an exchange has ended: to delete a job, or to close a
 //! session. They are no part of the exchange, and nothing of a measurement waits for them.
 //!
-//! Decode threads put them into a queue of a fixed length. One thread sends them, or in virtual time
-//! a task, each on a connection of its own. What fails, and what finds no room, is counted.
+//! Decode threads put them into a queue of a fixed length. One thread sends them, which starts with
+//! the first, or in virtual time a task, each on a connection of its own. What fails, and what finds
+//! no room, is counted.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -14,8 +16,9 @@ use tokio::task::JoinSet;
 use crate::decode::failures::fit;
 use load::pace::Signal;
 use load::question;
+use load::thread_group::GroupThread;
 use load::transport::{Connect, Request};
-use model::client::Cleaning;
+use model::client::Errands;
 use model::clock::Clock;
 use model::target::Secrets;
 use model::units::Nanos;
@@ -35,13 +38,27 @@ const MESSAGE_BYTES: usize = 200;
 pub(crate) struct CleanUp {
     target: u32,
     request: Request,
+    /// The cookies in it.
+    cookies: Vec<String>,
 }
 
 /// Queue for clean-up requests, of the decoders.
 pub struct CleanUps {
     queue: Sender<CleanUp>,
     tally: Arc<Tally>,
+    thread: LateThread,
 }
+
+/// A thread that sends clean-up requests, and starts with the first.
+#[derive(Clone, Default)]
+pub(crate) struct LateThread(Arc<Mutex<Option<State>>>);
+
+enum State {
+    Waiting(Box<dyn FnOnce() -> io::Result<Started> + Send>),
+    Running(Started),
+}
+
+type Started = GroupThread<Option<Errands>>;
 
 /// Sender of the queue's clean-up requests.
 pub(crate) struct Cleaner {
@@ -66,23 +83,56 @@ pub(crate) fn queue(
     secrets: Secrets,
     signal: Signal,
     (clock, limit): (Clock, Nanos),
-) -> (CleanUps, Cleaner) {
+) -> (CleanUps, LateThread, Cleaner) {
     let (sender, receiver) = channel(WAITING);
     let tally = Arc::new(Tally::default());
-    let clean_ups = CleanUps { queue: sender, tally: Arc::clone(&tally) };
-    (clean_ups, Cleaner { queue: receiver, tally, secrets, signal, clock, limit })
+    let thread = LateThread::default();
+    let clean_ups = CleanUps { queue: sender, tally: Arc::clone(&tally), thread: thread.clone() };
+    (clean_ups, thread, Cleaner { queue: receiver, tally, secrets, signal, clock, limit })
 }
 
 impl CleanUps {
-    /// Takes a request for this target, or the reason why it cannot be sent.
-    pub(crate) fn take(&self, target: u32, request: Result<Request, String>) {
+    /// Takes a request for this target with these cookies, or the reason why it cannot be sent.
+    pub(crate) fn take(&self, target: u32, request: Result<Request, String>, cookies: Vec<String>) {
+        if let Err(error) = self.thread.start() {
+            self.tally.fail(error.to_string());
+        }
         let taken = request.and_then(|request| {
-            let sent = self.queue.try_send(CleanUp { target, request });
+            let sent = self.queue.try_send(CleanUp { target, request, cookies });
             sent.map_err(|_| format!("{WAITING} requests waited already"))
         });
         if let Err(why) = taken {
             self.tally.fail(why);
         }
+    }
+}
+
+impl LateThread {
+    /// Starts with the first request in this way.
+    pub(crate) fn waits(&self, start: impl FnOnce() -> io::Result<Started> + Send + 'static) {
+        *self.lock() = Some(State::Waiting(Box::new(start)));
+    }
+
+    fn start(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        *state = match state.take() {
+            Some(State::Waiting(start)) => Some(State::Running(start()?)),
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Waits for its end, and returns the numbers of its requests; absent if it never started.
+    pub(crate) fn join(&self) -> Option<Errands> {
+        let state = self.lock().take();
+        match state {
+            Some(State::Running(thread)) => thread.join().flatten(),
+            Some(State::Waiting(_)) | None => None,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,17 +151,13 @@ impl Tally {
 }
 
 impl Cleaner {
-    /// Sends until all exchanges are over, on a thread of its own. Nothing is opened before there is
-    /// something to send.
-    pub(crate) fn run_here<C: Connect + Clone + 'static>(mut self, connect: C) -> Option<Cleaning> {
-        let Some(first) = self.queue.blocking_recv() else {
-            return self.told();
-        };
+    /// Sends until all exchanges are over, on the calling thread.
+    pub(crate) fn run_here<C: Connect + Clone + 'static>(mut self, connect: C) -> Option<Errands> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
             Ok(runtime) => {
                 let local = tokio::task::LocalSet::new();
-                local.block_on(&runtime, self.run(connect, Some(first)))
+                local.block_on(&runtime, self.run(connect))
             }
             Err(error) => {
                 self.tally.fail(error.to_string());
@@ -124,36 +170,29 @@ impl Cleaner {
     }
 
     /// The same on a `LocalSet`.
-    pub(crate) async fn run<C: Connect + Clone + 'static>(
-        mut self,
-        connect: C,
-        mut first: Option<CleanUp>,
-    ) -> Option<Cleaning> {
+    pub(crate) async fn run<C: Connect + Clone + 'static>(mut self, connect: C) -> Option<Errands> {
         let mut tasks = JoinSet::new();
         let mut until = None;
         loop {
-            let next = match first.take() {
-                Some(first) => Some(first),
-                None => tokio::select! {
-                    biased;
-                    Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
-                        self.tally.count(ended.unwrap_or_else(|error| Err(error.to_string())));
-                        continue;
+            let next = tokio::select! {
+                biased;
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                    self.tally.count(ended.unwrap_or_else(|error| Err(error.to_string())));
+                    continue;
+                }
+                next = self.queue.recv(), if until.is_none() && tasks.len() < IN_FLIGHT => next,
+                () = tokio::time::sleep(GLANCE), if !tasks.is_empty() => {
+                    let is_late = until.is_some_and(|until| tokio::time::Instant::now() > until);
+                    if is_late || self.signal.is_aborted() {
+                        break;
                     }
-                    next = self.queue.recv(), if until.is_none() && tasks.len() < IN_FLIGHT => next,
-                    () = tokio::time::sleep(GLANCE), if !tasks.is_empty() => {
-                        let is_late = until.is_some_and(|until| tokio::time::Instant::now() > until);
-                        if is_late || self.signal.is_aborted() {
-                            break;
-                        }
-                        continue;
-                    }
-                    else => break,
-                },
+                    continue;
+                }
+                else => break,
             };
             match next {
-                Some(CleanUp { target, request }) => {
-                    let (connect, secrets) = (connect.clone(), self.secrets.clone());
+                Some(CleanUp { target, request, cookies }) => {
+                    let (connect, secrets) = (connect.clone(), self.secrets.and(cookies));
                     let (clock, limit) = (self.clock, self.limit);
                     tasks.spawn_local(async move {
                         send(&connect, (target, request), (clock, limit))
@@ -171,11 +210,11 @@ impl Cleaner {
         self.told()
     }
 
-    fn told(&self) -> Option<Cleaning> {
+    fn told(&self) -> Option<Errands> {
         let Tally { done, failed, error } = &*self.tally;
         let [done, failed] = [done, failed].map(|count| count.load(Ordering::Acquire));
         let error = error.get().cloned();
-        (done + failed > 0).then_some(Cleaning { done, failed, error })
+        (done + failed > 0).then_some(Errands { done, failed, error })
     }
 }
 

@@ -23,10 +23,13 @@ use failures::{FailureLimit, failed, fit};
 use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
+use load::drive::jars::Conversation;
 use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
 use model::frame::Frames;
+use model::target::Secrets;
+use model::units::Nanos;
 use plugins::PluginError;
 use plugins::backend::{Dialect, Fold, Meaning, Refusal, Step};
 use result::metric::count::{self, Count};
@@ -175,7 +178,7 @@ impl Decoder {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut answer = std::mem::take(&mut unfinished.answer);
                 let carry = answer.carry.take();
-                let closed = self.close(closed, answer);
+                let closed = self.close(inbox.key, closed, answer);
                 if inbox.followed.end {
                     sessions.over(inbox.key, &closed, carry);
                 }
@@ -408,8 +411,8 @@ impl Decoder {
 
     /// The backend's explanation of an error reply; a server may repeat the key, which plugins must
     /// not see.
-    fn explain(&mut self, place: u64, status: u16, body: &[u8]) -> Fault {
-        match self.dialect.explain(status, &self.shared.routes.secrets.redact_bytes(body)) {
+    fn explain(&mut self, (place, secrets): (u64, &Secrets), status: u16, body: &[u8]) -> Fault {
+        match self.dialect.explain(status, &secrets.redact_bytes(body)) {
             Ok(said) => Fault::refused(Class::HttpStatus, said),
             Err(error) => {
                 self.shared.failures.count(place, &error);
@@ -419,12 +422,17 @@ impl Decoder {
     }
 
     /// Puts the exchange together and judges how it went.
-    fn close(&mut self, closed: Closed, mut answer: Answer) -> Box<Exchange> {
+    fn close(&mut self, key: u64, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
+        let conversation = Conversation::of(&exchange.request.prepared, key);
+        let shared = Arc::clone(&self.shared);
+        let secrets = shared.routes.secrets_of(&conversation);
         self.take_waiting(&mut answer);
         if let Some(request) = answer.clean_up.take() {
-            self.shared.routes.clean_up(exchange.request.prepared.target, *request);
+            let target = exchange.request.prepared.target;
+            shared.routes.clean_up(target, &conversation, *request);
         }
+        shared.routes.close(&conversation);
         if let End::Whole { ends_answer } = end
             && (ends_answer || answer.ends_with_body)
             && answer.fault.is_none()
@@ -447,7 +455,11 @@ impl Decoder {
             },
             (None, End::Status { body, retry_after }) => {
                 let status = exchange.status.unwrap_or_default();
-                let said = self.explain(answer.place, status, &body);
+                if status == 401 {
+                    let target = exchange.request.prepared.target;
+                    self.shared.routes.refused(target, exchange.sent.unwrap_or(Nanos::ZERO));
+                }
+                let said = self.explain((answer.place, &secrets), status, &body);
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
                 // Redirects are left to the backend, which sees their `location`.
@@ -473,7 +485,7 @@ impl Decoder {
             })
         });
         let (reply, fault) = match answer.into_reply() {
-            Ok(reply) => (self.shared.routes.secrets.redacted_reply(reply), fault),
+            Ok(reply) => (secrets.redacted_reply(reply), fault),
             Err(cause) => {
                 let path = self.shared.spool.folder().to_owned();
                 let error = RecordError::Read { path, cause };
@@ -487,7 +499,7 @@ impl Decoder {
             Some(fault) => Outcome::Incomplete {
                 class: fault.class,
                 reason: fault.reason,
-                message: fit(&self.shared.routes.secrets.redact(&fault.message)),
+                message: fit(&secrets.redact(&fault.message)),
             },
         };
         let forces_length = exchange.request.prepared.forces_length;

@@ -28,6 +28,7 @@ pub mod draft;
 pub mod finished;
 pub mod gate;
 pub mod judging;
+pub mod lease;
 pub mod live;
 pub mod outlook;
 pub mod parts;

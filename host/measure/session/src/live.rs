@@ -36,7 +36,7 @@ use totals::Totals;
 use load::pace::Signal;
 use load::vitals::{Vitals, Watched};
 use model::arrival::Trace;
-use model::client::{Cleaning, Spans};
+use model::client::{Errands, Spans};
 use model::clock::Clock;
 use model::exchange::{Exchange, Phase as Part};
 use model::timings::Timings;
@@ -67,7 +67,9 @@ pub struct Live {
     /// The spans that went to a collector, once everything is on record; absent if none was to get any.
     pub spans: OnceLock<Spans>,
     /// The requests that were sent after their exchanges, once all are over; absent if there was none.
-    pub cleaned: OnceLock<Cleaning>,
+    pub cleaned: OnceLock<Errands>,
+    /// The requests that renewed leases, once the last one is done.
+    pub renewed: OnceLock<Errands>,
     /// The server's own metrics, once the measurement has ended; absent if it was not asked.
     pub server: OnceLock<Server>,
     /// The devices; none in virtual time, and where none is sampled.

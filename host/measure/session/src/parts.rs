@@ -12,6 +12,7 @@ use plugins::backend::Backend;
 use plugins::dataset::Dataset;
 use runs::record::RecordError;
 
+use crate::lease::{NoLease, Prepared};
 use crate::reuse::SentPrompts;
 
 /// The parts that a run needs in addition to its plan.
@@ -37,6 +38,8 @@ pub struct Parts {
     pub collector: Option<Collector>,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
+    /// The values that the backend prepared.
+    pub prepared: Prepared,
 }
 
 /// A collector of traces.
@@ -80,6 +83,9 @@ pub enum RunError {
         failed: usize,
         wanted: usize,
     },
+    /// A server gave no token, or nothing was prepared.
+    #[error(transparent)]
+    Lease(Box<NoLease>),
     /// A server did not clear its prefix cache.
     #[error(
         "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
@@ -115,6 +121,12 @@ pub enum RunError {
     /// The user stopped it before it began.
     #[error("interrupted before the first request")]
     Interrupted,
+}
+
+impl From<NoLease> for RunError {
+    fn from(why: NoLease) -> Self {
+        RunError::Lease(Box::new(why))
+    }
 }
 
 impl RunError {

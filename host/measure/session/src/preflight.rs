@@ -6,6 +6,7 @@ use hyper::header::{CONTENT_TYPE, SERVER};
 use crate::Faults;
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
+use crate::lease::NoLease;
 use crate::probe::{engines, request::get};
 use load::question;
 use load::transport::{Connect, Connection, Head};
@@ -80,6 +81,9 @@ pub enum PreflightError {
         /// Advice about the key.
         advice: String,
     },
+    /// It gave no token.
+    #[error(transparent)]
+    Lease(#[from] NoLease),
     /// It does not serve the model.
     #[error("{target} does not serve the model `{model}`; it serves {served}")]
     UnknownModel {
@@ -129,7 +133,7 @@ pub struct TargetAccess<'a, C> {
 }
 
 impl<C: Connect> TargetAccess<'_, C> {
-    async fn open(&self) -> Result<Connection<C::Io>, String> {
+    pub(crate) async fn open(&self) -> Result<Connection<C::Io>, String> {
         let limit = self.timeouts.connect;
         question::open(self.connect, self.number, self.clock, limit).await
     }
@@ -290,7 +294,7 @@ async fn engine<C: Connect>(
 
 /// The backend's explanation of an error reply; a server may repeat the key, which plugins must not
 /// see.
-fn explained(
+pub(crate) fn explained(
     dialect: &mut Dialect,
     secrets: &Secrets,
     status: u16,
@@ -317,6 +321,9 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
         ),
         Access::Hmac(_) => format!(
             "it does not accept the signature with the key from {from}; is the key right, and this machine's clock?"
+        ),
+        Access::Token(_) => format!(
+            "it does not accept the token of the login with the key from {from}, or not the key; is the key right?"
         ),
         Access::Open if variables.is_empty() => {
             "the backend sends no API key; a gateway's own header can be given with --header"

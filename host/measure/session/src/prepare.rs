@@ -84,6 +84,11 @@ impl Preparation {
         self.framing
     }
 
+    /// True if a request is of use only for a time after it was written.
+    pub fn is_for_a_time(&self) -> bool {
+        self.writer.is_for_a_time()
+    }
+
     /// The requests that are sent before the measurement; may be fewer than planned.
     ///
     /// # Errors
@@ -109,7 +114,8 @@ impl Preparation {
     /// If no thread can be started.
     pub fn start(self, wanted: u64) -> std::io::Result<Feed> {
         let (sender, items) = crossbeam_channel::unbounded();
-        let most = usize::try_from(wanted.saturating_add(AHEAD)).unwrap_or(usize::MAX);
+        let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
+        let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
         let stock = Arc::new(Stock::of(most));
         let completing = Completing(Arc::clone(&stock));
         let group = self.group.clone();

@@ -42,6 +42,7 @@ pub use named::plugins_of;
 pub use source::{BY_DEFAULT, Shipped, Source, Variables};
 
 use crate::draft::{Draft, DraftTarget};
+use crate::lease::Prepared;
 use crate::parts::Parts;
 use model::file::PlannedFile;
 use model::identity::RunId;
@@ -283,6 +284,7 @@ impl<'s> Resolution<'s> {
                 run_id: RunId::default(),
                 collector,
                 prompts: None,
+                prepared: Prepared::default(),
             },
             scorers,
             tokenizer,

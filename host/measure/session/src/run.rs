@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use crate::decode::failures::FailureLimit;
 use crate::decode::threads::most;
+use crate::lease::{self, Refusals};
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Preparation};
 use load::drive::Order;
+use load::drive::jars::Jars;
 use load::drive::worker_handle::WorkerHandle;
 use load::drive::{Opened, Worker};
 use load::pace::news::newsfeed;
@@ -19,7 +21,7 @@ use load::pace::{Newsfeed, Signal};
 use load::thread_group::GroupThread;
 use load::transport::Connect;
 use load::vitals::Vitals;
-use model::client::Cleaning;
+use model::client::Errands;
 use model::clock::Clock;
 use model::connection::{Timestamps, Version};
 use scenario::plan::{Plan, Wiring};
@@ -133,8 +135,18 @@ pub fn on_threads<C>(
 where
     C: Connect + Clone + Send + 'static,
 {
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let clock = control.clock();
+    let (renewer, refusals) = lease::renewer(plan, parts, clock)?.unzip();
+    let renewer = renewer.map(|renewer| {
+        let connect = connect.clone();
+        let begin = move || renewer.begin_here(&connect);
+        match control.group.until_stopped("renew", begin).map_err(RunError::Thread)? {
+            Some(begun) => begun,
+            None => Err(control.group.panicked().map_or(RunError::Interrupted, Into::into)),
+        }
+    });
+    let renewer = renewer.transpose()?;
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let vitals = Some(Vitals::new(clock));
     let watched = vitals.clone();
     let enlist = move |thread| {
@@ -150,7 +162,7 @@ where
         folder,
         control,
         threads(&plan.connection, cores),
-        clock,
+        (clock, refusals),
         vitals,
     )?;
     let mut orders = Vec::new();
@@ -172,11 +184,16 @@ where
         });
         threads.push(reader.map_err(RunError::Thread)?);
     }
-    let cleaning = running.background.cleaner.take().map(|cleaner| {
+    let cleaning = running.background.cleaning.clone();
+    if let Some(cleaner) = running.background.cleaner.take() {
+        let (connect, group) = (connect.clone(), control.group.clone());
+        cleaning.waits(move || group.start("clean-up", None, move || cleaner.run_here(connect)));
+    }
+    let renewing = renewer.map(|renewer| {
         let connect = connect.clone();
-        control.group.start("clean-up", None, move || cleaner.run_here(connect))
+        control.group.start("renew", None, move || renewer.run_here(&connect))
     });
-    let cleaning = cleaning.transpose().map_err(RunError::Thread)?;
+    let renewing = renewing.transpose().map_err(RunError::Thread)?;
     control.signal.attach();
     if let Some(vitals) = &running.vitals {
         vitals.enlist_this("pace");
@@ -198,7 +215,8 @@ where
     control.live.telemetry.finish(devices);
     control.live.pages.finish(pages);
     let decoded = running.decoded();
-    decoded.finish(conducted, cleaning.and_then(GroupThread::join).flatten())
+    let renewed = renewing.and_then(GroupThread::join).flatten();
+    decoded.finish(conducted, (cleaning.join(), renewed))
 }
 
 /// Runs a plan on the calling task, for a runtime whose clock is paused.
@@ -215,16 +233,25 @@ pub(crate) async fn on_paused_clock<C>(
 where
     C: Connect + Clone + 'static,
 {
+    let local = tokio::task::LocalSet::new();
+    let clock = control.clock();
+    let (mut renewer, refusals) = lease::renewer(plan, parts, clock)?.unzip();
+    if let Some(renewer) = &mut renewer {
+        local.run_until(renewer.begin(connect)).await?;
+    }
     let (mut running, prepared) =
-        Running::start(plan, parts, folder, control, (1, 1), control.clock(), None)?;
+        Running::start(plan, parts, folder, control, (1, 1), (clock, refusals), None)?;
     let (handle, receiver) = WorkerHandle::new();
     let worker = running.worker(connect);
     let cleaner = running.background.cleaner.take();
-    let local = tokio::task::LocalSet::new();
     // On the heap: the futures of a run are too large for the stack of a thread that tests it.
     let run = local.run_until(Box::pin(async {
         let cleaning =
-            cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone(), None)));
+            cleaner.map(|cleaner| tokio::task::spawn_local(cleaner.run(connect.clone())));
+        let renewing = renewer.map(|renewer| {
+            let connect = connect.clone();
+            tokio::task::spawn_local(async move { renewer.run(&connect).await })
+        });
         let conduct = async {
             // The worker leaves when the orders end, so they end with the conducting.
             let orders = [handle];
@@ -236,7 +263,11 @@ where
             Some(cleaning) => cleaning.await.ok().flatten(),
             None => None,
         };
-        decoded.finish(conducted, cleaned)
+        let renewed = match renewing {
+            Some(renewing) => renewing.await.ok().flatten(),
+            None => None,
+        };
+        decoded.finish(conducted, (cleaned, renewed))
     }));
     Box::pin(run).await
 }
@@ -253,6 +284,8 @@ struct Running<'r> {
     clock: Clock,
     opened: Arc<Opened>,
     background: Background,
+    /// The cookies of conversations, if they are kept.
+    jars: Option<Arc<Jars>>,
     vitals: Option<Arc<Vitals>>,
 }
 
@@ -265,7 +298,7 @@ impl<'r> Running<'r> {
         folder: &Path,
         control: &'r Control,
         (workers, decoders): (usize, usize),
-        clock: Clock,
+        (clock, refusals): (Clock, Option<Refusals>),
         vitals: Option<Arc<Vitals>>,
     ) -> Result<(Self, Prepared<'r>), RunError> {
         let failures = FailureLimit::new(control.signal.clone());
@@ -288,6 +321,7 @@ impl<'r> Running<'r> {
         let live = &control.live;
         live.begin(plan, &parts.trace, clock, &control.signal, vitals.as_ref());
         let (announcer, newsfeed) = newsfeed(&control.signal);
+        let jars = parts.secrets.keeps_cookies.then(Arc::<Jars>::default);
         let running = Running {
             plan,
             parts,
@@ -301,9 +335,10 @@ impl<'r> Running<'r> {
                 folder,
                 (decoders, clock),
                 control,
-                failures,
+                (failures, refusals, jars.clone()),
                 vitals.as_ref(),
             )?,
+            jars,
             vitals,
         };
         let sessions = Arc::clone(&running.background.sessions);
@@ -339,6 +374,7 @@ impl<'r> Running<'r> {
             timeouts: self.plan.timeouts,
             spare,
             opened: Arc::clone(&self.opened),
+            jars: self.jars.clone(),
         }
     }
 
@@ -380,9 +416,9 @@ impl Decoded<'_> {
     fn finish(
         self,
         conducted: Result<(), RunError>,
-        cleaned: Option<Cleaning>,
+        (cleaned, renewed): (Option<Errands>, Option<Errands>),
     ) -> Result<(), RunError> {
-        let recorded = self.rest.finish(cleaned);
+        let recorded = self.rest.finish(cleaned, renewed);
         self.control.live.end();
         match self.control.group.panicked() {
             Some(panicked) => Err(panicked.into()),

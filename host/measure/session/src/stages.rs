@@ -270,6 +270,7 @@ impl Loaded {
             plugin_overruns: overruns(&run.log),
             spans: live.spans.get().cloned(),
             cleaning: live.cleaned.get().cloned(),
+            renewals: live.renewed.get().cloned(),
             ..client.clone()
         });
         let server = live.server.get().cloned();

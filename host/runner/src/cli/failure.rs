@@ -13,6 +13,7 @@ use plugins::PluginError;
 use reader::Place;
 use runs::folder::FolderError;
 use runs::record::RecordError;
+use session::lease::NoLease;
 use session::parts::RunError;
 use session::preflight::PreflightError;
 use session::telemetry::NoDevices;
@@ -195,7 +196,9 @@ impl From<AuthorError> for Failure {
 impl From<PreflightError> for Failure {
     fn from(error: PreflightError) -> Self {
         match error {
-            PreflightError::Plugin(error) => error.into(),
+            PreflightError::Plugin(error) | PreflightError::Lease(NoLease::Plugin(error)) => {
+                error.into()
+            }
             PreflightError::Faults(faults) => faults.into(),
             PreflightError::NoModel { .. } | PreflightError::UnknownModel { .. } => {
                 Failure::input(error.to_string())
@@ -262,6 +265,10 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Plugin(error) => error.into(),
+            RunError::Lease(why) => match *why {
+                NoLease::Plugin(error) => error.into(),
+                why => Failure::new(Exit::Target, why.to_string()),
+            },
             RunError::NoSample(error) => (*error).into(),
             RunError::Aborted(_) => Failure::new(Exit::Plugin, with_flag(&error.to_string())),
             RunError::Connections { .. } | RunError::Flush { .. } | RunError::Metrics { .. } => {

@@ -301,6 +301,7 @@ fn watched() -> Client {
     Client {
         spans: None,
         cleaning: None,
+        renewals: None,
         plugin_overruns: Default::default(),
         sessions: None,
         watched_s: 12.5,

@@ -232,6 +232,7 @@ mod tests {
             ignore_eos: true,
             sampling: Sampling::default(),
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         };
         let request = Sglang(Config::default()).encode(&sample, &settings);

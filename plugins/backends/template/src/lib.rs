@@ -62,7 +62,8 @@ impl Backend for Template {
             config::Authentication::Header(name) => Authentication::Header(name.clone()),
             config::Authentication::None => Authentication::None,
         };
-        Credentials { scheme, variable: self.config().api_key_variable.clone() }
+        let variable = self.config().api_key_variable.clone();
+        Credentials { variable, ..Credentials::of(scheme) }
     }
 
     fn control(&self, what: Control) -> Option<Request> {

@@ -32,6 +32,7 @@ fn settings() -> Settings {
         ignore_eos: false,
         sampling: Sampling::default(),
         extra_body: None,
+        prepared: Vec::new(),
         further: None,
     }
 }

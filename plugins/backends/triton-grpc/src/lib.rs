@@ -7,8 +7,8 @@ mod wire;
 
 use prost::Message as _;
 use runner_plugin::dialect::{explain, grpc, openai};
-use runner_plugin::{Authentication, Output, Prompt, Request, Sample, Settings, Usage};
 use runner_plugin::{Backend, Body, Control, Credentials, Error, Frame, Framing, Meaning};
+use runner_plugin::{Output, Prompt, Request, Sample, Settings, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl Backend for Triton {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials { scheme: Authentication::None, variable: None }
+        Credentials::none()
     }
 
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {

@@ -47,6 +47,7 @@ mod tests {
             ignore_eos: true,
             sampling: Sampling { seed: Some(1), top_k: Some(2), ..Sampling::default() },
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         };
         let missing = [Setting::IgnoreEos, Setting::Seed, Setting::MinP];

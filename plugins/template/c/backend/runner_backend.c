@@ -448,3 +448,18 @@ void read_refusal(uint16_t status, slice body, exports_backend_refusal_t *refusa
   if (said.len == 0) put(&said, "the server gave no reason");
   refusal->message = finished(&said);
 }
+
+// A backend that needs something before the first request has functions of these names.
+
+__attribute__((weak)) bool exports_backend_method_codec_prepare(exports_backend_codec_t *codec,
+                                                                exports_backend_request_t *request) {
+  return false;
+}
+
+__attribute__((weak)) bool exports_backend_method_codec_read_prepared(exports_backend_codec_t *codec,
+                                                                      plugin_list_u8_t *body,
+                                                                      exports_backend_prepared_t *prepared,
+                                                                      types_error_t *error) {
+  *prepared = (exports_backend_prepared_t){.value = *body};
+  return true;
+}

@@ -6,7 +6,7 @@ use misdeeds::{Deed, Written, commit, hook_panics, no_text};
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{Authentication, Control, Credentials, Earlier, Error, Framing, Head, Meaning};
 use runner_plugin::{
-    Outgoing, Output, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel,
+    Outgoing, Output, Prepared, Prompt, Reading, Reason, Refusal, Request, Sample, ServedModel,
 };
 use runner_plugin::{Settings, Speculation, Timings, log};
 use schemars::JsonSchema;
@@ -228,7 +228,7 @@ impl backend::GuestCodec for Codec {
             (_, Some(service)) => Authentication::Sigv4(service.clone()),
             _ => Authentication::Bearer,
         };
-        Credentials { scheme, variable }
+        Credentials { variable, ..Credentials::of(scheme) }
     }
 
     fn read_models(&self, body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
@@ -238,6 +238,14 @@ impl backend::GuestCodec for Codec {
             Some(Answer::Huge) => vec![named(huge())],
             _ => Vec::new(),
         })
+    }
+
+    fn prepare(&self) -> Option<Request> {
+        None
+    }
+
+    fn read_prepared(&self, body: Vec<u8>) -> Result<Prepared, Error> {
+        Ok(Prepared { value: body, lifetime: None })
     }
 
     fn encode(

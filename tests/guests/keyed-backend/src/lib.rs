@@ -8,7 +8,7 @@ use runner_plugin::dialect::openai;
 use runner_plugin::{
     Authentication, Backend, Control, Credentials, Digest, Encoding, Error, Frame,
 };
-use runner_plugin::{Hmac, Meaning, Request, Sample, Settings};
+use runner_plugin::{Hmac, Meaning, Prepared, Prompt, Request, Sample, Settings, Token};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,6 +30,12 @@ pub struct Config {
     /// The path to delete after each exchange.
     #[serde(default)]
     clean_up: Option<String>,
+    /// The path that prepares a workspace, whose name each request has in `x-workspace`.
+    #[serde(default)]
+    prepare: Option<String>,
+    /// True to keep cookies.
+    #[serde(default)]
+    cookies: bool,
     /// Numbers to count with each frame, by name.
     #[serde(default)]
     counts: BTreeMap<String, u64>,
@@ -47,8 +53,17 @@ pub enum Scheme {
     Sigv4,
     /// By HMAC.
     Hmac,
+    /// By a token.
+    Token,
     /// Not at all.
     None,
+}
+
+/// A workspace, as the server names it.
+#[derive(Deserialize)]
+struct Workspace {
+    name: String,
+    lifetime_ms: Option<u64>,
 }
 
 /// The backend.
@@ -82,9 +97,20 @@ impl Backend for Keyed {
                         (name, "id={id}, signature={signature}".to_owned()),
                     ],
                 }),
+                Scheme::Token => Authentication::Token(Token {
+                    login: Request {
+                        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+                        body: br#"{"id": "{id}", "secret": "{secret}"}"#.to_vec(),
+                        ..Request::post("/login")
+                    },
+                    token: "/access/token".to_owned(),
+                    lifetime: Some("/expires_in".to_owned()),
+                    headers: vec![(name, "Token {token}".to_owned())],
+                }),
                 Scheme::None => Authentication::None,
             },
             variable: self.0.variable.clone(),
+            cookies: self.0.cookies,
         }
     }
 
@@ -92,14 +118,37 @@ impl Backend for Keyed {
         (what == Control::ListModels).then(|| openai::list_models("/v1"))
     }
 
+    fn prepare(&self) -> Option<Request> {
+        self.0.prepare.clone().map(Request::post)
+    }
+
+    fn read_prepared(&self, body: &[u8]) -> Result<Prepared, Error> {
+        let workspace: Workspace = serde_json::from_slice(body)
+            .map_err(|error| Error::Protocol(format!("no workspace: {error}")))?;
+        Ok(Prepared {
+            value: workspace.name.into_bytes(),
+            lifetime: workspace.lifetime_ms.map(|lifetime| lifetime * 1_000_000),
+        })
+    }
+
     fn encode(&self, sample: &Sample, settings: &Settings) -> Result<Request, Error> {
-        let route = openai::Route::Completions;
+        let route = match sample.prompt {
+            Prompt::Messages(_) => openai::Route::Chat,
+            _ => openai::Route::Completions,
+        };
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         settings.lay_over(&mut body, sample)?;
         // What a signature has to get right: an escape in the path, and parameters that are not in
         // order.
         let path = format!("/v1{}?b=%2Fx%20y&a=1", route.path());
-        Ok(Request::json(path, &body))
+        let request = Request::json(path, &body);
+        Ok(match self.0.prepare {
+            None => request,
+            Some(_) => {
+                let name = String::from_utf8_lossy(&settings.prepared);
+                request.with_header("x-workspace", &name)
+            }
+        })
     }
 
     fn decode(

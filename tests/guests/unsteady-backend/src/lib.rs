@@ -10,9 +10,8 @@ use std::cell::Cell;
 use misdeeds::hook_panics;
 use runner_plugin::bindings::{about, backend};
 use runner_plugin::{
-    Authentication, Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix,
-    Meaning, Output, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric,
-    Settings,
+    Call, Control, Credentials, Earlier, Error, Framing, Head, LengthPrefix, Meaning, Output,
+    Prepared, Reading, Reason, Refusal, Request, Sample, ServedModel, ServerMetric, Settings,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -167,7 +166,7 @@ impl backend::GuestCodec for Codec {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials { scheme: Authentication::None, variable: None }
+        Credentials::none()
     }
 
     fn read_models(&self, _body: Vec<u8>) -> Result<Vec<ServedModel>, Error> {
@@ -183,6 +182,14 @@ impl backend::GuestCodec for Codec {
             return Ok(vec![Reading { metric, value }]);
         }
         Err(Error::Protocol("too large a number".to_owned()))
+    }
+
+    fn prepare(&self) -> Option<Request> {
+        None
+    }
+
+    fn read_prepared(&self, body: Vec<u8>) -> Result<Prepared, Error> {
+        Ok(Prepared { value: body, lifetime: None })
     }
 
     fn encode(

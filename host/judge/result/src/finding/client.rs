@@ -133,6 +133,23 @@ pub(super) fn clean_ups_failed(summary: &Summary) -> Option<Finding> {
     })
 }
 
+pub(super) fn renewals_failed(summary: &Summary) -> Option<Finding> {
+    let renewals = summary.client.as_ref()?.renewals.as_ref()?;
+    let error = renewals.error.as_deref().filter(|error| !error.is_empty());
+    (renewals.failed > 0).then(|| Finding {
+        id: Id::RenewalsFailed,
+        severity: Severity::Note,
+        seen: format!(
+            "{} of {} renewals of what the server gives for a time failed{}",
+            renewals.failed,
+            renewals.failed.saturating_add(renewals.done),
+            error.map(|error| format!(": {error}")).unwrap_or_default()
+        ),
+        why: "requests went on with the token, or with what was prepared, from before; the server refuses them once that has ended".into(),
+        advice: "compare the failures of requests with the times of the server's log, which says why it refused the renewals".into(),
+    })
+}
+
 pub(super) fn spans_lost(summary: &Summary) -> Option<Finding> {
     let spans = summary.client.as_ref()?.spans.as_ref()?;
     let error = spans.error.as_deref();

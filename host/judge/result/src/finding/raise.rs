@@ -74,6 +74,7 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     client::buffered_replies,
     client::spans_lost,
     client::clean_ups_failed,
+    client::renewals_failed,
     rules::objective_unknown,
     rules::few_samples,
     rules::few_loads,

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::demand::{Kind, Outgoing};
+use super::jars::Conversation;
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Reading};
 use super::{End, Reply, Worker};
@@ -30,6 +31,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         inputs: &Inputs,
     ) -> End {
         let place = exchange.request.prepared.target;
+        let prepared = &exchange.request.prepared;
+        let jars = self.jars.as_deref().map(|jars| (jars, Conversation::of(prepared, key)));
+        let request = match &jars {
+            Some((jars, conversation)) => jars.add(conversation, request),
+            None => request,
+        };
         let (request, handshake) = match Handshake::begin(request) {
             Ok(begun) => begun,
             Err(what) => return End::Broke(Class::Refused, what),
@@ -49,6 +56,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 return End::Broke(Class::Reset, cause.to_owned());
             }
         };
+        if let Some((jars, conversation)) = &jars {
+            jars.take(conversation, &head.headers);
+        }
         exchange.status = Some(head.status);
         exchange.headers = Some(connection.last_read());
         if head.status >= REFUSED {

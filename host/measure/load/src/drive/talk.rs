@@ -10,6 +10,7 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::demand::{Course, Demand, First, Kind, Step};
+use super::jars::Conversation;
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Pause, Reading};
 use super::{Abort, End, Reply, Worker};
@@ -219,6 +220,12 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     ) -> End {
         let Saying { mut request, place, framing, accepted, context, is_step } = saying;
         let marks = Rc::clone(&trail.current.borrow());
+        let prepared = &exchange.request.prepared;
+        let jars = self.jars.as_deref().filter(|_| place == prepared.target);
+        let jars = jars.map(|jars| (jars, Conversation::of(prepared, key)));
+        if let Some((jars, conversation)) = &jars {
+            request = jars.add(conversation, request);
+        }
         let (mut connection, mut reading, head) = loop {
             let mut connection = match pool.take(place, session.map(|session| &**session)).await {
                 Ok(connection) => connection,
@@ -247,6 +254,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             }
         };
         let headers = connection.last_read();
+        if let Some((jars, conversation)) = &jars {
+            jars.take(conversation, &head.headers);
+        }
         exchange.status = Some(head.status);
         exchange.headers.get_or_insert(headers);
         if let Some(step) = exchange.steps.last_mut() {

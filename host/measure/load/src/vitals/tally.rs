@@ -176,6 +176,7 @@ impl Tally {
             sessions: None,
             spans: None,
             cleaning: None,
+            renewals: None,
             machine: (before.cores.zip(after.cores))
                 .and_then(|(before, after)| machine(&before, &after)),
         }

@@ -1,25 +1,24 @@
 //! Signatures by HMAC: what a backend may describe, and the same in the host's types.
 
 use super::{Digest, Encoding, HOST_HEADERS, Hmac};
-use model::access::hmac::{self, Template, UnknownPlaceholder};
+use model::access::Key;
+use model::access::hmac;
+use model::access::template::UnknownPlaceholder;
 
 /// The most header fields that a signature adds.
-const HEADERS: usize = 16;
+pub(super) const HEADERS: usize = 16;
 /// The most bytes of a template.
-const TEMPLATE_BYTES: usize = 4 << 10;
+pub(super) const TEMPLATE_BYTES: usize = 4 << 10;
 
 impl Hmac {
-    /// Returns the signature that it describes, with a key's parts.
+    /// Returns the signature that it describes, with a key.
     ///
     /// # Errors
     /// If a placeholder is not known.
-    pub fn with_key(
-        &self,
-        (id, secret): (String, String),
-    ) -> Result<hmac::Hmac, UnknownPlaceholder> {
+    pub fn with_key(&self, key: Key) -> Result<hmac::Hmac, UnknownPlaceholder> {
         let headers = self.headers.iter();
         let headers =
-            headers.map(|(name, value)| Ok((name.to_ascii_lowercase(), Template::header(value)?)));
+            headers.map(|(name, value)| Ok((name.to_ascii_lowercase(), hmac::header(value)?)));
         Ok(hmac::Hmac {
             digest: match self.digest {
                 Digest::Sha1 => hmac::Digest::Sha1,
@@ -30,44 +29,55 @@ impl Hmac {
                 Encoding::Hex => hmac::Encoding::Hex,
                 Encoding::Base64 => hmac::Encoding::Base64,
             },
-            message: Template::message(&self.message)?,
+            message: hmac::message(&self.message)?,
             headers: headers.collect::<Result<_, _>>()?,
-            id,
-            secret,
+            key,
         })
     }
 }
 
 /// Says what is wrong with a signature.
-pub(super) fn fault(hmac: &Hmac) -> Option<String> {
-    if hmac.headers.is_empty() || hmac.headers.len() > HEADERS {
-        let fields = hmac.headers.len();
+pub(super) fn fault(described: &Hmac) -> Option<String> {
+    if described.headers.is_empty() || described.headers.len() > HEADERS {
+        let fields = described.headers.len();
         return Some(format!("its signature adds {fields} header fields; expected 1 to {HEADERS}"));
     }
-    if let Err(error) = Template::message(&hmac.message) {
+    if let Err(error) = hmac::message(&described.message) {
         return Some(format!("the message of its signature: {error}"));
     }
+    if let Some(fault) = fault_of_names("signature", &described.headers, hmac::header) {
+        return Some(fault);
+    }
+    let values = described.headers.iter().map(|(_, value)| value);
+    let is_long = values.chain([&described.message]).any(|text| text.len() > TEMPLATE_BYTES);
+    is_long.then(|| format!("a text of its signature has more than {TEMPLATE_BYTES} bytes"))
+}
+
+/// Says what is wrong with header fields that the host adds for this purpose.
+pub(super) fn fault_of_names<T>(
+    of: &str,
+    headers: &[(String, String)],
+    read: impl Fn(&str) -> Result<T, UnknownPlaceholder>,
+) -> Option<String> {
     let mut names = Vec::new();
-    for (name, value) in &hmac.headers {
+    for (name, value) in headers {
         let letters = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
         let lower = name.to_ascii_lowercase();
         let is_hosts = lower != "authorization" && HOST_HEADERS.contains(&&*lower);
         let is_again = names.contains(&lower);
         let shown = name.escape_debug();
         if name.is_empty() || !name.bytes().all(letters) || is_hosts || is_again {
-            return Some(format!("it names `{shown}` as a header of its signature"));
+            return Some(format!("it names `{shown}` as a header of its {of}"));
         }
-        if let Err(error) = Template::header(value) {
-            return Some(format!("the header `{shown}` of its signature: {error}"));
+        if let Err(error) = read(value) {
+            return Some(format!("the header `{shown}` of its {of}: {error}"));
         }
         if !value.bytes().all(|b| (b' '..=b'~').contains(&b)) {
             return Some(format!(
-                "the header `{shown}` of its signature contains characters that are not allowed in a header"
+                "the header `{shown}` of its {of} contains characters that are not allowed in a header"
             ));
         }
         names.push(lower);
     }
-    let values = hmac.headers.iter().map(|(_, value)| value);
-    let is_long = values.chain([&hmac.message]).any(|text| text.len() > TEMPLATE_BYTES);
-    is_long.then(|| format!("a text of its signature has more than {TEMPLATE_BYTES} bytes"))
+    None
 }

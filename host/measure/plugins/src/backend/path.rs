@@ -1,6 +1,8 @@
 //! Paths that a backend may ask for: those that every server and every proxy between reads alike,
 //! so that a request stays below the target's URL.
 
+use super::super::error::words;
+
 /// The longest path.
 const LONGEST: usize = 8 << 10;
 
@@ -85,6 +87,15 @@ fn decoded(text: &str, hidden: &[u8]) -> Option<Vec<u8>> {
         decoded.push(byte);
     }
     Some(decoded)
+}
+
+/// Says what is wrong with the path of a request that stays below the target's URL.
+pub(super) fn fault_of_request(path: &str) -> Option<String> {
+    if !path.starts_with('/') || path.starts_with("//") {
+        return Some(format!("the path `{}` must begin with one `/`", path.escape_debug()));
+    }
+    let fault = fault(path)?;
+    Some(format!("the path `{}` {fault}", words(path).escape_debug()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::super::bindings::{log, types};
 use super::super::instance::{Configured, Located, Reopen, World, by_bindings};
 use super::super::sandbox::{Guest, GuestData};
 use super::wit::{Call, Control, Credentials, Decoded, Earlier, Frames, Framing, Head};
-use super::wit::{Reading, Refusal, Request, ServedModel};
+use super::wit::{Prepared, Reading, Refusal, Request, ServedModel};
 use model::plugin::Kind;
 use model::plugin::Limits;
 
@@ -54,6 +54,31 @@ impl BackendPlugin {
     ) -> wasmtime::Result<Option<Request>> {
         let interface = self.runner_plugin_backend().codec();
         exported!(store, "backend", "[method]codec.control", interface, call_control(codec, what))
+    }
+
+    pub(super) fn prepare(
+        &self,
+        store: &mut Store<Guest>,
+        codec: ResourceAny,
+    ) -> wasmtime::Result<Option<Request>> {
+        let interface = self.runner_plugin_backend().codec();
+        exported!(store, "backend", "[method]codec.prepare", interface, call_prepare(codec))
+    }
+
+    pub(super) fn read_prepared(
+        &self,
+        store: &mut Store<Guest>,
+        codec: ResourceAny,
+        body: &[u8],
+    ) -> Located<Prepared> {
+        let interface = self.runner_plugin_backend().codec();
+        exported!(
+            store,
+            "backend",
+            "[method]codec.read-prepared",
+            interface,
+            call_read_prepared(codec, body)
+        )
     }
 
     pub(super) fn read_models(

@@ -10,7 +10,7 @@ use super::given::{Ask, Reply};
 use super::reply::{self, Cutting, Misdeed, Reading};
 use super::seen::{Observations, TOLERATED};
 use crate::PluginError;
-use crate::backend::{Backend, Call, Control, Dialect, Head, Meaning};
+use crate::backend::{Aside, Backend, Call, Control, Dialect, Head, Meaning};
 use model::frame::{Frames, Framing};
 use model::units::Nanos;
 
@@ -154,14 +154,14 @@ pub(super) fn ending_of(framing: Framing) -> (&'static str, &'static [&'static s
 }
 
 /// Makes a control request and reads the reply.
-pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut Observations) {
+pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Observations) {
     let Some(mut dialect) = open(plugin, seen) else {
         return;
     };
     let doing = "writing the request";
     let request = |dialect: &mut Dialect, seen: &mut Observations| {
         seen.checks.requests += 1;
-        let request = dialect.control(what)?;
+        let request = dialect.aside(what)?;
         Ok(request.as_ref().map(format::request).unwrap_or_default())
     };
     let first = match request(&mut dialect, seen) {
@@ -188,13 +188,15 @@ pub fn control(plugin: &Backend, what: Control, body: Option<&[u8]>, seen: &mut 
         return;
     }
     let (file, doing) = match what {
-        Control::Metrics => ("metrics.json", "reading the metrics"),
+        Aside::Control(Control::Metrics) => ("metrics.json", "reading the metrics"),
+        Aside::Prepare => ("prepared.json", "reading what was prepared"),
         _ => ("models.json", "reading the models"),
     };
     let read = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
         match what {
-            Control::Metrics => {
+            Aside::Prepare => dialect.read_prepared(body).map(|it| format::prepared(&it)),
+            Aside::Control(Control::Metrics) => {
                 dialect.read_metrics(body).map(|readings| format::readings(&readings))
             }
             _ => dialect.read_models(body).map(|models| format::models(&models)),

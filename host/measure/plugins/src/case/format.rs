@@ -3,15 +3,15 @@
 
 mod input;
 
-pub use input::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
+pub use input::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::backend::ServerMetric;
 use crate::backend::{
-    Call, Dependency, Framing, Meaning, Media, Message, Output, Part, Point, Prompt, Reading,
-    Reason, Refusal, Request, Sample, ServedModel, SocketMessage,
+    Call, Dependency, Framing, Meaning, Media, Message, Output, Part, Point, Prepared, Prompt,
+    Reading, Reason, Refusal, Request, Sample, ServedModel, SocketMessage,
 };
 use crate::dataset::{Remark, Treatment};
 use crate::{PluginError, chat};
@@ -474,6 +474,15 @@ pub fn readings(readings: &[Reading]) -> String {
         };
         json!({ "metric": metric, "value": reading.value })
     }))
+}
+
+/// `prepared.json`: the value, and its lifetime in nanoseconds if it has one.
+pub fn prepared(prepared: &Prepared) -> String {
+    let mut json = json!({ "value": bytes(&prepared.value) });
+    if let Some(lifetime) = prepared.lifetime {
+        json["lifetime"] = lifetime.into();
+    }
+    format!("{json}\n")
 }
 
 /// `models.json`: a list, one model per line; a model of which nothing but its name is known is its

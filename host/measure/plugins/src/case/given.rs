@@ -6,7 +6,7 @@
 //! | `config.toml` | all | the plugin's configuration; without it there is none |
 //! | `sample.json` | backend | the sample to send |
 //! | `settings.json` | backend | the run's settings for every request; optional, as is each of its keys |
-//! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache` or `metrics` |
+//! | `control.txt` | backend | instead of a sample: `health`, `list-models`, `flush-cache`, `metrics` or `prepare` |
 //! | `reply.sse`, `.lines`, `.grpc`, `.json` or `.txt`, `.bin` | backend | a reply body as received; the framing decides which |
 //! | `reply.ws` | backend | the messages of a WebSocket, see [`messages`](super::messages) |
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
@@ -29,10 +29,10 @@ use serde_json::Value;
 
 use super::backend::MESSAGES;
 use super::files::{Files, Mistake};
-use super::format::{CONTROLS, ExchangeFile, HeadFile, SampleFile, SettingsFile};
+use super::format::{ASIDES, ExchangeFile, HeadFile, SampleFile, SettingsFile};
 use super::store::Store;
 use crate::backend::Settings;
-use crate::backend::{Control, Earlier, Head, Sample};
+use crate::backend::{Aside, Control, Earlier, Head, Sample};
 use crate::dataset::Amount;
 use crate::scorer::Exchange;
 use model::plugin::Kind;
@@ -66,7 +66,7 @@ pub enum Input {
     /// A backend: a sample to send, and optionally a reply.
     Ask(Box<Ask>),
     /// A backend: a control request, and optionally the reply.
-    Control(Control, Option<Vec<u8>>),
+    Control(Aside, Option<Vec<u8>>),
     /// A dataset: how it is opened.
     Draw(Draw),
     /// A scorer: exchanges.
@@ -159,6 +159,7 @@ pub(crate) fn expectations(kind: Kind) -> &'static [&'static str] {
             "explained.json",
             "models.json",
             "metrics.json",
+            "prepared.json",
             "error.txt",
         ],
         Kind::Dataset => &["samples.json", "digest.txt", "remarks.json", "error.txt"],
@@ -248,13 +249,16 @@ impl Files<'_> {
                 if !steps.is_empty() {
                     self.mistake("reply.1", "a control request has one reply");
                 }
-                let known = CONTROLS.iter().find(|(name, _)| *name == word.trim());
+                let known = ASIDES.iter().find(|(name, _)| *name == word.trim());
                 let Some((word, control)) = known else {
-                    let words: Vec<&str> = CONTROLS.iter().map(|(name, _)| *name).collect();
+                    let words: Vec<&str> = ASIDES.iter().map(|(name, _)| *name).collect();
                     self.mistake("control.txt", format!("expected one of {}", words.join(", ")));
                     return None;
                 };
-                let is_read = matches!(control, Control::ListModels | Control::Metrics);
+                let is_read = matches!(
+                    control,
+                    Aside::Control(Control::ListModels | Control::Metrics) | Aside::Prepare
+                );
                 match reply {
                     None => Some(Input::Control(*control, None)),
                     Some(Reply::Body(_, body)) if is_read => {

@@ -12,7 +12,8 @@ use http::header::{HeaderName, HeaderValue};
 use jiff::Timestamp;
 use ring::{digest, hmac};
 
-use model::access::hmac::{Digest, Encoding, Hmac, Piece, Placeholder, Template};
+use model::access::hmac::{Digest, Encoding, Hmac, Placeholder, Template};
+use model::access::template::Piece;
 use model::clock::Date;
 use model::hex;
 
@@ -51,7 +52,7 @@ impl Unsigned {
             true => hex(digest::digest(hash, body).as_ref()),
             false => String::new(),
         };
-        let key = hmac::Key::new(sign, with.secret.as_bytes());
+        let key = hmac::Key::new(sign, with.key.secret.as_bytes());
         let mut unsigned = Unsigned {
             with: Arc::clone(with),
             method: method.to_owned(),
@@ -111,7 +112,7 @@ impl Unsigned {
 
     fn bytes<'s>(
         &'s self,
-        piece: &'s Piece,
+        piece: &'s Piece<Placeholder>,
         moment: Option<&'s Moment>,
         signature: &'s str,
     ) -> &'s [u8] {
@@ -125,7 +126,7 @@ impl Unsigned {
             Piece::Value(Placeholder::Date) => time(|moment| &moment.date),
             Piece::Value(Placeholder::Body) => &self.body,
             Piece::Value(Placeholder::BodyDigest) => self.body_digest.as_bytes(),
-            Piece::Value(Placeholder::Id) => self.with.id.as_bytes(),
+            Piece::Value(Placeholder::Id) => self.with.key.id.as_bytes(),
             Piece::Value(Placeholder::Signature) => signature.as_bytes(),
         }
     }

@@ -1,11 +1,16 @@
 //! Exchanges of several requests: from the step that a backend names to the request that a reader
 //! sends. Where it may go, and whether it carries the key, is decided here.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use super::Fault;
 use super::way_back::WayBack;
 use crate::authenticate::http_request;
 use crate::clean_up::CleanUps;
+use crate::lease::Refusals;
 use load::drive::demand::{self, Demand};
+use load::drive::jars::{Conversation, Jars};
 use load::transport::Request;
 use model::clock::date;
 use model::connection::Version;
@@ -30,6 +35,10 @@ pub struct Routes {
     pub nothing: Secrets,
     /// Takes requests that are to be sent once an exchange has ended; absent where none is.
     clean_ups: Option<CleanUps>,
+    /// Receives refusals of tokens; absent where there are none.
+    refusals: Option<Refusals>,
+    /// The cookies of conversations, if they are kept.
+    jars: Option<Arc<Jars>>,
 }
 
 impl WayBack {
@@ -58,7 +67,15 @@ impl WayBack {
 impl Routes {
     /// For a run that may reach these places, with these secrets for its targets.
     pub fn new(places: Places, version: Version, secrets: Secrets) -> Self {
-        Routes { places, version, secrets, nothing: Secrets::default(), clean_ups: None }
+        Routes {
+            places,
+            version,
+            secrets,
+            nothing: Secrets::default(),
+            clean_ups: None,
+            refusals: None,
+            jars: None,
+        }
     }
 
     /// Sends what backends want sent once an exchange has ended.
@@ -67,10 +84,56 @@ impl Routes {
         Routes { clean_ups: Some(clean_ups), ..self }
     }
 
+    /// Tells of requests whose token was refused.
+    #[must_use]
+    pub(crate) fn with_refusals(self, refusals: Option<Refusals>) -> Self {
+        Routes { refusals, ..self }
+    }
+
+    /// Sends clean-ups with the cookies of their conversation.
+    #[must_use]
+    pub(crate) fn with_jars(self, jars: Option<Arc<Jars>>) -> Self {
+        Routes { jars, ..self }
+    }
+
+    /// Returns what must not be seen in an exchange of this conversation.
+    pub(super) fn secrets_of(&self, conversation: &Conversation) -> Cow<'_, Secrets> {
+        match self.jars.as_ref().map(|jars| jars.values(conversation)) {
+            Some(values) if !values.is_empty() => Cow::Owned(self.secrets.and(values)),
+            _ => Cow::Borrowed(&self.secrets),
+        }
+    }
+
+    /// An exchange of this conversation is over.
+    pub(super) fn close(&self, conversation: &Conversation) {
+        if let Some(jars) = &self.jars {
+            jars.close(conversation);
+        }
+    }
+
+    /// The server did not accept who asked, in a request to this target.
+    pub(super) fn refused(&self, target: u32, sent: Nanos) {
+        if let Some(refusals) = &self.refusals {
+            refusals.put(target, sent);
+        }
+    }
+
     /// Has a request sent to the target of an exchange that has ended.
-    pub(super) fn clean_up(&self, target: u32, request: backend::Request) {
+    pub(super) fn clean_up(
+        &self,
+        target: u32,
+        conversation: &Conversation,
+        request: backend::Request,
+    ) {
         if let Some(clean_ups) = &self.clean_ups {
-            clean_ups.take(target, self.own(target, request));
+            let request = self.own(target, request);
+            match &self.jars {
+                None => clean_ups.take(target, request, Vec::new()),
+                Some(jars) => {
+                    let request = request.map(|request| jars.add(conversation, request));
+                    clean_ups.take(target, request, jars.values(conversation));
+                }
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::masked::MaskedSecrets;
 use crate::authenticate::{Outgoing, http_request};
 use crate::decode::failures::{FailureLimit, failed};
 use crate::decode::way_back::outgoing;
+use crate::lease::Prepared;
 use crate::parts::Parts;
 use crate::pending::PendingRequest;
 use crate::prompts;
@@ -19,7 +20,7 @@ use http::header::HeaderName;
 use load::drive::demand::{Course, First};
 use load::transport::websocket::Message;
 use model::connection::Version;
-use model::exchange::{Class, Outcome, Prepared, SampleFacts, Turn};
+use model::exchange::{self, Class, Outcome, SampleFacts, Turn};
 use model::frame::Framing;
 use model::hex;
 use model::identity::{Identities, Member};
@@ -48,6 +49,8 @@ pub struct Writer {
     /// How many requests it was given.
     count: u64,
     prompts: Option<Arc<SentPrompts>>,
+    /// The values that the backend prepared, and the one in the settings.
+    prepared: (Prepared, Option<Arc<[u8]>>),
     identities: Identities,
     /// The note of the first request beyond the model's context.
     beyond_context: Arc<OnceLock<String>>,
@@ -76,6 +79,7 @@ impl Writer {
             failures: failures.with_own_count(),
             count: 0,
             prompts: parts.prompts.clone(),
+            prepared: (parts.prepared.clone(), None),
             identities: Identities::new(
                 parts.run_id,
                 &plan.request.ids,
@@ -117,11 +121,11 @@ impl Writer {
     }
 
     /// Returns the facts about a sample that are recorded before its request is written.
-    fn prepared(&self, pending: &PendingRequest) -> Box<Prepared> {
+    fn prepared(&self, pending: &PendingRequest) -> Box<exchange::Prepared> {
         let sample = &pending.composed.sample;
         let session = sample.turn.as_ref().map(|turn| turn.session.as_str());
         let lineage = pending.composed.lineage.as_ref();
-        Box::new(Prepared {
+        Box::new(exchange::Prepared {
             index: pending.index,
             phase: pending.phase,
             released: pending.composed.released,
@@ -263,12 +267,32 @@ impl Writer {
         free.is_ok_and(|free| free.as_request().body != body)
     }
 
+    /// True if a request is of use only for a time after it was written.
+    pub(super) fn is_for_a_time(&self) -> bool {
+        self.prepared.0.ends()
+    }
+
+    /// Puts the value that was prepared for a target into the settings.
+    fn prepare(&mut self, target: u32) {
+        let (values, held) = &mut self.prepared;
+        let value = values.of(target);
+        let is_held = match (&value, &*held) {
+            (Some(value), Some(held)) => Arc::ptr_eq(value, held),
+            (value, held) => value.is_none() && held.is_none(),
+        };
+        if !is_held {
+            self.settings.prepared = value.as_deref().unwrap_or_default().to_vec();
+            *held = value;
+        }
+    }
+
     fn request(
         &mut self,
         sample: &Sample,
         earlier: Option<&Earlier>,
-        prepared: &mut Prepared,
+        prepared: &mut exchange::Prepared,
     ) -> Result<Written, PluginError> {
+        self.prepare(prepared.target);
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
         let broken = |writer: &Self, what: String| PluginError::Contract {
             plugin: writer.dialect.name().to_owned(),
@@ -385,6 +409,7 @@ fn settings(plan: &Plan) -> Settings {
             stop: request.stop.clone(),
         },
         extra_body: request.extra_body.as_ref().map(ToString::to_string),
+        prepared: Vec::new(),
         further: None,
     }
 }

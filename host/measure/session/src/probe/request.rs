@@ -82,6 +82,7 @@ pub(super) fn settings(model: &str) -> Settings {
         ignore_eos: false,
         sampling: Sampling::default(),
         extra_body: None,
+        prepared: Vec::new(),
         further: None,
     }
 }

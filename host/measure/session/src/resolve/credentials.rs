@@ -10,11 +10,11 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use super::Resolution;
-use model::access::hmac::{self, Placeholder};
-use model::access::{Access, Sigv4, is_region, region_of};
+use model::access::hmac::Placeholder;
+use model::access::{Access, Key, Sigv4, is_region, region_of, token};
 use model::redact;
 use model::target::{Secrets, Target};
-use plugins::backend::{Authentication, Backend, Credentials, Hmac};
+use plugins::backend::{Authentication, Backend, Credentials, Hmac, Token};
 use reader::Problem;
 use scenario::plan::{ApiKey, Scheme};
 
@@ -57,8 +57,10 @@ impl Resolution<'_> {
         });
         // Without a backend there is no run, but what is wrong with the key is reported along with
         // that.
-        let (name, credentials) =
-            asked.unwrap_or(("", Credentials { scheme: Authentication::Bearer, variable: None }));
+        let (name, credentials) = asked.unwrap_or((
+            "",
+            Credentials { scheme: Authentication::Bearer, variable: None, cookies: false },
+        ));
         let sources = self.sources(&credentials);
         let (access, planned, variables) = match &credentials.scheme {
             Authentication::None => {
@@ -71,6 +73,7 @@ impl Resolution<'_> {
             }
             Authentication::Sigv4(service) => self.aws(sources, service, targets),
             Authentication::Hmac(hmac) => self.hmac(sources, hmac),
+            Authentication::Token(token) => self.token(sources, token),
         };
         let target = &self.source.scenario.target;
         let headers: Vec<(String, String)> = target
@@ -80,8 +83,14 @@ impl Resolution<'_> {
             .collect();
         let names = headers.iter().map(|(name, _)| name.clone()).collect();
         let body = super::config_json(&self.source.scenario.request.extra_body);
-        let secrets =
-            Secrets { access, variables, headers, fields: redact::secrets_in(&body, &[]) };
+        let secrets = Secrets {
+            access,
+            variables,
+            headers,
+            fields: redact::secrets_in(&body, &[]),
+            keeps_cookies: credentials.cookies,
+            ..Secrets::default()
+        };
         (secrets, planned, names)
     }
 
@@ -151,7 +160,7 @@ impl Resolution<'_> {
         }
         let access = match &scheme {
             Scheme::Header(name) => Access::Header { name: name.clone(), key },
-            Scheme::Bearer | Scheme::Sigv4(_) | Scheme::Hmac => Access::Bearer(key),
+            Scheme::Bearer | Scheme::Sigv4(_) | Scheme::Hmac | Scheme::Token => Access::Bearer(key),
         };
         let variables = vec![variable.clone()];
         (access, ApiKey::From { variable, scheme }, variables)
@@ -162,19 +171,45 @@ impl Resolution<'_> {
         let Some((variable, key)) = self.found(&sources) else {
             return (Access::Open, ApiKey::Carried(false), sources.variables);
         };
-        let parts = hmac::Hmac::parse_key(&key);
-        // Templates were checked when the backend named them.
-        let with = parts.and_then(|parts| described.with_key(parts).ok());
-        let with = with.filter(|with| !with.id.is_empty() || !with.has(Placeholder::Id));
+        let with = Key::parse(&key)
+            // Templates were checked when the backend named them.
+            .and_then(|key| described.with_key(key).ok())
+            .filter(|with| !with.key.id.is_empty() || !with.has(Placeholder::Id));
         let Some(with) = with else {
-            let what = "is no key for the signature of this backend";
-            let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
-            self.wrong_key(&variable, what, help);
-            return (Access::Open, ApiKey::Carried(false), sources.variables);
+            return self.no_pair(&variable, "signature", sources);
         };
         let variables = vec![variable.clone()];
         let planned = ApiKey::From { variable, scheme: Scheme::Hmac };
         (Access::Hmac(Arc::new(with)), planned, variables)
+    }
+
+    /// A key that logs in, as the backend describes.
+    fn token(&mut self, sources: Sources, described: &Token) -> (Access, ApiKey, Vec<String>) {
+        let Some((variable, key)) = self.found(&sources) else {
+            return (Access::Open, ApiKey::Carried(false), sources.variables);
+        };
+        let with = Key::parse(&key)
+            .filter(|key| !key.id.is_empty() || !described.has(token::Placeholder::Id))
+            .and_then(|key| described.with_key(key).ok());
+        let Some(with) = with else {
+            return self.no_pair(&variable, "login", sources);
+        };
+        let variables = vec![variable.clone()];
+        let planned = ApiKey::From { variable, scheme: Scheme::Token };
+        (Access::Token(Arc::new(with)), planned, variables)
+    }
+
+    /// A key that has not the parts that this use of it needs.
+    fn no_pair(
+        &mut self,
+        variable: &str,
+        using: &str,
+        sources: Sources,
+    ) -> (Access, ApiKey, Vec<String>) {
+        let what = format!("is no key for the {using} of this backend");
+        let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
+        self.wrong_key(variable, &what, help);
+        (Access::Open, ApiKey::Carried(false), sources.variables)
     }
 
     /// A key of AWS, which signs.

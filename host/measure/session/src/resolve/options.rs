@@ -59,6 +59,7 @@ impl Inputs {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         };
         bare
@@ -135,6 +136,7 @@ impl Resolution<'_> {
             ignore_eos: plan.ignore_eos,
             sampling: Sampling::default(),
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         };
         let mut asked = accepted(&mut dialect, &plain);

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::control::Control;
-use crate::clean_up::{self, Cleaner};
+use crate::clean_up::{self, Cleaner, LateThread};
 use crate::decode::Shared;
 use crate::decode::failures::FailureLimit;
 use crate::decode::inbox::Inboxes;
 use crate::decode::steps::Routes;
 use crate::decode::threads::threads as decode_threads;
 use crate::finished::Finished;
+use crate::lease::Refusals;
 use crate::live::Live;
 use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Writer};
@@ -19,10 +20,11 @@ use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
 use crate::spans;
 use load::backlog::{BOUND, Backlog};
+use load::drive::jars::Jars;
 use load::pace::Announcer;
 use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
-use model::client::{Cleaning, Spans};
+use model::client::{Errands, Spans};
 use model::clock::Clock;
 use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
@@ -45,6 +47,8 @@ pub(super) struct Background {
     pub(super) sessions: Arc<Sessions>,
     /// Sender of clean-up requests, until a thread or a task takes it.
     pub(super) cleaner: Option<Cleaner>,
+    /// The thread that may take it.
+    pub(super) cleaning: LateThread,
     decoders: Vec<GroupThread<()>>,
     rest: Rest,
 }
@@ -70,7 +74,7 @@ impl Background {
         folder: &Path,
         (threads, clock): (usize, Clock),
         control: &Control,
-        failures: FailureLimit,
+        (failures, refusals, jars): (FailureLimit, Option<Refusals>, Option<Arc<Jars>>),
         vitals: Option<&Arc<Vitals>>,
     ) -> Result<Self, RunError> {
         let recorder = Recorder::create(folder)?;
@@ -120,12 +124,12 @@ impl Background {
             vitals.enlist_backlog(&backlog);
         }
         let limits = (clock, plan.timeouts.connect);
-        let (clean_ups, cleaner) =
+        let (clean_ups, cleaning, cleaner) =
             clean_up::queue(parts.secrets.clone(), control.signal.clone(), limits);
         let routes = Routes::new(parts.places(), plan.connection.http, parts.secrets.clone());
         let shared = Shared::new(
             failures.clone(),
-            routes.with_clean_ups(clean_ups),
+            routes.with_clean_ups(clean_ups).with_refusals(refusals).with_jars(jars),
             Arc::clone(&control.live.output_tokens),
             vitals.cloned(),
             &backlog,
@@ -144,6 +148,7 @@ impl Background {
             replies: Arc::new(replies),
             backlog,
             cleaner: Some(cleaner),
+            cleaning,
             decoders,
             rest: Rest {
                 finished: finished.clone(),
@@ -171,11 +176,14 @@ impl Background {
 
 impl Rest {
     /// Waits until everything is on disk. `cleaned` are the requests that were sent after their
-    /// exchanges.
-    pub(super) fn finish(self, cleaned: Option<Cleaning>) -> Result<(), RunError> {
-        if let Some(cleaned) = cleaned {
-            let _ = self.live.cleaned.set(cleaned);
-        }
+    /// exchanges, `renewed` those that renewed leases.
+    pub(super) fn finish(
+        self,
+        cleaned: Option<Errands>,
+        renewed: Option<Errands>,
+    ) -> Result<(), RunError> {
+        cleaned.map(|cleaned| self.live.cleaned.set(cleaned));
+        renewed.map(|renewed| self.live.renewed.set(renewed));
         self.sessions.stop();
         for continuer in self.continuers {
             continuer.join();

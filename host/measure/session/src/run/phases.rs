@@ -86,7 +86,7 @@ impl Phases<'_> {
             return Ok(());
         };
         let warmup = warmup?;
-        let wanted = self.ready();
+        let wanted = self.ready(preparation.is_for_a_time());
         let feed = preparation.start(wanted).map_err(RunError::Thread)?;
         let live = &self.control.live;
         let began = self.clock.now();
@@ -230,13 +230,16 @@ impl Phases<'_> {
     }
 
     /// Returns how many requests must be ready before the first is due: all that may be sent at
-    /// once.
-    fn ready(&self) -> u64 {
+    /// once, and some more unless they are of use only for a time.
+    fn ready(&self, are_for_a_time: bool) -> u64 {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;
         let wanted = match (self.plan.slots(), arrival.peak_rate()) {
             (Some(slots), _) => slots as u64 + (slots as u64).div_ceil(4),
-            (_, Some(rate)) if rate.is_finite() => (rate * READY_SECONDS).ceil() as u64 + 16,
+            (_, Some(rate)) if rate.is_finite() => {
+                let more = if are_for_a_time { 0 } else { 16 };
+                (rate * READY_SECONDS).ceil() as u64 + more
+            }
             _ => requests,
         };
         wanted.min(requests)

@@ -81,6 +81,7 @@ Id = Literal[
     "decode-behind",
     "spans-lost",
     "clean-ups-failed",
+    "renewals-failed",
     "held-back",
     "sessions-waited",
     "shared-machine",
@@ -155,6 +156,7 @@ Id = Literal[
 - `decode-behind`: Replies were decoded long after they were read.
 - `spans-lost`: A collector of traces did not take all spans.
 - `clean-ups-failed`: Requests that a backend wanted sent after exchanges failed.
+- `renewals-failed`: Requests that renew a token, or what a backend prepares, failed.
 - `held-back`: Replies were not read for a time, because decoding or recording was behind.
 - `sessions-waited`: Sessions began late, because those under way took all the memory that they may
   take.
@@ -2276,9 +2278,13 @@ class Client:
     """Calls to plugins during the load that were stopped because they ran too long, by plugin."""
     spans: Spans | None
     """The spans that were sent to a collector; absent if none were to be."""
-    cleaning: Cleaning | None
+    cleaning: Errands | None
     """The requests that were sent after their exchanges, such as to delete a job; absent if the
     backend wanted none.
+    """
+    renewals: Errands | None
+    """The requests that renewed what the server gives for a time, such as a token; absent if there
+    were none.
     """
     machine: Machine | None
     """The whole machine; absent if the system does not report it."""
@@ -2299,7 +2305,8 @@ class Client:
             sessions=optional(SessionMemory.from_json, value.get("sessions")),
             plugin_overruns={key: Overruns.from_json(item) for key, item in value.get("plugin-overruns", {}).items()},
             spans=optional(Spans.from_json, value.get("spans")),
-            cleaning=optional(Cleaning.from_json, value.get("cleaning")),
+            cleaning=optional(Errands.from_json, value.get("cleaning")),
+            renewals=optional(Errands.from_json, value.get("renewals")),
             machine=optional(Machine.from_json, value.get("machine")),
         )
 
@@ -2451,8 +2458,8 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Cleaning:
-    """The requests that a backend wants sent once an exchange has ended. Of several load
+class Errands:
+    """Requests beside the exchanges that a backend wants sent during a run. Of several load
     generators, all together.
     """
 
@@ -2464,7 +2471,7 @@ class Cleaning:
     """The first reason why one failed."""
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Cleaning:
+    def from_json(cls, value: Mapping[str, Any]) -> Errands:
         """Reads it from parsed JSON."""
         return cls(
             done=value["done"],

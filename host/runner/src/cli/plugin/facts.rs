@@ -45,6 +45,10 @@ impl Server {
                 let names = hmac.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
                 ("hmac", Some(names.collect::<Vec<_>>().join(", ")), None)
             }
+            Authentication::Token(token) => {
+                let names = token.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
+                ("token", Some(names.collect::<Vec<_>>().join(", ")), None)
+            }
             Authentication::None => ("none", None, None),
         };
         let controls = outside.controls.into_iter();

@@ -232,6 +232,7 @@ mod tests {
             ignore_eos: true,
             sampling: Sampling::default(),
             extra_body: Some(r#"{"dimensions":2}"#.to_owned()),
+            prepared: Vec::new(),
             further: None,
         }
     }

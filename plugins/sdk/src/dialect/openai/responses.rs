@@ -125,6 +125,7 @@ mod tests {
             ignore_eos: false,
             sampling: Sampling::default(),
             extra_body: None,
+            prepared: Vec::new(),
             further: None,
         }
     }

@@ -24,6 +24,8 @@ const HOST_CALLS = [
   "credentials",
   "readModels",
   "readMetrics",
+  "prepare",
+  "readPrepared",
   "encode",
   "framing",
   "begin",
@@ -32,7 +34,7 @@ const HOST_CALLS = [
 ];
 
 const FRAMINGS = ["event-stream", "lines", "length-prefixed", "grpc", "whole", "raw"];
-const SCHEMES = ["bearer", "header", "sigv4", "hmac", "none"];
+const SCHEMES = ["bearer", "header", "sigv4", "hmac", "token", "none"];
 const REASONS = [
   "overloaded",
   "unavailable",
@@ -57,11 +59,14 @@ export class Backend {
   controls = {};
   /**
    * How the host adds the user's key, which a plugin never sees: `bearer`, `none`, `{ header: "x-api-key" }`, or
-   * `{ sigv4: "bedrock" }` for a service of AWS, or `{ hmac: { digest, message, encoding, headers } }` for a signature.
+   * `{ sigv4: "bedrock" }` for a service of AWS, `{ hmac: { digest, message, encoding, headers } }` for a signature, or
+   * `{ token: { login, token, lifetime, headers } }` for a token that a login gives.
    */
   authentication = "bearer";
   /** The environment variable in which people keep the key, such as `OPENAI_API_KEY`, or null. */
   keyVariable = null;
+  /** True to have the host keep the cookies of each conversation. */
+  cookies = false;
 
   constructor(config) {
     /** The user's configuration. */
@@ -82,6 +87,24 @@ export class Backend {
    */
   encode(_sample, _settings, _earlier) {
     throw invalidConfig("this backend writes no requests");
+  }
+
+  /**
+   * The request to each target before the first sample's, if `encode` needs something of its reply; or null.
+   * @returns {import("./contract").Request | null}
+   */
+  prepare() {
+    return null;
+  }
+
+  /**
+   * What a successful reply to `prepare` has for `encode`, as `settings.prepared`: bytes, and how many nanoseconds they
+   * may be used, as a BigInt, or null.
+   * @param {Uint8Array} body
+   * @returns {import("./contract").Prepared}
+   */
+  readPrepared(body) {
+    return { value: body, lifetime: null };
   }
 
   /**
@@ -121,7 +144,8 @@ export class Backend {
   }
 
   credentials() {
-    return { scheme: choiceOf("authentication", SCHEMES, this.authentication), variable: this.keyVariable };
+    const scheme = choiceOf("authentication", SCHEMES, this.authentication);
+    return { scheme, variable: this.keyVariable, cookies: this.cookies };
   }
 
   /** The models in the OpenAI API's form, with what engines add to it. */

@@ -23,9 +23,12 @@ class Backend:
     authentication = api.Authentication_Bearer()
     """How the host adds the user's key, which a plugin never sees: `Authentication_Bearer()`, `Authentication_None_()`,
     `Authentication_Header("x-api-key")`, `Authentication_Sigv4("bedrock")` for a service of AWS, or
-    `Authentication_Hmac(Hmac(Digest.SHA256, message, Encoding.HEX, headers))` for a signature."""
+    `Authentication_Hmac(Hmac(Digest.SHA256, message, Encoding.HEX, headers))` for a signature, or
+    `Authentication_Token(Token(login, pointer, lifetime, headers))` for a token that a login gives."""
     key_variable = None
     """The environment variable in which people keep the key, such as `OPENAI_API_KEY`."""
+    cookies = False
+    """True to have the host keep the cookies of each conversation."""
 
     def __init__(self, config):
         self.config = config
@@ -35,6 +38,15 @@ class Backend:
         `socket(path, [text(…), …])`. Pure: the same arguments give the same bytes. `earlier` is None, or what the last
         reply of the conversation left: its `carry`, bytes, and how many `messages` of the prompt it knows already."""
         raise NotImplementedError
+
+    def prepare(self):
+        """The request to each target before the first sample's, if `encode` needs something of its reply; or None."""
+        return None
+
+    def read_prepared(self, body):
+        """What a successful reply to `prepare` has for `encode`, as `settings.prepared`: bytes, and how many
+        nanoseconds they may be used, or None."""
+        return api.Prepared(body, None)
 
     def start(self, head):
         """The state before the first frame of a reply, from its status, its header fields and whether it is streamed.
@@ -62,7 +74,7 @@ class Backend:
         return path and api.Request("GET", path, [], b"")
 
     def credentials(self):
-        return api.Credentials(self.authentication, self.key_variable)
+        return api.Credentials(self.authentication, self.key_variable, self.cookies)
 
     def read_models(self, body):
         """The models in the OpenAI API's form, with what engines add to it."""

@@ -19,6 +19,7 @@ fn a_text_is_asked_as_a_message() {
         ignore_eos: true,
         sampling: Sampling::default(),
         extra_body: None,
+        prepared: Vec::new(),
         further: None,
     };
     let request = plugin().encode(&sample, &settings).expect("a request");

@@ -268,6 +268,8 @@ pub struct SettingsFile {
     sampling: SamplingFile,
     /// Fields to add to the request's body; they win over all others.
     extra_body: Option<Map<String, Value>>,
+    /// The value that was prepared, as text.
+    prepared: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -304,6 +306,7 @@ impl Default for SettingsFile {
             ignore_eos: false,
             sampling: SamplingFile::default(),
             extra_body: None,
+            prepared: String::new(),
         }
     }
 }
@@ -334,6 +337,7 @@ impl SettingsFile {
                 stop: sampling.stop,
             },
             extra_body: self.extra_body.map(|extra| Value::Object(extra).to_string()),
+            prepared: self.prepared.into_bytes(),
             further: None,
         }
     }
@@ -357,7 +361,7 @@ impl Default for HeadFile {
 }
 
 /// The words of `control.txt`.
-pub use crate::backend::CONTROLS;
+pub use crate::backend::ASIDES;
 
 /// An entry of `exchanges.json` or a line of `exchanges.jsonl`.
 #[derive(Deserialize)]

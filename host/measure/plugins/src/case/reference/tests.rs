@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::super::backend::ending_of;
-use super::super::format::{self, CONTROLS};
+use super::super::format::{self, ASIDES};
 use super::super::given::{REPLIES, expectations, inputs};
 use super::super::report::Failure;
 use super::*;
@@ -154,7 +154,7 @@ fn endings_of_replies_are_those_of_the_framings() {
 fn the_words_of_control_txt_are_those_that_are_read() {
     let text = section("### Control requests");
     let listed: Vec<String> = rows(&text).iter().flat_map(|row| spans(row[0])).collect();
-    assert_eq!(listed, CONTROLS.map(|(word, _)| word));
+    assert_eq!(listed, ASIDES.map(|(word, _)| word));
 }
 
 /// The words of an enum, or of the cases of a variant, of the contract.

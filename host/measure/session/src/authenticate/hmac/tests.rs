@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::access::{Key, hmac};
+
 use super::*;
 
 /// 2015-08-30T12:36:00.007Z.
@@ -15,10 +17,9 @@ fn with(digest: Digest, encoding: Encoding, message: &str, value: &str) -> Arc<H
     Arc::new(Hmac {
         digest,
         encoding,
-        message: Template::message(message).unwrap(),
-        headers: vec![("x-signature".to_owned(), Template::header(value).unwrap())],
-        id: "me".to_owned(),
-        secret: "s3cret".to_owned(),
+        message: hmac::message(message).unwrap(),
+        headers: vec![("x-signature".to_owned(), hmac::header(value).unwrap())],
+        key: Key { id: "me".to_owned(), secret: "s3cret".to_owned() },
     })
 }
 

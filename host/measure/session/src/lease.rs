@@ -1,0 +1,478 @@
+//! Leases: what a server gives for a time, such as a token for the key, or what a backend prepares.
+//! Each is asked for before the first request, and again before it ends, on a thread of its own and
+//! on connections of its own. Where that fails, the lease before stays, and the failure is counted.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::Instant;
+
+use crate::authenticate::http_request;
+use crate::decode::failures::fit;
+use crate::parts::{Parts, RunError};
+use crate::preflight::{TargetAccess, advice, explained};
+use load::question;
+use load::transport::{Connect, Request};
+use model::access::Access;
+use model::access::token::{Issued, Token};
+use model::client::Errands;
+use model::clock::{Clock, date};
+use model::connection::Timeouts;
+use model::target::{Secrets, Target};
+use model::units::Nanos;
+use plugins::PluginError;
+use plugins::backend::{self, Dialect};
+use scenario::plan::Plan;
+
+/// The part of a lifetime after which a lease is renewed.
+const RENEWED_AT: f64 = 0.8;
+/// The shortest and the longest pause between two renewals.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// The pause before a token is renewed again because it was refused.
+const REFUSED_AGAIN: Duration = Duration::from_secs(1);
+/// The most refusals that wait.
+const WAITING: usize = 64;
+
+/// The values that a backend prepared, by the number of the target. Copies share them.
+#[derive(Clone, Default)]
+pub struct Prepared(Arc<RwLock<Values>>);
+
+type Value = Option<Arc<[u8]>>;
+
+#[derive(Default)]
+struct Values {
+    values: Vec<Value>,
+    /// True if one of them ends.
+    end: bool,
+}
+
+/// The reason why a server gave no lease.
+#[derive(Debug, thiserror::Error)]
+pub enum NoLease {
+    /// The login failed.
+    #[error("cannot log in at {target}: {cause}{advice}")]
+    Login {
+        /// The target.
+        target: String,
+        cause: String,
+        /// Advice about the key, after a semicolon.
+        advice: String,
+    },
+    /// Nothing was prepared.
+    #[error(
+        "cannot prepare the run at {target}: {cause}{advice}; every request of this backend needs the reply"
+    )]
+    Prepare {
+        /// The target.
+        target: String,
+        cause: String,
+        /// Advice about the key, after a semicolon.
+        advice: String,
+    },
+    /// The backend failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+}
+
+/// A target that did not take the token of a request, and the instant at which that was sent.
+struct Refusal {
+    target: u32,
+    sent: Nanos,
+}
+
+/// Receives refusals of tokens, from the decoders.
+pub struct Refusals(Sender<Refusal>);
+
+/// Renews leases.
+pub(crate) struct Renewer {
+    leases: Leases,
+    refusals: Receiver<Refusal>,
+}
+
+struct Leases {
+    dialect: Dialect,
+    targets: Vec<Target>,
+    timeouts: Timeouts,
+    secrets: Secrets,
+    prepared: Prepared,
+    clock: Clock,
+    leases: Vec<Lease>,
+    errands: Errands,
+}
+
+struct Lease {
+    target: u32,
+    given: Given,
+    asked: Option<Instant>,
+    /// The instant from which requests have it.
+    since: Option<Instant>,
+    renewal: Option<Instant>,
+    /// The pause after a renewal that failed.
+    pause: Duration,
+}
+
+/// The kind of a lease.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Token,
+    Prepared,
+}
+
+impl Prepared {
+    /// Returns the value for a target; absent if nothing was prepared.
+    pub fn of(&self, target: u32) -> Value {
+        let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        values.values.get(target as usize).cloned().flatten()
+    }
+
+    /// True if a value ends, so that requests are not written long before they are sent.
+    pub(crate) fn ends(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).end
+    }
+
+    fn put(&self, target: u32, value: Vec<u8>, ends: bool) {
+        let mut values = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let place = target as usize;
+        let length = values.values.len().max(place + 1);
+        values.values.resize(length, None);
+        values.values[place] = Some(value.into());
+        values.end |= ends;
+    }
+}
+
+impl Refusals {
+    /// Has the token of a target renewed, unless that was done since this request was sent.
+    pub(crate) fn put(&self, target: u32, sent: Nanos) {
+        // With so many waiting, one more tells nothing new.
+        let _ = self.0.try_send(Refusal { target, sent });
+    }
+}
+
+/// Returns what renews the leases of a run, and receives refusals; absent if it has no lease.
+///
+/// # Errors
+/// If the backend fails.
+pub(crate) fn renewer(
+    plan: &Plan,
+    parts: &Parts,
+    clock: Clock,
+) -> Result<Option<(Renewer, Refusals)>, PluginError> {
+    let mut dialect = parts.backend.open()?;
+    let has_token = matches!(parts.secrets.access, Access::Token(_));
+    let is_prepared = dialect.prepare()?.is_some();
+    let kinds = [(has_token, Given::Token), (is_prepared, Given::Prepared)];
+    let kinds = kinds.into_iter().filter_map(|(wanted, given)| wanted.then_some(given));
+    let leases: Vec<Lease> = kinds
+        .flat_map(|given| (0..parts.targets.len() as u32).map(move |target| (target, given)))
+        .map(|(target, given)| Lease {
+            target,
+            given,
+            asked: None,
+            since: None,
+            renewal: None,
+            pause: PAUSES.1,
+        })
+        .collect();
+    if leases.is_empty() {
+        return Ok(None);
+    }
+    let (sender, refusals) = channel(WAITING);
+    let leases = Leases {
+        dialect,
+        targets: parts.targets.clone(),
+        timeouts: plan.timeouts,
+        secrets: parts.secrets.clone(),
+        prepared: parts.prepared.clone(),
+        clock,
+        leases,
+        errands: Errands::default(),
+    };
+    Ok(Some((Renewer { leases, refusals }, Refusals(sender))))
+}
+
+impl Renewer {
+    /// Asks for every lease, on the calling thread.
+    ///
+    /// # Errors
+    /// If one is not given.
+    pub(crate) fn begin_here<C: Connect>(mut self, connect: &C) -> Result<Self, RunError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(RunError::Thread)?;
+        tokio::task::LocalSet::new().block_on(&runtime, self.begin(connect))?;
+        Ok(self)
+    }
+
+    /// The same on a `LocalSet`. A token that is there is kept until it is to be renewed.
+    ///
+    /// # Errors
+    /// If a lease is not given.
+    pub(crate) async fn begin<C: Connect>(&mut self, connect: &C) -> Result<(), NoLease> {
+        let leases = &mut self.leases;
+        for place in 0..leases.leases.len() {
+            if !leases.has(place) {
+                leases.ask(connect, place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Renews leases until all exchanges are over, on the calling thread.
+    pub(crate) fn run_here<C: Connect>(self, connect: &C) -> Option<Errands> {
+        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => tokio::task::LocalSet::new().block_on(&runtime, self.run(connect)),
+            Err(error) => {
+                let error = Some(error.to_string());
+                Some(Errands { done: 0, failed: 1, error })
+            }
+        }
+    }
+
+    /// The same on a `LocalSet`.
+    pub(crate) async fn run<C: Connect>(self, connect: &C) -> Option<Errands> {
+        let Renewer { mut leases, mut refusals } = self;
+        loop {
+            let due = leases.leases.iter().filter_map(|lease| lease.renewal).min();
+            let is_due = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                refusal = refusals.recv() => match refusal {
+                    Some(refusal) => leases.refused(&refusal),
+                    None => break,
+                },
+                () = is_due => tokio::select! {
+                    biased;
+                    // What is refused meanwhile had the token that is being renewed.
+                    () = async { while refusals.recv().await.is_some() {} } => break,
+                    () = leases.renew(connect) => {}
+                },
+            }
+        }
+        let Errands { done, failed, .. } = leases.errands;
+        (done + failed > 0).then_some(leases.errands)
+    }
+}
+
+impl Leases {
+    /// True if a lease is there and not due.
+    fn has(&mut self, place: usize) -> bool {
+        let lease = &mut self.leases[place];
+        let Access::Token(with) = &self.secrets.access else {
+            return false;
+        };
+        let issued = with.issued.of(&self.targets[lease.target as usize].to_string());
+        let issued = issued.filter(|it| it.renewal.is_none_or(|at| at > Instant::now()));
+        match issued {
+            Some(issued) if lease.given == Given::Token => {
+                lease.renewal = issued.renewal;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A token was refused, so it is due, unless it was renewed since.
+    fn refused(&mut self, refusal: &Refusal) {
+        let is_it =
+            |lease: &&mut Lease| lease.given == Given::Token && lease.target == refusal.target;
+        if let Some(lease) = self.leases.iter_mut().find(is_it) {
+            let sent = self.clock.instant(refusal.sent);
+            if lease.since.is_none_or(|since| since < sent) {
+                let now = Instant::now();
+                let soonest = lease.asked.map_or(now, |asked| now.max(asked + REFUSED_AGAIN));
+                lease.renewal = Some(lease.renewal.map_or(soonest, |due| due.min(soonest)));
+            }
+        }
+    }
+
+    /// Renews what is due.
+    async fn renew<C: Connect>(&mut self, connect: &C) {
+        for place in 0..self.leases.len() {
+            let now = Instant::now();
+            if self.leases[place].renewal.is_none_or(|due| due > now) {
+                continue;
+            }
+            match self.ask(connect, place).await {
+                Ok(()) => self.errands.done += 1,
+                Err(error) => {
+                    self.errands.failed += 1;
+                    let error = fit(&self.secrets.redact(&error.to_string()));
+                    self.errands.error.get_or_insert(error);
+                    let lease = &mut self.leases[place];
+                    lease.renewal = Some(Instant::now() + lease.pause);
+                }
+            }
+        }
+    }
+
+    /// Asks for a lease.
+    async fn ask<C: Connect>(&mut self, connect: &C, place: usize) -> Result<(), NoLease> {
+        let lease = &mut self.leases[place];
+        let now = Instant::now();
+        lease.asked = Some(now);
+        let asked = TargetAccess {
+            connect,
+            clock: self.clock,
+            timeouts: &self.timeouts,
+            number: lease.target,
+            target: &self.targets[lease.target as usize],
+            secrets: &self.secrets,
+        };
+        let lifetime = match lease.given {
+            Given::Token => log_in(&asked, &mut self.dialect).await?,
+            Given::Prepared => prepare(&asked, &mut self.dialect, &self.prepared).await?,
+        };
+        lease.since = Some(Instant::now());
+        lease.renewal = lifetime.and_then(|lifetime| renewal(now, lifetime));
+        lease.pause =
+            lifetime.map_or(PAUSES.1, |lifetime| (lifetime / 20).clamp(PAUSES.0, PAUSES.1));
+        Ok(())
+    }
+}
+
+/// Returns when to renew a lease that was asked for at this instant; absent if that is never.
+fn renewal(asked: Instant, lifetime: Duration) -> Option<Instant> {
+    asked.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
+}
+
+/// Logs in at a target, if that is how it wants to be asked. Returns the lifetime of its token.
+///
+/// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
+///
+/// # Errors
+/// If the login fails.
+pub(crate) async fn log_in<C: Connect>(
+    asked: &TargetAccess<'_, C>,
+    dialect: &mut Dialect,
+) -> Result<Option<Duration>, NoLease> {
+    let TargetAccess { target, secrets, .. } = *asked;
+    let Access::Token(with) = &secrets.access else {
+        return Ok(None);
+    };
+    let fails = |(cause, advice): (String, String)| NoLease::Login {
+        target: target.to_string(),
+        cause,
+        advice,
+    };
+    let begun = Instant::now();
+    let login = backend::Request {
+        method: with.login.method.clone(),
+        path: with.login.path.clone(),
+        headers: with.login.headers.clone(),
+        body: with.login.body.clone(),
+    };
+    let without_token = Secrets { access: Access::Open, ..secrets.clone() };
+    let body = match reply(asked, &without_token, login, dialect).await? {
+        Ok(body) => body,
+        Err(why) => return Err(fails(why)),
+    };
+    let (token, lifetime) = token(with, &body).map_err(|cause| fails((cause, String::new())))?;
+    secrets.issued.put(&token);
+    let Some(fields) = with.fields(&token) else {
+        let cause = "its token has characters that a header cannot contain".to_owned();
+        return Err(fails((cause, String::new())));
+    };
+    let renewal = lifetime.and_then(|lifetime| renewal(begun, lifetime));
+    with.issued.put(target.to_string(), Issued { fields, renewal });
+    Ok(lifetime)
+}
+
+/// Reads the token and its lifetime in the reply to a login.
+fn token(with: &Token, body: &[u8]) -> Result<(String, Option<Duration>), String> {
+    let body: Json = serde_json::from_slice(body)
+        .map_err(|_| format!("the reply to `{}` is no JSON", with.login.path))?;
+    let token = body.pointer(&with.pointer).and_then(Json::as_str);
+    let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
+        format!("the reply to `{}` has no token at `{}`", with.login.path, with.pointer)
+    })?;
+    let seconds = with.lifetime.as_deref().and_then(|pointer| body.pointer(pointer));
+    let seconds = seconds.and_then(|seconds| match seconds {
+        Json::String(text) => text.parse().ok(),
+        seconds => seconds.as_f64(),
+    });
+    let lifetime = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    Ok((token.to_owned(), lifetime))
+}
+
+/// Prepares at a target, if the backend needs that. Returns the lifetime of the value.
+async fn prepare<C: Connect>(
+    asked: &TargetAccess<'_, C>,
+    dialect: &mut Dialect,
+    prepared: &Prepared,
+) -> Result<Option<Duration>, NoLease> {
+    let TargetAccess { target, secrets, .. } = *asked;
+    let Some(request) = dialect.prepare()? else {
+        return Ok(None);
+    };
+    let body = match reply(asked, secrets, request, dialect).await? {
+        Ok(body) => body,
+        Err((cause, advice)) => {
+            return Err(NoLease::Prepare { target: target.to_string(), cause, advice });
+        }
+    };
+    // The same value may come again, so only the user's secrets are removed.
+    let body = secrets.of_user().redact_bytes(&body).into_owned();
+    let backend::Prepared { value, lifetime } = dialect.read_prepared(&body)?;
+    if let Ok(text) = str::from_utf8(&value) {
+        secrets.issued.put(text);
+        texts(&serde_json::from_str(text).unwrap_or_default(), &mut |text| {
+            secrets.issued.put(text);
+        });
+    }
+    prepared.put(asked.number, value, lifetime.is_some());
+    Ok(lifetime.map(Duration::from_nanos))
+}
+
+/// Calls this with every text in JSON.
+fn texts(value: &Json, with: &mut impl FnMut(&str)) {
+    match value {
+        Json::String(text) => with(text),
+        Json::Array(values) => values.iter().for_each(|value| texts(value, with)),
+        Json::Object(fields) => fields.values().for_each(|value| texts(value, with)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+/// The body of a successful reply; the inner error is why there is none, and advice about the key.
+async fn reply<C: Connect>(
+    asked: &TargetAccess<'_, C>,
+    with: &Secrets,
+    request: backend::Request,
+    dialect: &mut Dialect,
+) -> Result<Result<Vec<u8>, (String, String)>, PluginError> {
+    let TargetAccess { connect, target, secrets, .. } = *asked;
+    let words = format!("{} {}", request.method, request.path);
+    let below = target.path(&request.path);
+    let request = http_request(target, connect.version(), (with, &[]), &below, request);
+    let answered = match request {
+        Ok(request) => answer(asked, request.ready(date)).await,
+        Err(cause) => Err(cause),
+    };
+    Ok(match answered {
+        Ok((200..300, body)) => Ok(body),
+        Ok((status, body)) => {
+            let said = fit(&explained(dialect, secrets, status, &body)?);
+            let advice = match status {
+                401 | 403 => format!("; {}", advice(secrets)),
+                _ => String::new(),
+            };
+            Err((format!("{words}: HTTP {status}: {said}"), advice))
+        }
+        Err(cause) => Err((format!("{words}: {}", fit(&secrets.redact(&cause))), String::new())),
+    })
+}
+
+async fn answer<C: Connect>(
+    asked: &TargetAccess<'_, C>,
+    request: Request,
+) -> Result<(u16, Vec<u8>), String> {
+    let mut connection = asked.open().await?;
+    let (head, body) = question::answer(&mut connection, request).await?;
+    Ok((head.status, body))
+}

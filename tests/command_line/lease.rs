@@ -1,0 +1,249 @@
+//! What a server gives for a time, as the server gets it back: tokens for a key, and workspaces that
+//! a backend prepares. The server here demands both, lets them end, and refuses to give them.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::authentication::{assert_kept, field, planned, several};
+use super::secrets::read_request;
+use crate::support::process::{only_run, run};
+
+const ID: &str = "client-0123456789";
+const SECRET: &str = "s3\"cret\\0123456789abcdef";
+const TOKEN: &str = "scheme=token name=authorization variable=ENGINE_API_KEY";
+const PREPARE: &str = "scheme=none prepare=/workspaces";
+
+/// A server's rules.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// How long a lease is taken.
+    valid: Duration,
+    /// How long it is said to be.
+    stated: Option<Duration>,
+    /// The status of every demand for a lease after so many.
+    refuses: Option<(usize, u16)>,
+    /// The number of answers after which the leases so far end.
+    revokes: Option<usize>,
+}
+
+const RULES: Rules = Rules { valid: Duration::MAX, stated: None, refuses: None, revokes: None };
+
+/// A server that gives leases, and takes no request without one.
+struct Server {
+    rules: Rules,
+    leases: Mutex<Vec<(String, Instant)>>,
+    demands: Mutex<usize>,
+    asked: Mutex<Vec<String>>,
+}
+
+fn server(rules: Rules) -> (String, Arc<Server>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = Arc::new(Server {
+        rules,
+        leases: Mutex::default(),
+        demands: Mutex::default(),
+        asked: Mutex::default(),
+    });
+    let own = Arc::clone(&server);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, server) = (stream.unwrap(), Arc::clone(&own));
+            std::thread::spawn(move || while server.serve(&stream).is_some() {});
+        }
+    });
+    (url, server)
+}
+
+impl Server {
+    fn serve(&self, mut stream: &TcpStream) -> Option<()> {
+        let asked = read_request(stream)?;
+        let (status, kind, body) = self.answer(&asked);
+        let length = body.len();
+        write!(
+            stream,
+            "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .ok()
+    }
+
+    fn answer(&self, asked: &str) -> (u16, &'static str, String) {
+        let json = |status: u16, body: Value| (status, "application/json", body.to_string());
+        let path = asked.split(' ').nth(1).unwrap();
+        if let "/login" | "/workspaces" = path {
+            let key: Value = json!({ "id": ID, "secret": SECRET });
+            let body = asked.split("\r\n\r\n").nth(1).unwrap();
+            if path == "/login" && serde_json::from_str::<Value>(body).ok() != Some(key) {
+                return json(401, json!({ "error": { "message": format!("who is {body}?") } }));
+            }
+            let mut demands = self.demands.lock().unwrap();
+            *demands += 1;
+            if let Some((most, status)) = self.rules.refuses
+                && *demands > most
+            {
+                return json(status, json!({ "error": { "message": "no lease is left" } }));
+            }
+            let lease = format!("lease-0123456789abcdef-{}", *demands);
+            self.leases.lock().unwrap().push((lease.clone(), Instant::now()));
+            let stated = self.rules.stated;
+            return json(
+                200,
+                json!({
+                    "access": { "token": &lease },
+                    "expires_in": stated.map(|it| it.as_secs()),
+                    "name": &lease,
+                    "lifetime_ms": stated.map(|it| it.as_millis() as u64),
+                }),
+            );
+        }
+        let given = field(asked, "x-workspace").or(field(asked, "authorization"));
+        let given = given.unwrap_or("none").trim_start_matches("Token ").to_owned();
+        if path == "/v1/models" && given == "none" {
+            return json(200, json!({ "data": [{ "id": "m" }] }));
+        }
+        if path != "/v1/models" {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let now = Instant::now();
+        let is_valid = |(lease, since): &(String, Instant)| {
+            *lease == given && now.duration_since(*since) < self.rules.valid
+        };
+        if !self.leases.lock().unwrap().iter().any(is_valid) {
+            return json(401, json!({ "error": { "message": format!("{given} has ended") } }));
+        }
+        if path == "/v1/models" {
+            return json(200, json!({ "data": [{ "id": "m" }] }));
+        }
+        let mut kept = self.asked.lock().unwrap();
+        kept.push(asked.to_owned());
+        if self.rules.revokes == Some(kept.len()) {
+            self.leases.lock().unwrap().clear();
+        }
+        let piece = |text: &str, finish: Option<&str>| {
+            let choice = json!({ "index": 0, "text": text, "finish_reason": finish });
+            format!("data: {}\n\n", json!({ "id": "1", "choices": [choice] }))
+        };
+        let body = piece(asked, None) + &piece("", Some("stop")) + "data: [DONE]\n\n";
+        (200, "text/event-stream", body)
+    }
+
+    fn demands(&self) -> usize {
+        *self.demands.lock().unwrap()
+    }
+}
+
+/// A run of three seconds at least: an answer takes a tenth of one.
+fn long(url: &str, folder: &Path, config: &str) -> Command {
+    let mut command = several(30, url, folder, config);
+    command.args(["--max-concurrency", "1", "--warmup-requests", "0"]);
+    command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"));
+    command
+}
+
+fn summary(folder: &Path) -> Value {
+    let path = only_run(&folder.join("runs")).unwrap().join("summary.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn note(summary: &Value) -> Option<&Value> {
+    let mut findings = summary["findings"].as_array().unwrap().iter();
+    findings.find(|finding| finding["id"] == "renewals-failed")
+}
+
+const SECRETS: [&str; 3] = [ID, SECRET, "lease-0123456789abcdef"];
+
+#[test]
+fn leases_are_renewed_before_they_end() {
+    for config in [TOKEN, PREPARE] {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = Rules {
+            valid: Duration::from_millis(1800),
+            stated: Some(Duration::from_secs(1)),
+            ..RULES
+        };
+        let (url, server) = server(rules);
+        let ended = run(&mut long(&url, folder.path(), config)).with_code(0);
+        let summary = summary(folder.path());
+        assert_eq!(summary["requests"]["successful"], 30, "{config}: {summary:#}");
+        assert!(server.demands() >= 3, "{config}: {}", server.demands());
+        let renewals = &summary["client"]["renewals"];
+        assert_eq!(renewals["failed"], 0, "{renewals}");
+        assert!(renewals["done"].as_u64().unwrap() >= 2, "{renewals}");
+        assert_eq!(note(&summary), None);
+        for asked in &*server.asked.lock().unwrap() {
+            assert!(!asked.contains(ID) && !asked.contains("s3\\\"cret"), "{asked}");
+        }
+        assert_kept(folder.path(), &ended, &SECRETS);
+        if config == TOKEN {
+            let expected = json!({ "variable": "ENGINE_API_KEY", "scheme": "token" });
+            assert_eq!(planned(folder.path()), expected);
+        }
+    }
+}
+
+#[test]
+fn a_renewal_that_fails_leaves_the_lease_before_and_is_a_note() {
+    for config in [TOKEN, PREPARE] {
+        let folder = tempfile::tempdir().unwrap();
+        let stated = Some(Duration::from_secs(1));
+        let (url, _) = server(Rules { stated, refuses: Some((1, 500)), ..RULES });
+        let ended = run(&mut long(&url, folder.path(), config)).with_code(0);
+        let summary = summary(folder.path());
+        assert_eq!(summary["requests"]["successful"], 30, "{config}: {summary:#}");
+        let note = note(&summary).unwrap();
+        assert_eq!(note["severity"], "note");
+        assert!(note["seen"].as_str().unwrap().contains("HTTP 500: no lease is left"), "{note}");
+        assert_kept(folder.path(), &ended, &SECRETS);
+    }
+}
+
+#[test]
+fn without_the_first_lease_no_run_begins() {
+    for (config, key, refuses, says) in [
+        (TOKEN, "client-0123456789:wrong-0123456789", None, "cannot log in at"),
+        (TOKEN, "client-0123456789:wrong-0123456789", None, "POST /login: HTTP 401"),
+        (PREPARE, "", Some((0, 503)), "POST /workspaces: HTTP 503: no lease is left"),
+        (PREPARE, "", Some((0, 503)), "cannot prepare the run at"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, server) = server(Rules { refuses, ..RULES });
+        let mut command = several(3, &url, folder.path(), config);
+        let ended = run(command.env("ENGINE_API_KEY", key)).with_code(5);
+        let message: Vec<&str> = ended.stderr.split_whitespace().collect();
+        let message = message.join(" ").replace("│ ", "");
+        assert!(message.contains(says), "{message}");
+        assert!(!message.contains("0123456789"), "{message}");
+        assert_eq!(*server.asked.lock().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_refused_token_is_renewed_once_and_its_exchange_has_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, server) = server(Rules { revokes: Some(8), ..RULES });
+    let ended = run(&mut long(&url, folder.path(), TOKEN)).with_code(0);
+    let summary = summary(folder.path());
+    let failed = summary["requests"]["failed"].as_u64().unwrap();
+    assert!((1..=10).contains(&failed), "{summary:#}");
+    assert_eq!(summary["requests"]["successful"], 30 - failed);
+    assert_eq!(server.demands(), 2);
+    assert_eq!(summary["client"]["renewals"]["done"], 1);
+    assert_kept(folder.path(), &ended, &SECRETS);
+}
+
+#[test]
+fn a_key_without_the_part_that_a_login_needs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _) = server(RULES);
+    let mut command = several(3, &url, folder.path(), TOKEN);
+    let ended = run(command.env("ENGINE_API_KEY", "alone-0123456789")).with_code(3);
+    let message: Vec<&str> = ended.stderr.split_whitespace().collect();
+    let message = message.join(" ").replace("│ ", "");
+    assert!(message.contains("is no key for the login of this backend"), "{message}");
+}
