@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Compares a sum that was sent with that of the bytes.
+/// Compares a checksum that was sent with the checksum of the bytes.
 fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
     let mut sum = crc32fast::Hasher::new();
     for part in parts {

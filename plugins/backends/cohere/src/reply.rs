@@ -220,8 +220,8 @@ fn said(text: Option<String>) -> Option<Output> {
 }
 
 impl Counts {
-    /// The counts of what the model read and wrote. What is billed (`billed_units`) leaves out the
-    /// template's tokens, so it is no substitute.
+    /// The counts of tokens that the model read and wrote. Billed tokens (`billed_units`) exclude
+    /// the template's tokens, so they are no substitute.
     fn usage(self) -> Option<Usage> {
         let tokens = self.tokens?;
         Some(Usage {
@@ -240,7 +240,7 @@ impl Tokens {
 }
 
 fn whole(number: f64) -> u32 {
-    // Saturates, and makes a count of what is none zero.
+    // Saturates; a number that is no count becomes zero.
     number as u32
 }
 

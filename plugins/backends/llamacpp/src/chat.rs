@@ -48,7 +48,7 @@ pub struct Timings {
     prompt_n: Option<u32>,
     /// Tokens that speculative decoding proposed, if it did.
     pub draft_n: Option<u32>,
-    /// Of these, those that the model accepted.
+    /// Drafted tokens that the model accepted.
     pub draft_n_accepted: Option<u32>,
     /// Milliseconds from when the prompt was begun until the first token was chosen.
     prompt_ms: Option<f64>,

@@ -1,8 +1,8 @@
 //! `/v1/realtime`, a WebSocket whose messages are JSON: speech is sent in pieces, as fast as it is
 //! spoken or at once, and the answer comes as text or sound.
 //!
-//! [`vllm`] has the events of vLLM, which transcribes, [`openai`] those of OpenAI, which answers;
-//! [`sound`] cuts the sound of a sample into pieces.
+//! [`vllm`] has the events of vLLM, which transcribes, [`openai`] the events of OpenAI, which
+//! answers; [`sound`] cuts the sound of a sample into pieces.
 #![deny(unsafe_code)]
 
 mod openai;

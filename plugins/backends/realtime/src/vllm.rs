@@ -29,7 +29,7 @@ const NEVER: [Setting; 10] = [
     Setting::Stop,
 ];
 
-/// What is sent for a sample with one sound.
+/// The messages to send for a sample with one sound.
 pub fn messages(
     config: &Config,
     path: &str,

@@ -1,5 +1,5 @@
-//! Requests: the template's body and path, filled with a sample and the run's settings. What the
-//! template has no place for is refused, never dropped.
+//! Requests: the template's body and path, filled with a sample and the run's settings. Fields that
+//! the template has no place for are refused, never dropped.
 
 use runner_plugin::dialect::openai;
 use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
@@ -148,7 +148,7 @@ impl Template {
         settings.ignore_eos && !uses.has(Name::IgnoreEos) && self.config.ignore_eos_body.is_empty()
     }
 
-    /// The settings that have no place, each with what is missing.
+    /// The settings that have no place, each with the missing placeholder.
     fn refused(&self, uses: Uses, sample: &Sample, settings: &Settings) -> Vec<String> {
         let mut refused = Vec::new();
         let sampling = &settings.sampling;

@@ -172,7 +172,7 @@ pub struct Reply {
     uncounted: bool,
     /// Bytes of the text so far of each sequence, where events repeat it.
     seen: Vec<u32>,
-    /// Number of sequences, and of those that are complete.
+    /// Number of sequences, and number of complete ones.
     sequences: u32,
     complete: u32,
 }
@@ -339,7 +339,7 @@ impl Reply {
         &text[from..]
     }
 
-    /// Gives the counts, and what was measured if the reply has one sequence.
+    /// Gives the counts, and the measurements if the reply has one sequence.
     fn count(&self, input: Option<u32>, measured: Measured, events: &mut Vec<Meaning>) {
         let single = self.sequences <= 1;
         let usage = Usage {

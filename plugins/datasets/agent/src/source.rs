@@ -17,7 +17,7 @@ pub(crate) trait Source {
     /// The root of a session that [`next`](Self::next) does not return.
     fn spare(&mut self) -> Result<Option<Sample>, Error>;
 
-    /// Begins again, without those that were [spare](Self::spare).
+    /// Begins again, without the [spare](Self::spare) sessions.
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
 /// The format of the file `data`, by its first line; `synthetic` if there is none.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the file is of none, with what was expected.
+/// [`Error::InvalidInput`] if the file is of none, with the expected formats.
 pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<Format, Error> {
     match (format, files.open(FILE).is_some()) {
         (None | Some(Format::Synthetic), false) => return Ok(Format::Synthetic),
