@@ -3,8 +3,8 @@
 //! batch files and fine-tuning files, Spec-Bench and SPEED-Bench are recognised without
 //! configuration.
 //!
-//! This module orders samples; `source` reads rows, `row` makes of each what it asks, `count`
-//! counts its tokens, `names` names it. `spare` chooses what is not measured.
+//! This module orders samples; `source` reads rows, `row` makes a prompt of each, `count` counts
+//! its tokens, `names` names it. `spare` chooses the rows that are not measured.
 #![deny(unsafe_code)]
 
 mod arrivals;
@@ -149,8 +149,8 @@ impl Dataset for Custom {
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = limit as usize;
         while self.ready.len() < limit {
-            // Never more rows than are needed, so that what is said about them does not depend on
-            // the size of calls.
+            // Never more rows than are needed, so that remarks about them do not depend on the size
+            // of calls.
             let wanted = (limit - self.ready.len()).min(BATCH);
             let mut rows = Vec::new();
             while rows.len() < wanted
@@ -429,7 +429,7 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
         missing.is_empty() || rows >= LOOKED_AT.0 || bytes >= LOOKED_AT.1
     });
     let (false, Ok(enough), Some(example)) = (missing.is_empty(), scanned, example) else {
-        // What is wrong with the file is said where the row is to be sent.
+        // Mistakes in the file are reported where the row is to be sent.
         return Ok(());
     };
     let missing: Vec<_> =

@@ -1,5 +1,5 @@
-//! Names of samples, of which no two are equal: the rows' own ones, and where those come twice or
-//! are missing, ones that are made of a sample's number.
+//! Unique names of samples: the rows' own names, and names made of a sample's number where a row's
+//! name is repeated or missing.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! From a row to what is asked, and in which form. `columns` finds the columns, `conversation`
-//! reads conversations.
+//! From a row to its prompt, and the form of it. `columns` finds the columns, `conversation` reads
+//! conversations.
 
 use runner_plugin::{Candidates, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
@@ -304,7 +304,7 @@ impl Reader {
         Ok(parameters)
     }
 
-    /// Gives what is asked its form.
+    /// Gives the prompt its form.
     fn shape(
         &self,
         draft: &mut Draft,

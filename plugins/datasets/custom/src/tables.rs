@@ -25,8 +25,8 @@ struct Table {
     tight: bool,
 }
 
-/// True if a file without JSON is a table or text, from its beginning, and in words what it was
-/// taken for. `whole` says that this is the whole file.
+/// True if a file without JSON is a table or text, from its beginning; also describes the detected
+/// kind. `whole` says that this is the whole file.
 ///
 /// # Errors
 /// If it could be both.

@@ -5,7 +5,7 @@ use runner_plugin::Media;
 /// The content of `data:image/png;base64,…`.
 ///
 /// # Errors
-/// What was expected, if it is another kind of URL.
+/// The message, with the expected form, if it is another kind of URL.
 pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
     let wrong = || {
         let shown: String = url.chars().take(40).collect();

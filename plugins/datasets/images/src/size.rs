@@ -16,7 +16,7 @@ const MOST_PIXELS: u32 = 1 << 24;
 /// Checks that an image is not too large to be made.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] with its size, and what is possible.
+/// [`Error::InvalidConfig`] with its size, and the possible sizes.
 pub fn check(width: u32, height: u32) -> Result<(), Error> {
     if width * height <= MOST_PIXELS {
         return Ok(());

@@ -139,7 +139,7 @@ impl<'a> Input<'a> {
                     length => u64::from(length),
                 };
                 let depth = depth.checked_sub(1)?;
-                // An item takes a byte or more, so that what is missing ends the list.
+                // An item takes a byte or more, so missing bytes end the list.
                 let mut items = Vec::new();
                 for _ in 0..length {
                     items.push(self.value(head & 15, depth)?);

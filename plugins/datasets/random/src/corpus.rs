@@ -88,8 +88,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// The measured texts: the first conversations that are not empty, as many as the run measures.
-    /// A text that is not empty but has no tokens would shift the end; the caller's check covers
+    /// The measured texts: the first conversations that are not empty, up to the run's number. A
+    /// text that is not empty but has no tokens would shift the end; the caller's check covers
     /// that.
     fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
         let measured = match self.measured.take() {

@@ -76,9 +76,9 @@ impl From<Content> for Prompt {
     }
 }
 
-/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with
-/// those that the model adds around it: this is what the server will count, and differs from what
-/// was drawn where texts are not adjusted.
+/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with the
+/// tokens that the model adds around it. This is the server's count, and differs from the drawn
+/// length where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     making: Making,

@@ -1,5 +1,5 @@
 //! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON
-//! array. It finds where they begin and end; what is in them is for others.
+//! array. It finds their beginnings and ends; others read their content.
 
 use std::io::Read;
 
@@ -13,7 +13,7 @@ pub const LONGEST: usize = 24 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Lines; those that are blank do not count.
+    /// Lines; blank ones do not count.
     Lines,
     /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on
     /// until the mark that closes it, also over the ends of lines.
@@ -127,7 +127,7 @@ impl Records {
     /// The next record that is not blank; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong: the stream cannot be read, is not an array, or has a record that is too long.
+    /// The mistake: the stream cannot be read, is not an array, or has a record that is too long.
     pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
             while self.rest().len() < 3 && self.more()? {}
@@ -324,7 +324,7 @@ fn newlines(bytes: &[u8]) -> u64 {
 /// The cells of a record of a CSV file, as RFC 4180 has them.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
     let record = record.strip_suffix(b"\r").unwrap_or(record);
     let mut cells = Vec::new();

@@ -1,4 +1,5 @@
-//! The tools' own prompts, what spare samples must not disturb, and what a user is told.
+//! The tools' own prompts, the effects that spare samples must not have, and the messages for a
+//! user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

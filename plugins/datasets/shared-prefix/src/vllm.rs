@@ -16,8 +16,8 @@ const MENDINGS: u32 = 10;
 /// The most bytes of ids that are kept: half of a plugin's memory.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Ids in the place of which the generator's state is kept, from which they are made again: the
-/// state is smaller.
+/// Beyond this number of ids, the generator's smaller state is kept instead, and the ids are made
+/// again from it.
 const LONG: usize = 640;
 
 /// The prompts of a seed.

@@ -1,8 +1,8 @@
 //! Passes over JSON without keeping it: a file comes in pieces, values are skipped, and a fault
 //! knows its place.
 //!
-//! Strings are skipped, not read: what is wrong inside of one (an unknown escape, a broken
-//! character) shows when it is read for use.
+//! Strings are skipped, not read: a mistake inside one (an unknown escape, a broken character)
+//! shows when it is read for use.
 
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
@@ -94,7 +94,7 @@ impl Fault {
     }
 }
 
-/// Advises what to do about a byte that cannot stand where it does.
+/// Advises on a byte that cannot stand at its place.
 fn advice(offset: u64, conversation: u64, found: u8) -> &'static str {
     match (conversation, found) {
         (0, b'{') if offset < 16 => {

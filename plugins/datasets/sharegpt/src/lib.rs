@@ -160,9 +160,9 @@ impl Dataset for ShareGpt {
         Ok(samples)
     }
 
-    /// From the back of the shuffled file. To know what is measured, as many conversations are
-    /// examined as the run will measure; this is work that [`next`](Self::next) need not do again.
-    /// Where that number is not known, half of the file at most is taken.
+    /// From the back of the shuffled file. To know the measured conversations, this examines the
+    /// run's number of them; [`next`](Self::next) need not repeat that work. If the number is
+    /// unknown, half of the file at most is taken.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let front = match self.count {
             Some(count) => {
@@ -197,7 +197,8 @@ impl ShareGpt {
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
         let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
-            // Rather fewer than needed: what is examined beyond the last one wanted is in vain.
+            // Rather fewer than needed: conversations beyond the last one wanted are examined in
+            // vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
             let end = self.conversations.len().min(self.examined + missing);
             let found = self.examine(self.examined..end)?;
@@ -206,8 +207,8 @@ impl ShareGpt {
                 self.remarks.dropped(&reason, || self.conversations.place(position));
             }
             for kept in found.kept {
-                // Among those that the run measures nothing is left out: spare samples were chosen
-                // not to be there.
+                // Measured conversations are never left out: the choice of spare samples excluded
+                // them.
                 if self.kept.len() < measured || !self.spares.contains(&kept.fingerprint) {
                     self.kept.push(kept);
                 } else {

@@ -337,7 +337,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Puts the rows in order, and leaves out those that are too long or outside the window.
+    /// Puts the rows in order, and leaves out rows that are too long or outside the window.
     fn arranged(&self, seen: Scan, notes: &mut Remarks) -> Result<Index, Error> {
         if !seen.mistakes.is_empty() {
             return Err(Error::InvalidInput(seen.mistakes.join("\n")));
@@ -411,8 +411,8 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Returns the message if nothing is left: the step at which the requests were lost, of so many
-    /// requests in the file, in the share, and in the window.
+    /// Returns the message if nothing is left: the step at which the requests were lost, with the
+    /// numbers of requests in the file, in the share, and in the window.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();

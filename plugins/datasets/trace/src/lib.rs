@@ -17,18 +17,18 @@
 //! size and the tokenizer (`content`). They come from a set of tokens that never merge with each
 //! other (`words`), so that the same block is the same tokens wherever it stands, and a prompt's
 //! text tokenizes to its blocks' tokens one after the other. A partial block is the beginning of
-//! the whole one. What has no hash id is content of its own: a function of the seed, the row or
-//! session, and the position.
+//! the whole one. Tokens without a hash id are content of their own: a function of the seed, the
+//! row or session, and the position.
 //!
 //! # Sessions
-//! Rows of Mooncake's format that name a session hold only what is new, as AIPerf reads them,
-//! unless one row's hash ids begin with those of the row before it in its session: then every row
-//! of that session holds its whole prompt.
+//! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them, unless one row's
+//! hash ids begin with the hash ids of the row before it in its session: then every row of that
+//! session holds its whole prompt.
 //!
-//! With `replay = "sessions"` a session's requests follow its first one, each after the end of the
-//! one that it follows and the recorded pause. The pause is the time from the end of that reply to
-//! the next request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is
-//! the time between the two requests, which counts the recorded reply too.
+//! With `replay = "sessions"` a session's requests follow its first one, each after the end of its
+//! predecessor and the recorded pause. The pause is the time from the end of that reply to the next
+//! request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is the time
+//! between the two requests, which counts the recorded reply too.
 //!
 //! # Memory
 //! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for

@@ -1,4 +1,4 @@
-//! Blocks are the same tokens wherever they stand, with tokenizers that merge what they can.
+//! Blocks are the same tokens wherever they stand, with tokenizers that merge wherever they can.
 
 use runner_plugin::{Dataset, Facts, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -7,12 +7,12 @@ use super::{TRACES, open_with, rest, text, trace};
 use crate::config::Form;
 use crate::words::Words;
 
-/// Words of a space and two letters, of which many pairs have a token of their own. Ids: 0 is
+/// Words of a space and two letters; many pairs of them have a token of their own. Ids: 0 is
 /// special; then the letters, the words, and the pairs. With `bare`, a space is put before every
 /// text, and left out at its beginning.
 #[derive(Clone, Copy)]
 struct Merging {
-    /// One in so many pairs has a token; none at 0.
+    /// One pair in this many has a token; none at 0.
     merged: u32,
     bare: bool,
 }
