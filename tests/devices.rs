@@ -289,7 +289,7 @@ fn what_cannot_be_read_is_refused_before_any_load() {
     }
 }
 
-/// A run that is interrupted keeps what was sampled until then, and so does one that is killed.
+/// An interrupted run keeps its device samples until then, and so does a killed run.
 #[test]
 fn interrupted_and_killed_runs_keep_their_samples() {
     for signal in ["INT", "KILL"] {

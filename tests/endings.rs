@@ -1,4 +1,4 @@
-//! However a run ends, what was measured is on disk: real processes, interrupted, killed, starved.
+//! However a run ends, its measurements are on disk: real processes, interrupted, killed, starved.
 
 mod limits;
 #[cfg(debug_assertions)]

@@ -1,5 +1,5 @@
 //! End-to-end tests: real components, real HTTP, whole runs. One binary, so that the sandbox is
-//! linked once. What is tested where:
+//! linked once. The places of the tests:
 //!
 //! - `authoring`: from `runner plugin new` to a component that is accepted.
 //! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.

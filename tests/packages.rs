@@ -1,5 +1,5 @@
-//! Packages of the program under test, installed where nothing of it was before. Each is made twice,
-//! with the same bytes, and what is installed measures a mock engine.
+//! Packages of the program under test, installed where nothing of it was before. Each is made
+//! twice, with the same bytes, and the installed program measures a mock engine.
 //!
 //! The program is the static one where `cargo xtask package` compiled it after this one; else this
 //! one without its debugging information, which needs this machine's C library.
@@ -93,7 +93,7 @@ fn bare(program: impl AsRef<OsStr>) -> Command {
     command.env("PATH", std::env::var_os("PATH").unwrap());
     // Whether a run is valid depends on how busy the machine is too.
     command.env("RUNNER_ALLOW_INVALID", "1");
-    // Shared by all tests: compiling plugins is most of what a short run takes.
+    // Shared by all tests: a short run mostly compiles plugins.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     command.env("XDG_CACHE_HOME", cache);
     command

@@ -63,7 +63,7 @@ fn repeats_take_turns_and_tell_their_spread() {
         let table = table.unwrap_or_else(|| panic!("{ended:#?}"));
         assert!(table.contains("ttft.mean (ms)") && table.contains("Variation"), "{ended:#?}");
     }
-    // Each records what it is a repeat of, so the four runs form two sides.
+    // Each records the run that it repeats, so the four runs form two sides.
     let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
     let sides = found["sides"].as_array().unwrap();
     let of = |side: &Value| (side["scenario"].clone(), side["sources"].as_array().unwrap().len());

@@ -1,4 +1,4 @@
-//! `runner fetch` against a hub on this machine, and runs with what it brought.
+//! `runner fetch` against a hub on this machine, and runs with the fetched files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

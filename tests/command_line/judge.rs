@@ -1,6 +1,6 @@
-//! A model that judges saved runs. Both engines are mocks that repeat what they are told: the
-//! answers of a run are its questions, and the judge's answers are the prompts that a rubric makes
-//! of them, so all verdicts are known.
+//! A model that judges saved runs. Both engines are mocks that repeat their input: the answers of a
+//! run are its questions, and the judge's answers are the prompts that a rubric makes of them, so
+//! all verdicts are known.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const GRADE: &str = "[[{answer}]]";
 /// A rubric by which the answer that is shown first is the verdict.
 const CHOOSE: &str = "{answer_b}? [[{answer_a}]]";
 
-/// A mock engine that repeats what it is asked.
+/// A mock engine that repeats its input.
 fn echo(flags: &[&str]) -> Mock {
     Mock::start(&[&["--itl", "0ms", "--echo"], flags].concat())
 }
@@ -38,7 +38,7 @@ fn answered(folder: &Path, name: &str, answers: &[&str], right: &[&str]) -> Stri
     only(&folder.join(name))
 }
 
-/// Asks an engine that repeats everything what is in a file.
+/// Sends a file's prompts to an engine that repeats everything.
 fn asked(folder: &Path, name: &str, file: &str, flags: &[&str]) -> Ended {
     let engine = echo(&[]);
     let mut command = runner();

@@ -1,4 +1,4 @@
-//! `runner plan`: what it says is what a run does.
+//! `runner plan`: its output agrees with a run's behaviour.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,8 +21,8 @@ fn planned(flags: &str) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Runs against an engine, and gives what it printed and its folder's records in the order of their
-/// numbers.
+/// Runs against an engine, and gives the printed text and its folder's records in the order of
+/// their numbers.
 fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     let mut command = runner();
     command.arg("run").args(words(flags));
@@ -302,7 +302,8 @@ fn a_warm_cache_is_told_from_prompts_that_repeat() {
     let (cache, findings) = cached(&mock, &shared);
     assert!(cache["reported"]["cached"].as_u64() > cache["reusable"].as_u64());
     assert!(findings.contains(&"warm-by-accident".to_owned()), "{findings:?}");
-    // With a salt, nothing of it is found, but what the run shares is.
+    // With a salt, no tokens of earlier runs are found in the cache, but tokens that the run shares
+    // are.
     let (cache, findings) = cached(&mock, &format!("{shared} --cache salt"));
     assert_eq!(cache["policy"], "salt");
     assert_eq!(cache["reported"]["cached"], cache["reusable"]);
@@ -432,8 +433,7 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let ended = run(&mut plan).with_code(0);
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
 
-    // Its requests have a path that no engine serves; what is said of the options does not need
-    // answers.
+    // Its requests have a path that no engine serves; remarks on the options need no answers.
     let mock = Mock::start(&[]);
     let mut measure = runner();
     measure

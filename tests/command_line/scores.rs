@@ -27,7 +27,7 @@ fn questions(folder: &Path) {
     std::fs::write(folder.join("questions.jsonl"), rows).unwrap();
 }
 
-/// A run of the questions against an engine that answers so, with what it is scored by.
+/// A run of the questions against an engine with this answer, and the flags of its scorers.
 fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
     questions(folder);
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);

@@ -1,4 +1,4 @@
-//! Targets that get the API key and the user's headers: those that the user named, and this
+//! Targets that get the API key and the user's headers: targets that the user named, and this
 //! machine. A plugin's own choice of a server gets nothing, and a server cannot send them
 //! elsewhere.
 

@@ -2,8 +2,8 @@
 //!
 //! A component has the types of its imports and exports in it, and the host compares them whole. So
 //! a record with one field more, or a variant with one case more, is another type, which older
-//! components do not fit. What a component exports, the host calls: a function more is one that
-//! older components lack. What it imports, the host offers, and may offer more of.
+//! components do not fit. The host calls a component's exports: older components lack a new one.
+//! The host offers a component's imports, and may offer more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,7 +43,7 @@ fn read(folder: &Path) -> Resolve {
     resolve
 }
 
-/// A type in words that are the same wherever it was read.
+/// A type as text, the same wherever it was read.
 fn told(resolve: &Resolve, ty: &Type) -> String {
     match ty {
         Type::Id(id) => named(resolve, *id),
@@ -193,7 +193,7 @@ fn the_contract_only_grows() {
     }
 }
 
-/// The version in `wit/` is frozen: what is written there is what components are built for.
+/// The version in `wit/` is frozen: components are built for the text that is written there.
 #[test]
 fn the_version_at_hand_is_frozen() {
     let now = version(Path::new(WIT));

@@ -15,8 +15,8 @@ use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind}
 
 const LOAD: &str = "--num-prompts 5 --random-output-len 4";
 
-/// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it
-/// ended well.
+/// Whatever the limit, the run either ends as any other, or names the missing resource. Returns
+/// true if it ended well.
 fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
     // The standard library's own words. Its note names the variable for backtraces, and a new
     // thread without memory for its second stack is the one panic.

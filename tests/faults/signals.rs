@@ -1,4 +1,4 @@
-//! Signals in every phase of a run: what was measured is on disk, and the run ends.
+//! Signals in every phase of a run: the measurements are on disk, and the run ends.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;

@@ -24,7 +24,7 @@ pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
 pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
-/// The name of the one that asks WASI 0.3.
+/// The name of the scorer that asks WASI 0.3.
 pub const THIRD: &str = "third-wasi-scorer.wasm";
 
 /// The deeds that a guest can do to itself, and the name of each in the error.
@@ -255,7 +255,7 @@ pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
     }
 }
 
-/// Asserts that the plugin broke its contract in that call, and what is said of it.
+/// Asserts that the plugin broke its contract in that call, and checks the message.
 #[track_caller]
 pub fn contract(error: &PluginError, name: &str, in_call: &str, says: &str) {
     let PluginError::Contract { plugin, call, what } = error else {

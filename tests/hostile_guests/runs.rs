@@ -416,7 +416,7 @@ fn the_key_reaches_the_server_and_nothing_else() {
     assert!(!everything.contains(KEY));
 }
 
-/// Answers one request with a refusal that repeats what it was given as a key.
+/// Answers one request with a refusal that repeats the key that it was given.
 fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut key = String::new();

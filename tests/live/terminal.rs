@@ -1,5 +1,5 @@
-//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is
-//! printed if there is none. Without `script`, the tests of terminals are left out.
+//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and the output
+//! without a terminal. Without `script`, the tests of terminals are left out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -46,7 +46,7 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     }
     let mock = Mock::start(&[]);
     let mut command = bare("unshare");
-    // What is installed sees this root, and devices and processes as in a system that runs.
+    // The installed program sees this root, and devices and processes as in a system that runs.
     let inside = "mount --rbind /dev \"$0/dev\" && mount --rbind /proc \"$0/proc\" \
                   && exec chroot \"$0\" /usr/bin/runner \"$@\"";
     command.env("XDG_CACHE_HOME", "/work/cache");

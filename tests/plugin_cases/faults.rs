@@ -57,7 +57,7 @@ fn a_backend_that_is_unsteady_is_found_out() {
             failures.iter().any(|(found, said)| found == kind && said.contains(words)),
             "{fault}: {failures:#?}"
         );
-        // What a plugin gives that does something wrong is not written.
+        // Output of a plugin that does something wrong is not written.
         for file in ["events.json", "request.http"] {
             let path = project.path(&format!("cases/words/{file}"));
             assert!(!path.exists(), "{fault}: {file}");
@@ -287,7 +287,7 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
     );
     project.test(&["--bless"]).with_code(4);
     assert!(!project.path("cases/some/samples.json").exists());
-    // That of the SDK leaves the rest of the session out.
+    // The SDK's default leaves the rest of the session out.
     let project = case("spare-default");
     project.test(&["--bless"]).with_code(0);
     let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();

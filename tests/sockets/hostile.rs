@@ -199,7 +199,7 @@ fn bytes_between_replies_answer_nothing() {
     }
 }
 
-/// A server that speaks first has not answered what it was not asked.
+/// A server that speaks first has answered no request.
 #[test]
 fn what_a_server_says_first_is_no_answer() {
     let url = server(|mut stream| {

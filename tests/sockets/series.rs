@@ -62,7 +62,7 @@ fn series_are_what_the_engine_did() {
     let truths = mock.end();
     assert_eq!(truths.len(), exchanges.len());
 
-    // The growth of each counter is the sum of its rates times time, and what the log adds up to.
+    // The growth of each counter is the sum of its rates times time, and equals the log's total.
     let pages = &recording.pages[&0];
     let whole = (*pages.first().unwrap(), *pages.last().unwrap());
     let figures = recording.figures(whole).unwrap();
@@ -209,7 +209,7 @@ fn page_server(page: fn(u64) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     (url, heads)
 }
 
-/// The lines of a histogram of vLLM that has seen so many requests of that mean, in seconds.
+/// The lines of a histogram of vLLM with this number of requests and this mean, in seconds.
 fn histogram(name: &str, requests: u64, mean: f64) -> String {
     let labels = "engine=\"0\",model_name=\"m\"";
     let sum = requests as f64 * mean;

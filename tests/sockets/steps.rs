@@ -248,8 +248,8 @@ fn polls(log: &Path) -> usize {
     text.lines().filter(|line| line.contains("\"look\"")).count()
 }
 
-/// One interrupt ends exchanges that wait to look again, however long that is, and what was seen of
-/// them is on record.
+/// One interrupt ends exchanges that wait to look again, however long the wait is; their earlier
+/// replies are on record.
 #[test]
 fn an_interrupt_ends_polling() {
     let replicate = Replicate::start(&["endless"]);

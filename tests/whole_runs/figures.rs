@@ -63,7 +63,7 @@ async fn the_steady_state_of_a_closed_loop() {
     assert!(short.text.contains("\nnone: "), "{}", short.text);
 }
 
-/// Every figure states its source; those of tokens are counted.
+/// Every figure states its source; figures of tokens are counted.
 #[tokio::test(start_paused = true)]
 async fn requests_are_sampled_and_tokens_are_counted() {
     let ran = base().run().await;

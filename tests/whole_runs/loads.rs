@@ -240,8 +240,8 @@ async fn a_closed_loop_of_a_duration() {
     assert_eq!(ran.summary.requests.successful, 6);
 }
 
-/// Warm-up requests are sent and recorded before the measurement and counted in nothing, and the
-/// measured prompts are those of the run without it.
+/// Warm-up requests are sent and recorded before the measurement and counted in nothing. The
+/// measured prompts equal the prompts of the run without it.
 #[tokio::test(start_paused = true)]
 async fn warm_up_counts_in_nothing() {
     let plain = base().run().await;
@@ -302,7 +302,7 @@ async fn what_a_dataset_repeats_is_reported() {
     assert_eq!(ran.summary.verdict, Verdict::Suspect);
     assert!(found(&ran, Id::DatasetAltered));
     assert!(ran.text.contains("repeated 6 × conversation"), "{}", ran.text);
-    // What is reported later comes from the folder.
+    // Later reports come from the folder.
     assert!(ran.folder().join("dataset.json").is_file());
     let facts = RunFolder::at(ran.folder()).facts().unwrap();
     assert_eq!(facts.dataset.as_ref(), Some(dataset));

@@ -1,4 +1,4 @@
-//! Sessions as whole runs on virtual time: what is sent, what stands in it, and when.
+//! Sessions as whole runs on virtual time: the requests, their content, and their times.
 
 use std::io::Write as _;
 

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::support::sharegpt;
 use crate::support::trial::{Ran, Trial};
 
-/// Conversations of the file: as many as any scenario measures, and some for warming up.
+/// Conversations of the file: the most that any scenario measures, and some for warming up.
 const CONVERSATIONS: u32 = 10_050;
 
 fn conversations() -> &'static NamedTempFile {
@@ -119,7 +119,7 @@ async fn lmdeploy_sharegpt() {
         let lengths = (sample.input_tokens.unwrap(), sample.output_tokens.unwrap());
         assert!(known.contains(&lengths), "{lengths:?}");
     }
-    // What the file holds, but for the 50 conversations that were left.
+    // The file's totals, but for the 50 conversations that were left.
     let all = |count: fn(u32) -> u32| (0..CONVERSATIONS).map(|n| u64::from(count(n))).sum::<u64>();
     let left = 50 * 10..=50 * 1000;
     let input = ran.summary.tokens.input.total.unwrap();

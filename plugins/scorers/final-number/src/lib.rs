@@ -1,7 +1,7 @@
-//! Scorer that checks if an answer's final number is the reference's, for problems such as those of
-//! GSM8K. The rules are those of the task `gsm8k`, version 3.0, of EleutherAI's
-//! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`,
-//! and `exact_match` of `lm_eval/api/metrics.py`).
+//! Scorer that checks if an answer's final number is the reference's, for problems such as GSM8K's.
+//! The rules come from the task `gsm8k`, version 3.0, of EleutherAI's lm-evaluation-harness 0.4.13
+//! (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`, and `exact_match` of
+//! `lm_eval/api/metrics.py`).
 //!
 //! | score | the number of an answer |
 //! | --- | --- |

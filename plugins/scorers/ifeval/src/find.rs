@@ -3,7 +3,7 @@
 //!
 //! A word without characters that have a meaning in patterns is compared character by character,
 //! with Unicode's cases. Other words are patterns, which `regex-lite` reads: their classes and
-//! cases are those of ASCII.
+//! cases cover only ASCII.
 
 use judging::python;
 use regex_lite::{Regex, RegexBuilder};
@@ -25,7 +25,7 @@ impl Word {
     /// Takes a keyword.
     ///
     /// # Errors
-    /// What is wrong with it, if it is a pattern.
+    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.chars().count() > LONGEST {
             return Err(format!(
@@ -135,7 +135,7 @@ impl Splitter {
     /// Takes a splitter.
     ///
     /// # Errors
-    /// What is wrong with it, if it is a pattern.
+    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if is_plain(text) {
             return Ok(Splitter::Literal(text.to_owned()));
@@ -258,8 +258,8 @@ pub fn has_title(text: &str) -> bool {
     })
 }
 
-/// True if there is a postscript: after the marker, of which `P.S.` and `P.P.S` may have spaces in
-/// them, anything.
+/// True if there is a postscript: the marker, then anything. The markers `P.S.` and `P.P.S` may
+/// have spaces in them.
 ///
 /// # Errors
 /// If the marker is a pattern that cannot be read.

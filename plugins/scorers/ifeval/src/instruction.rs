@@ -1,5 +1,4 @@
-//! The instructions of IFEval: which there are, what they are given, and whether an answer follows
-//! one.
+//! The instructions of IFEval: their names, their arguments, and the check of an answer.
 
 use judging::python;
 use serde_json::{Map, Value};
@@ -118,7 +117,7 @@ impl Instruction {
     /// The instruction of this name with these arguments.
     ///
     /// # Errors
-    /// What was expected.
+    /// The message, with the expected arguments.
     pub fn new(id: &str, given: &Map<String, Value>) -> Result<Self, String> {
         let with = Arguments { id, given };
         let made = match id {
@@ -249,7 +248,7 @@ impl Instruction {
     }
 }
 
-/// True if there are as many as wanted.
+/// True if the found number equals the wanted one.
 fn is(found: usize, wanted: f64) -> bool {
     (found as f64 - wanted).abs() < f64::EPSILON
 }

@@ -10,7 +10,7 @@
 //! | `ifeval-unjudged` | 1 if an instruction of the prompt cannot be judged |
 //!
 //! The reference is a row of the dataset: `instruction_id_list`, and `kwargs` with a table for each
-//! instruction; what else it has is not read.
+//! instruction; other fields are not read.
 //!
 //! # What is not judged
 //!
@@ -54,7 +54,7 @@ pub struct Config {
     pub part: Part,
 }
 
-/// Number of instructions that were judged, and of those that were followed.
+/// Number of instructions that were judged, and number of followed ones.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     judged: u64,

@@ -88,7 +88,7 @@ impl Schema {
     /// Reads a schema.
     ///
     /// # Errors
-    /// What is wrong with it, each with the place.
+    /// The mistakes, each with its place.
     pub fn new(root: Value) -> Result<Schema, Vec<String>> {
         let size = root.to_string().len();
         if size > LARGEST {
@@ -101,7 +101,7 @@ impl Schema {
             followed: BTreeSet::new(),
             pending: vec!["#".to_owned()],
         };
-        // What a reference points at must be a schema, too, wherever it stands.
+        // The target of a reference must be a schema, too, wherever it stands.
         while let Some(pointer) = reading.pending.pop() {
             match lookup(&root, &pointer) {
                 Some(target) => reading.schema(target, &pointer, 0),

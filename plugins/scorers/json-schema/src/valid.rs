@@ -54,7 +54,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Keywords that apply to every kind of value, and those of numbers and texts.
+    /// Checks keywords that apply to every kind of value, and keywords of numbers and texts.
     fn keyword(
         &mut self,
         table: &Map<String, Value>,

@@ -1,6 +1,6 @@
 //! Code that scorers share: the sample's reference, the part of an answer that counts, scores, and
-//! Python's notions of text ([`python`]), because most rules are those of tools in Python. Each
-//! scorer decides by itself which answers are right.
+//! Python's notions of text ([`python`]), because most rules come from tools in Python. Each scorer
+//! decides by itself which answers are right.
 //!
 //! # One rule for all scorers
 //!
@@ -73,7 +73,7 @@ pub fn is_cut(finish: &str) -> bool {
     CUT.contains(&finish.as_str())
 }
 
-/// 1 for what is true, 0 for what is false.
+/// 1 for true, 0 for false.
 #[must_use]
 pub fn truth(name: &str, value: bool) -> Score {
     score(name, f64::from(u8::from(value)))

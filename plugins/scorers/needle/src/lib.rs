@@ -1,4 +1,4 @@
-//! Scorer that counts the reference's needles that an answer repeats. The rule is that of RULER
+//! Scorer that counts the reference's needles that an answer repeats. The rule comes from RULER
 //! (NVIDIA/RULER, `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
 //! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ruler/common_utils.py`): the share of the texts
 //! that are in the answer, in lower case, after control characters have become line breaks.

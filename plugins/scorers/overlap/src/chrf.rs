@@ -37,9 +37,10 @@ pub fn score(answer: &str, reference: &str) -> f64 {
     }
 }
 
-/// The number of n-grams of each order that are in both, each as often as it is in both. An n-gram
-/// is the number of the one that is shorter by its last character, and that character. The shorter
-/// text's are numbered, and the longer one's are looked up only as far as the shorter has them.
+/// The number of n-grams of each order that are in both texts, each as often as it is in both. An
+/// n-gram is encoded by the number of its prefix, shorter by a character, and its last character.
+/// The shorter text's n-grams are numbered; the longer text's n-grams are looked up only as far as
+/// the shorter text has them.
 fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let capacity = shorter.len() * ORDER;

@@ -1,5 +1,5 @@
-//! The check of calls against those that are right. Each function is one of `ast_checker.py`, with
-//! the same steps in the same order, because what they accept depends on it.
+//! The check of calls against the right ones. Each function is one of `ast_checker.py`, with the
+//! same steps in the same order, because the result depends on the order.
 
 use judging::shown;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl<'r> Wanted<'r> {
     /// Finds the tool of a right call.
     ///
     /// # Errors
-    /// What was expected of the reference.
+    /// The message, with the expected form of the reference.
     pub fn new(
         answer: &'r Value,
         functions: &[&'r Value],
@@ -133,8 +133,8 @@ impl Declared {
     }
 }
 
-/// `parallel_function_checker_no_order`; with one right call, it does what the checks of `simple`
-/// and `multiple` do.
+/// `parallel_function_checker_no_order`; with one right call, it gives the same result as the
+/// checks of `simple` and `multiple`.
 pub fn all_match(wanted: &[Wanted<'_>], calls: &[Call]) -> bool {
     let mut taken = vec![false; calls.len()];
     wanted.len() == calls.len()

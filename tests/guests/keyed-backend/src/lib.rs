@@ -96,7 +96,7 @@ impl Backend for Keyed {
         let route = openai::Route::Completions;
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         settings.lay_over(&mut body, sample)?;
-        // What a signature has to get right: an escape in the path, and parameters that are not in
+        // The hard parts of a signature: an escape in the path, and parameters that are not in
         // order.
         let path = format!("/v1{}?b=%2Fx%20y&a=1", route.path());
         Ok(Request::json(path, &body))

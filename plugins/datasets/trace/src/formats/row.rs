@@ -88,7 +88,7 @@ impl Content {
 /// Reads a line of JSON.
 ///
 /// # Errors
-/// The mistake; or its kind of value, if it is no JSON object at all.
+/// The mistake; or the beginning of the line, if it is no JSON object.
 pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
         Some(b'{') => said,
