@@ -149,7 +149,7 @@ fn blocks(blocks: Vec<Block<'_>>, events: &mut Vec<Meaning>) {
 impl Block<'_> {
     fn read(self, index: u32, events: &mut Vec<Meaning>) {
         match self.kind.as_str() {
-            // The model thought, but the server does not show what.
+            // The model thought, but the server hides its thoughts.
             "redacted_thinking" => events.push(Meaning::Reasoning(Output::text(""))),
             "tool_use" | "server_tool_use" => {
                 // A stream begins with an empty object, and sends the arguments piece by piece.
@@ -185,7 +185,7 @@ fn said(text: Option<String>) -> Option<Output> {
 
 impl Counts {
     /// Replaces the counts that later ones have. A server that learns the counts late begins with
-    /// zeros, and one that has forgotten the prompt's ends with one: neither replaces a count.
+    /// zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {

@@ -240,7 +240,7 @@ impl Reasoning {
     fn read(self, events: &mut Vec<Meaning>) {
         let text = self.reasoning_text.and_then(|inner| inner.text);
         events.extend(said(self.text.or(text)).map(Meaning::Reasoning));
-        // The model thought, but the server does not show what.
+        // The model thought, but the server hides its thoughts.
         let redacted = self.redacted_content;
         events.extend(redacted.map(|_| Meaning::Reasoning(Output::text(""))));
     }

@@ -110,7 +110,7 @@ pub fn decode(
     events: &mut Vec<Meaning>,
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
-    // Gateways add it; the end of the message is what counts.
+    // Gateways add it; only the end of the message counts.
     if data == b"[DONE]" {
         return Ok(());
     }

@@ -34,7 +34,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// The part of a reply with how long it took, and with the counts that `usage` lacks: of speculative
+/// The part of a reply with its durations, and with the counts that `usage` lacks: of speculative
 /// decoding, and on older servers of the cache.
 #[derive(Deserialize)]
 struct Timed {

@@ -147,7 +147,7 @@ impl Reply {
                 choice: event.index,
             }));
         } else if !event.stop && !std::mem::replace(&mut self.begun, true) {
-            // How far the prompt has been processed, for example.
+            // The progress of the prompt, for example.
             events.push(Meaning::Opened);
         }
         if !event.stop {

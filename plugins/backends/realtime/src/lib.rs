@@ -169,7 +169,7 @@ impl Backend for Realtime {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         match (frame.name, self.0.api) {
-            // Why it was closed is the host's to say.
+            // The host gives the reason for the close.
             (Some("close"), _) => Ok(()),
             (Some("text"), Api::Vllm) => vllm::decode(state, frame.data, events),
             (Some("text"), Api::Openai) => openai::decode(state, frame.data, events),

@@ -1,4 +1,4 @@
-//! The sound of a sample as what `/v1/realtime` takes: PCM of 16 bits, one channel, at a rate that
+//! The sound of a sample in the form of `/v1/realtime`: PCM of 16 bits, one channel, at a rate that
 //! the API sets, in pieces.
 
 use runner_plugin::{Error, Media, Sample};

@@ -1,8 +1,8 @@
 //! The events of vLLM's `/v1/realtime`, which transcribes one sound while it is sent
 //! (`vllm/entrypoints/openai/realtime`).
 //!
-//! The server says `session.created`; then it is told the model, to begin (`commit`), the sound in
-//! pieces, and that there is no more (`commit` with `final`).
+//! The server says `session.created`. The client sends the model, the start (`commit`), the sound
+//! in pieces, and the end (`commit` with `final`).
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{

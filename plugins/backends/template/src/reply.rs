@@ -1,4 +1,4 @@
-//! Replies: what stands at the configured places of an event.
+//! Replies: values at the configured places of an event.
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
@@ -160,7 +160,7 @@ pub fn decode(
         events.push(Meaning::Opened);
     }
     state.begun = true;
-    // Without an end marker, what makes a reply complete is that it has something of an answer.
+    // Without an end marker, a reply is complete if it has something of an answer.
     let something =
         events[before..].iter().any(|event| !matches!(event, Meaning::Opened | Meaning::Usage(_)));
     if done || (unmarked && something && !state.whole) {
@@ -244,7 +244,7 @@ impl State {
                 events.push(Meaning::Text(Output::text("")));
             }
         }
-        // Of several pieces it is unknown how the tokens divide.
+        // The split of the tokens among several pieces is unknown.
         if let [Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece)] =
             &mut events[first..]
         {

@@ -186,7 +186,7 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
 }
 
 /// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`,
-/// or of the OpenAI API. The results of several tools in one message become as many messages.
+/// or of the OpenAI API. Each of several tools' results in one message becomes a message.
 fn message(value: Value) -> Result<Vec<Message>, String> {
     let Value::Object(mut fields) = value else {
         return Err("expected an object".to_owned());

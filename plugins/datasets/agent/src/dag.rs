@@ -73,7 +73,7 @@ impl Dag {
     /// Passes over the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a line is no conversation, or starts one that is not there.
+    /// [`Error::InvalidInput`] if a line is no conversation, or starts a missing one.
     pub(crate) fn open(
         files: &dyn Files,
         config: Rc<Config>,

@@ -255,7 +255,7 @@ impl Otel {
         Ok(())
     }
 
-    /// The arrival of a trace, never before the one before it.
+    /// The arrival of a trace, never before the previous trace's.
     fn arrive(&mut self, start: u64, place: &str, remarks: &mut Remarks) -> u64 {
         let began = *self.began.get_or_insert(start);
         let arrival = self.base.saturating_add(start.saturating_sub(began));

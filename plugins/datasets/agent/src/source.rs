@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use crate::config::{Format, invalid};
 
 pub(crate) trait Source {
-    /// The samples of the next session to measure, the root first; `None` at the end. `pass` says
-    /// how often the file began, and is part of names from 2 on.
+    /// The samples of the next session to measure, the root first; `None` at the end. `pass` counts
+    /// the passes over the file, and is part of names from 2 on.
     fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
 
     /// The root of a session that [`next`](Self::next) does not return.

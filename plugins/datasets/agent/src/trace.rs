@@ -51,7 +51,7 @@ pub(crate) fn graph(
     let (of_span, mut chains) = chains(&spans, &parents);
     let mut graph = Graph::default();
     let ends: Vec<u64> = spans.iter().map(ended).collect();
-    // After a request without an end, nobody knows how long the next one waited.
+    // After a request without an end, the wait of the next one is unknown.
     let known: Vec<bool> = spans.iter().map(|span| span.end.is_some()).collect();
     for (index, span) in spans.into_iter().enumerate() {
         let chain = of_span[index];

@@ -1,5 +1,5 @@
 //! Conversations of several turns. Each is a session: the first turn is its root, and each further
-//! one follows the answer to the one before, after the user's think time. A turn carries only its
+//! turn follows the answer to its predecessor, after the user's think time. A turn carries only its
 //! new messages; the host puts the history before them, with the answers that were given or the
 //! recorded ones.
 //!
@@ -237,7 +237,7 @@ impl Conversations {
 }
 
 impl Conversations {
-    /// The arrival of a conversation, never before the one before it.
+    /// The arrival of a conversation, never before the previous one's.
     fn arrive(&mut self, at: u64, session: &str) -> u64 {
         let began = *self.began.get_or_insert(at);
         let arrival = self.base.saturating_add(at.saturating_sub(began));

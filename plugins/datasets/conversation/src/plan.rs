@@ -1,5 +1,5 @@
-//! From conversations to samples: which turns are within the bounds, how long their answers are to
-//! be, and when they are due.
+//! From conversations to samples: the turns within the bounds, the lengths of their answers, and
+//! their due times.
 
 use std::rc::Rc;
 

@@ -1,5 +1,4 @@
-//! The columns of a row: which has what, by the names that were configured or by usual ones, and
-//! the values in them.
+//! The columns of a row by their roles, under configured or usual names, and the values in them.
 
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use crate::config::Format;
 use crate::source::Row;
 use crate::tables;
 
-/// Says what names in a first line tell.
+/// A function that interprets the names in a first line.
 pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 
 /// The number of bytes of a file tell whether it that is a table.
@@ -62,7 +62,7 @@ pub fn told(
 /// The beginning of a stream, and whether it is all of it.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
     let mut head = Vec::new();
     let read = stream.take(HEAD + 1).read_to_end(&mut head);

@@ -32,7 +32,7 @@ struct Candidates {
     candidates: Vec<Candidate>,
     /// True if there are more rows than these.
     more: bool,
-    /// The number from which on rows may be taken; those before it are only compared.
+    /// The number from which on rows may be taken; earlier rows are only compared.
     first_spare: usize,
 }
 
@@ -142,7 +142,7 @@ impl Custom {
                     break;
                 }
             }
-            // Those before them are enough.
+            // The rows before them are enough.
             return Ok(Candidates { candidates, more: least > 0, first_spare: 0 });
         }
         let measured = self.amount.samples().or(self.amount.sessions());

@@ -102,7 +102,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     })
 }
 
-/// True if a name is one that a column has: one or two words.
+/// True if a name suits a column: one or two words.
 fn is_plain(name: &str) -> bool {
     (1..=2).contains(&name.split_whitespace().count()) && !name.ends_with(['.', '?', '!', ':'])
 }

@@ -22,7 +22,7 @@ pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
 /// Bytes of base64, with its padding or without.
 ///
 /// # Errors
-/// Where it is none.
+/// If the text is none.
 pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     let media = Media::of_base64("", text).ok_or("expected base64")?;
     Ok(media.bytes)

@@ -44,7 +44,7 @@ pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
 /// The role of that name.
 ///
 /// # Errors
-/// Which there are.
+/// The message, with the known roles.
 pub fn role(name: &str) -> Result<Role, String> {
     Ok(match name {
         "system" => Role::System,

@@ -32,7 +32,7 @@ pub struct Wanted {
     pub tokens: u32,
 }
 
-/// A text, and how many tokens it has.
+/// A text, and its number of tokens.
 pub type Written = (String, u32);
 
 /// Writes texts.
@@ -93,7 +93,7 @@ impl Writer {
         Ok(written.into_iter().next().unwrap_or_default())
     }
 
-    /// About as much text as has this many tokens, or more.
+    /// Draws text of about this many tokens, or more.
     fn draw(&self, random: &mut NumpyGenerator, tokens: u32) -> Result<String, Error> {
         if tokens == 0 {
             return Ok(String::new());
@@ -107,7 +107,7 @@ impl Writer {
         Ok(chosen(random, WORDS, tokens))
     }
 
-    /// Cuts and extends texts until they have as many tokens as they should.
+    /// Cuts and extends texts until they have the wanted number of tokens.
     fn fit(
         &self,
         tokenizer: &dyn Tokenizer,

@@ -6,8 +6,7 @@ use runner_plugin::random::Python;
 
 use crate::Config;
 
-/// Sides of an image, in pixels: one that is smaller shows nothing, and one that is larger takes
-/// very long.
+/// Sides of an image, in pixels: a smaller image shows nothing, and a larger one takes very long.
 const SIDES: std::ops::RangeInclusive<u32> = 8..=8192;
 
 /// The most pixels of an image: 48 MiB without compression.

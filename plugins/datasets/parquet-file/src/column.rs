@@ -83,7 +83,7 @@ impl Column {
         value.map(Some).ok_or_else(|| "a page is damaged".to_owned())
     }
 
-    /// Makes sure that this many bytes are kept, or those to the end of the chunk.
+    /// Makes sure that this many bytes are kept, or the bytes to the end of the chunk.
     fn fill(&mut self, length: usize) -> Result<(), String> {
         while self.kept.len() < length && self.at < self.chunk.end {
             let missing = (length - self.kept.len()) as u64;

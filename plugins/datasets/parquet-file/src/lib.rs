@@ -175,7 +175,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
         }
         What::List(repeated) => {
             let items = field(repeated, columns)?;
-            // What occurs often is a group around the element, unless an old writer left the group
+            // A repeated field is a group around the element, unless an old writer left the group
             // out.
             let wrapped = match &repeated.what {
                 What::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => nodes.first(),

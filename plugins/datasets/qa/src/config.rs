@@ -108,7 +108,7 @@ impl Config {
         })
     }
 
-    /// The subject of rows that do not name theirs: the only one that is asked about.
+    /// The subject of rows that do not name theirs: the only requested one.
     pub fn only_subject(&self) -> Option<&str> {
         match &self.subjects[..] {
             [one] => Some(one),

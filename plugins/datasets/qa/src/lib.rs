@@ -135,8 +135,8 @@ impl Dataset for Qa {
         Ok(samples)
     }
 
-    /// The same questions with a number before them, so that no question is lost to requests that
-    /// are not measured, and no cache knows the beginning of one that is.
+    /// The same questions with a number before them. So no question is lost to requests that are
+    /// not measured, and no cache knows the beginning of a measured one.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         let mut passed = 0;

@@ -177,7 +177,7 @@ impl Table {
         Ok(())
     }
 
-    /// The format that follows from how a file begins.
+    /// The format that follows from a file's beginning.
     fn told(&self, packed: Packed) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];

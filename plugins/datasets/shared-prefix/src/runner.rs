@@ -93,7 +93,7 @@ impl Runner {
         ids
     }
 
-    /// Ids to put others behind: most of those leave its last token as it is.
+    /// Ids to put others behind: most others leave its last token as it is.
     fn root(
         &mut self,
         length: u32,

@@ -208,7 +208,7 @@ impl Source for Sglang {
     }
 }
 
-/// Draws as many ids as a piece has, and forgets them.
+/// Draws the ids of a piece of this length, and forgets them.
 fn skip(python: &mut Python, length: u32) {
     for _ in 0..length {
         python.random();

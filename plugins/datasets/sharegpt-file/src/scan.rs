@@ -253,7 +253,7 @@ impl<'a> Scanner<'a> {
         Err(self.unexpected(expected))
     }
 
-    /// Passes over a string whose opening quote lies behind; says how many bytes it has.
+    /// Passes over a string whose opening quote lies behind; returns its number of bytes.
     pub(crate) fn string(&mut self) -> Result<u64, Fault> {
         const EXPECTED: &str = "the rest of a string";
         let start = self.offset();

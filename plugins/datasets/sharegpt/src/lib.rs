@@ -69,7 +69,7 @@ struct Kept {
 /// The result of examining some conversations.
 #[derive(Default)]
 struct Examined {
-    /// Those within the bounds.
+    /// Conversations within the bounds.
     kept: Vec<Kept>,
     /// Places in the shuffled file of the others, and why they are not.
     dropped: Vec<(usize, String)>,
@@ -221,7 +221,7 @@ impl ShareGpt {
         Ok(())
     }
 
-    /// Tokenizes conversations, and tells those within the bounds from the others.
+    /// Tokenizes conversations, and separates the ones within the bounds from the others.
     fn examine(&self, positions: Range<usize>) -> Result<Examined, Error> {
         let mut found = Examined::default();
         let mut batch = Vec::new();
@@ -266,7 +266,7 @@ impl ShareGpt {
         }
     }
 
-    /// One of those kept once more, where the file has fewer than the run measures.
+    /// A kept conversation once more, if the file has fewer than the run measures.
     fn repeated(&mut self) -> Option<Kept> {
         let random = self.repetition.as_mut()?;
         if self.count.is_none_or(|count| self.given as u64 >= count) {

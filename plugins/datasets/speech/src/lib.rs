@@ -100,7 +100,7 @@ impl Dataset for Speech {
         for row in read.rows {
             match checked(&places, &row) {
                 Ok(sound) => {
-                    // What follows `#` tells samples of one name apart.
+                    // The part after `#` tells samples of one name apart.
                     let mut id = rows::id(&row.sound).replace('#', "_");
                     if !names.insert(id.clone()) {
                         id = format!("{id}#{}", recordings.len() + 1);

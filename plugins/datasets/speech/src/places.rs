@@ -25,7 +25,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Looks at what there is.
+    /// Lists the files.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a folder's list cannot be read.

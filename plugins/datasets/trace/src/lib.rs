@@ -1,6 +1,6 @@
-//! Replays traces of production traffic: when requests arrived, how long they and their answers
-//! were, which belong to one session, and which blocks their prompts share. The texts are made up,
-//! since traces have none, but for rows that hold their own.
+//! Replays traces of production traffic: the arrivals of requests, the lengths of prompts and
+//! answers, their sessions, and the blocks that prompts share. The texts are made up, since traces
+//! have none, but for rows that hold their own.
 //!
 //! | format | times | blocks | sessions |
 //! | --- | --- | --- | --- |

@@ -129,7 +129,7 @@ impl Player {
             if !spare {
                 return Ok(Some(sample));
             }
-            // What follows it would wait for a sample that was not returned.
+            // Its successors would wait for a sample that was not returned.
             self.state.cut = Some(entry.group);
             let reason = "a prompt that was used for warm-up";
             self.notes.dropped(reason, || format!("line {line}"));
@@ -225,8 +225,8 @@ impl Player {
         turns[at] - 1
     }
 
-    /// Returns the dependency of a session's further row: on the request that it names, or on the
-    /// one before it.
+    /// Returns the dependency of a session's further row: on the request that it names, or on its
+    /// predecessor.
     fn dependency(&mut self, row: &Row, time: Option<i64>, line: u32) -> Option<Dependency> {
         let parent = row.link.and_then(|link| link.parent);
         let named = parent
@@ -324,7 +324,7 @@ impl Player {
         sample
     }
 
-    /// A session's prompt: the beginning of the one before it, and a run of its own.
+    /// A session's prompt: the beginning of the previous one, and a run of its own.
     fn split(&mut self, prefix: u32, fresh: u32, own: &[u64; 2], group: u32) -> Vec<Run> {
         let runs = self.state.splits.entry(group).or_default();
         content::cut(runs, prefix);

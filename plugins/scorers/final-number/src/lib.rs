@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// Scores `final-number-strict`, `final-number-flexible`, and what of both could not be parsed.
+/// Scores `final-number-strict`, `final-number-flexible`, and the unparsed answers of both.
 pub struct FinalNumber {
     config: Config,
 }
@@ -101,8 +101,8 @@ fn last(text: &str) -> Option<&str> {
         if is_number {
             found = Some(&text[at..end]);
         }
-        // What begins with a sign and is no number may still be one without: the next round tries
-        // it.
+        // A text that begins with a sign and is no number may be a number without the sign: the
+        // next round tries it.
         at = if is_number { end } else { at + 1 };
     }
     found

@@ -1,5 +1,5 @@
-//! Looking for words and patterns as Python's `re` does. Which of them an instruction wants is
-//! decided elsewhere.
+//! Searches for words and patterns as Python's `re` does. Callers choose the words that an
+//! instruction wants.
 //!
 //! A word without characters that have a meaning in patterns is compared character by character,
 //! with Unicode's cases. Other words are patterns, which `regex-lite` reads: their classes and
@@ -180,8 +180,8 @@ pub fn points(text: &str) -> usize {
         + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
 }
 
-/// The number of matches that begin at a line's start, after white space of any number of lines,
-/// with what `begins` takes, and go on to the end of a line.
+/// The number of matches that begin at a line's start and go on to the end of a line. White space
+/// of any number of lines may precede the part that `begins` takes.
 fn points_with(text: &[char], begins: impl Fn(&[char]) -> Option<usize>) -> usize {
     let mut count = 0;
     let mut at = 0;

@@ -53,7 +53,7 @@ pub enum Instruction {
     EnglishLowercase,
     NoComma,
     Quotation,
-    /// One that is never judged.
+    /// An instruction that is never judged.
     Unjudged,
 }
 
@@ -235,7 +235,7 @@ impl Instruction {
                 let answer = python::strip(answer).trim_matches('"').to_lowercase();
                 answer.ends_with(phrase.as_str())
             }
-            // Whether it is English is not told.
+            // The language of the answer is not judged.
             Self::EnglishCapital => return (!python::is_upper(answer)).then_some(false),
             Self::EnglishLowercase => return (!python::is_lower(answer)).then_some(false),
             Self::NoComma => !answer.contains(','),
@@ -270,8 +270,8 @@ fn paragraphs(answer: &str) -> Option<usize> {
     Some(count)
 }
 
-/// True if there are as many paragraphs as wanted between empty lines, and the nth begins with the
-/// word.
+/// True if the number of paragraphs between empty lines is the wanted one, and the nth begins with
+/// the word.
 fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     let paragraphs: Vec<&str> = answer.split("\n\n").map(python::strip).collect();
     let count = paragraphs.iter().filter(|paragraph| !paragraph.is_empty()).count();

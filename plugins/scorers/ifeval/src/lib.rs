@@ -25,9 +25,9 @@
 //! `prompt-level-` score only if another instruction is not followed, which makes it 0. So means
 //! are of fewer prompts, and `ifeval-unjudged` says how many are affected.
 //!
-//! Keywords are patterns of Python's `re` in the harness. Those with characters that mean something
-//! in a pattern are read by `regex-lite`, whose classes are ASCII's, and one that it cannot read
-//! makes the reference unusable; all others are compared with Unicode's cases.
+//! Keywords are patterns of Python's `re` in the harness. `regex-lite`, whose classes are ASCII's,
+//! reads keywords with characters that mean something in a pattern; an unreadable one makes the
+//! reference unusable; all others are compared with Unicode's cases.
 #![deny(unsafe_code)]
 
 mod find;

@@ -42,7 +42,7 @@ impl Default for Config {
 /// Scores `needle`, the share of the needles found, and `needle-all`, 1 if none is missing.
 pub struct Needle {
     config: Config,
-    /// Of each class the sum of `needle`, and of how many answers.
+    /// By class, the sum of `needle`, and the number of answers.
     classes: BTreeMap<String, (f64, f64)>,
 }
 

@@ -46,8 +46,8 @@ fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let capacity = shorter.len() * ORDER;
     let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> =
         HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());
-    // How often the shorter text has the n-gram, and the longer has not yet; the first is the empty
-    // one.
+    // Occurrences of the n-gram in the shorter text that the longer has not matched yet; the first
+    // entry is the empty n-gram.
     let mut left = Vec::with_capacity(capacity + 1);
     left.push(0_u32);
     for start in 0..shorter.len() {

@@ -153,8 +153,8 @@ fn is_empty(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// `type_checker`: `None` if the type is wrong, otherwise whether the value is what BFCL calls a
-/// variable: of the type of the right values and not of the declared one.
+/// `type_checker`: `None` if the type is wrong; otherwise true if the value is a variable in BFCL's
+/// terms: of the right values' type, and not of the declared one.
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
     let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);

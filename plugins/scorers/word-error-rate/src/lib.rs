@@ -11,8 +11,8 @@
 //! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
 //!
 //! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
-//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several references
-//! the one counts that has the lowest rate of words, and of these the first.
+//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several
+//! references, the first with the lowest rate of words counts.
 //!
 //! `normalization` defines a word:
 //!

@@ -52,7 +52,7 @@ impl Orders {
     }
 }
 
-/// A choice as the harness cleans it. One that is missing is a space.
+/// A choice as the harness cleans it. A missing choice is a space.
 fn choice(row: &Row, name: &str) -> Result<String, String> {
     match row.any(name) {
         Some(_) => {

@@ -29,7 +29,7 @@ pub(crate) struct Layout {
     pub(crate) lenient: bool,
 }
 
-/// Runs, and what had to be repaired.
+/// Runs, and the repair that was made.
 pub(crate) type Blocks = (Vec<Run>, Option<&'static str>);
 
 impl Layout {

@@ -5,9 +5,9 @@
 //! tokens are the request's own. With `hash_id_scope: "local"` ids mean the same block only within
 //! their session, its sub-agents included; with `"global"` within the file.
 //!
-//! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent
+//! A request follows its predecessor in its agent's list, after its `think_time`. A sub-agent
 //! begins after the request before it in the list, and the next request of the list waits for all
-//! sub-agents in between, except for those with the status `async_launched`. A sub-agent whose
+//! sub-agents in between, except for sub-agents with the status `async_launched`. A sub-agent whose
 //! requests were not recorded is only time: the request behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(crate) struct Node {
     pub(crate) thread: usize,
     /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,
-    /// The one before it in its conversation.
+    /// Its predecessor in its conversation.
     pub(crate) before: Option<usize>,
     /// The requests that it waits for, and the pause after each, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
@@ -131,7 +131,7 @@ impl Session {
     }
 }
 
-/// A request of a session. `place` is which of the session's requests it is.
+/// A request of a session. `place` is its number among the session's requests.
 ///
 /// # Errors
 /// The message, with the mistake.
@@ -172,7 +172,7 @@ impl Walk<'_> {
     ) -> Result<Option<usize>, String> {
         let mut before: Option<usize> = None;
         let mut joins: Vec<usize> = Vec::new();
-        // Whether the next request waited for a sub-agent whose requests are unknown.
+        // True if the next request waited for a sub-agent whose requests are unknown.
         let mut hollow = false;
         let mut index = 0;
         for (at, raw) in requests.iter().enumerate() {

@@ -345,7 +345,7 @@ fn weka_keeps_the_time_of_a_sub_agent_without_requests() {
         panic!("one remark");
     };
     assert!(reason.contains("a sub-agent without requests") && line == "line 1");
-    // Nothing waits for one that runs beside.
+    // Nothing waits for a sub-agent that runs beside.
     let beside = session.replace("completed", "async_launched");
     assert_eq!(after(&all("{}", &beside)[1]), [("line-1-1", 1000)]);
 }

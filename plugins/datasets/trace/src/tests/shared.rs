@@ -223,7 +223,7 @@ fn spare_prompts_are_never_measured() {
     let mut dataset = open_with("{}", &rows, 7, StandIn).unwrap();
     assert_eq!(text(&dataset.spare(1).unwrap()[0]), spare);
     assert_eq!(rest(&mut dataset, 9).len(), 2);
-    // And what follows it in its session.
+    // And the next row of its session.
     let rows = format!(
         "{{\"session_id\": \"s\", \"text_input\": \"{spare}\", \"context_mode\": \"message_array_with_responses\"}}\n\
          {{\"session_id\": \"s\", \"text_input\": \"c\", \"context_mode\": \"message_array_with_responses\"}}\n{row}"
