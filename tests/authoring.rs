@@ -157,7 +157,7 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     assert!(ended.stderr.contains("rustup target add wasm32-unknown-unknown"), "{ended:#?}");
 }
 
-/// The scores that a case of an author's scorer must show, if the scorer does as it is told.
+/// The scores that a case of an author's scorer must show, if the scorer follows its configuration.
 enum Shows {
     /// An error with this text, at the line that says `here: CASE`.
     Error(&'static str),

@@ -173,7 +173,7 @@ fn nvml_over_a_run() {
     lines_are_as_the_schema_says(folder.path());
 }
 
-/// Each line of the file is what `runner schema devices` describes.
+/// Each line of the file agrees with `runner schema devices`.
 fn lines_are_as_the_schema_says(folder: &Path) {
     let schema = run(runner().args(["schema", "devices"])).with_code(0).stdout;
     let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();

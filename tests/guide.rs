@@ -105,7 +105,7 @@ impl Reader {
                 None => command.env_remove(name),
             };
         }
-        // Which compiler makes components depends on this machine.
+        // The compiler of components depends on this machine.
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
         let own = Path::new(env!("CARGO_BIN_EXE_runner")).parent().unwrap();

@@ -34,7 +34,7 @@ const MUTANTS: [(&str, &str, &str, &str); 11] = [
 ];
 
 /// A client that runs this program and states figures of its own, which it computes from the
-/// records. `$MUTANT` says which of them it gets wrong.
+/// records. `$MUTANT` names the mistake in them.
 const CLIENT: &str = r#"
 set -e
 requests=$1 warm_up=$2 output_len=$3 url=$4 folder=$5 tokenizer=$6
@@ -157,7 +157,7 @@ fn off(card: &Value) -> Vec<String> {
 fn our_own_figures_are_exact() {
     let parts = ["load-*", "stream-*", "fault-*"];
     let cards = std::thread::scope(|scope| {
-        // A busy machine reads late, but never by as much as definitions differ.
+        // A busy machine reads late, but by less than the definitions differ.
         let patient = ["--tries", "10", "--tolerance", "20ms"];
         let running = parts.map(|part| scope.spawn(move || card("runner", &patient, &[part], 0)));
         running.map(|part| part.join().unwrap())

@@ -60,7 +60,7 @@ impl Repository {
             .iter()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect();
-        // Nothing is published, so the binary is one that was built.
+        // Nothing is published, so the binary is a built one.
         given.insert("binary".into(), env!("CARGO_BIN_EXE_runner").into());
         given.extend(inputs.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (name, payload, branch) = match event {

@@ -1,4 +1,4 @@
-//! The scripts that both systems share: that the template holds them, and how a release is fetched.
+//! The scripts that both systems share: the template holds them, and they fetch a release.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

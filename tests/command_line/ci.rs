@@ -1,4 +1,4 @@
-//! `runner ci`: what fails a build, what passes and says so, and the files that it writes.
+//! `runner ci`: the failures of a build, the passes with a remark, and the files that it writes.
 
 use std::path::Path;
 use std::process::Command;

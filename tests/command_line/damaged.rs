@@ -40,7 +40,7 @@ fn report(run_folder: &Path, format: &str) -> Ended {
     run(&mut command).with_code(0)
 }
 
-/// The findings, and how many requests are reported.
+/// The findings, and the number of reported requests.
 fn found(run: &Path) -> (Option<String>, u64, String) {
     let ended = report(run, "json");
     let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -1,5 +1,5 @@
-//! Tables of runs, read back by the libraries that wrote them and by another, and held against what
-//! follows from the run's records.
+//! Tables of runs, read back by the libraries that wrote them and by another, and compared with the
+//! run's records.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -300,7 +300,7 @@ fn rows_are_what_the_records_say() {
         all_outputs.extend(followed.outputs);
         all_gaps.extend(followed.gaps);
     }
-    // Of a request that failed no metric of answers is there, and what this client did is.
+    // A failed request has no metrics of answers, but has this client's own.
     let failed = outcomes.iter().position(|word| word.as_deref() != Some("complete"));
     let failed = failed.unwrap();
     for column in

@@ -185,7 +185,7 @@ fn names_set_what_their_plugins_understand() {
     }
 }
 
-/// The scenario that a command line describes, without the comments that say by what.
+/// The scenario that a command line describes, without the comments that name the origins.
 fn shown(flags: &str) -> (String, String) {
     let mut command = runner();
     command.args(["scenario", "show"]).args(words(flags));
@@ -405,7 +405,7 @@ fn a_clients_own_words_are_its_alone() {
     }
 }
 
-/// The rules of the guide by which a line is one of a client, and what then holds.
+/// The guide's rules that assign a line to a client, and the defaults that then hold.
 #[test]
 fn whose_line_it_is_decides_what_it_leaves_open() {
     const RATIO: &str = "--dataset-name random --random-range-ratio 0.2";

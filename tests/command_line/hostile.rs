@@ -139,8 +139,8 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
 }
 
-/// A chat template that doubles a text until the memory is full, or never ends, is one that fails:
-/// the program goes on, and says why.
+/// A chat template that doubles a text until the memory is full, or never ends, fails: the program
+/// goes on, and gives the reason.
 #[test]
 fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     let folder = tempfile::tempdir().unwrap();

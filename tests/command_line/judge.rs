@@ -320,7 +320,7 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
         let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         rows.map(|row| row["prompt"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    // The answer that was given, and not the one on record.
+    // The given answer, and not the one on record.
     assert_eq!(
         prompts(&only(&at.join("judged"))),
         ["2\n\n[[2]]", "[user]\n2\n\n[assistant]\n2\n\n[user]\n4\n\n[[4]]"]

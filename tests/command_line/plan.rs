@@ -110,7 +110,7 @@ fn an_endless_plan_stops_at_a_limit_that_it_states() {
     assert!(plan.get("due").is_none());
     let plan = planned(&endless);
     assert_eq!((&plan["requests"], &plan["end"]), (&10_000.into(), &"limit".into()));
-    // Where due times are known, so is the number.
+    // If due times are known, so is the number.
     let open =
         RANDOM.replace("--num-prompts 40", "--duration 2s --request-rate 10 --arrival constant");
     let plan = planned(&open);
@@ -321,7 +321,7 @@ fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
         serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
     let salt = plan["load"]["salt"]["text"].as_str().unwrap();
     assert!(salt.starts_with("Run ") && plan["load"]["salted"] == true, "{salt}");
-    // The dataset counts its own tokens; the server gets as many more as the salt has.
+    // The dataset counts its own tokens; the server also gets the salt's tokens.
     for record in &records {
         let own = record["sample"]["input-tokens"].as_u64().unwrap();
         let seen = record["usage"]["input-tokens"].as_u64().unwrap();

@@ -42,7 +42,7 @@ fn with(plugin: &Path, folder: &Path) -> Command {
     command
 }
 
-/// A server of bytes that answers each request with the same, and keeps the heads of those it got.
+/// A server of bytes that answers each request with the same, and keeps the heads of the requests.
 fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,6 +1,5 @@
 //! The one check after every fault, whatever it was: the exit code, the folder, the summary against
-//! the records, the records against the engine's own log, and that nothing else changed or stayed
-//! behind.
+//! the records, the records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -155,8 +154,8 @@ pub fn readable(about: &str, folder: &Path) -> After {
     After { exchanges, summary }
 }
 
-/// The status says how it ended, and there is none only where nothing could be written any more.
-/// Returns how many requests it counts that have no record.
+/// The status names the ending, and is absent only if nothing could be written any more. Returns
+/// the number of its requests that have no record.
 #[track_caller]
 fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     let killed = how == How::Killed;
@@ -257,8 +256,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     }
 }
 
-/// The engine says the same: each answer that it gave whole is on record as one, with as many
-/// tokens (one is a byte of text), and each of its refusals with its status.
+/// The engine's log agrees: each whole answer is on record as one, with the same number of tokens
+/// (one is a byte of text), and each of its refusals with its status.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));

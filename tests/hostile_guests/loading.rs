@@ -260,7 +260,7 @@ fn a_search_path_need_not_sort_plugins_by_kind() {
     };
     let plugin = load("backends/mine.wasm", &search).unwrap();
     assert!(plugin.origin.ends_with("mine.wasm"), "{}", plugin.origin);
-    // What ships is still found by its name.
+    // Shipped plugins are still found by name.
     assert_eq!(load("backends/openai.wasm", &search).unwrap().origin, "shipped");
     assert!(load("backends/mine/mine.wasm", &search).is_err());
 }

@@ -59,9 +59,9 @@ fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
     exchanges.iter().map(|e| (e.index, e.sample.request_digest.clone())).collect()
 }
 
-/// (3) Due times are a function of the plan alone: they do not depend on how fast the server is,
-/// how much it does at a time, whether it fails, or how many requests the client may have in
-/// flight. (7) Nor are the requests.
+/// (3) Due times are a function of the plan alone. They do not depend on the server's speed, its
+/// concurrency or its failures, or on the requests that the client may have in flight. (7) Nor do
+/// the requests.
 #[tokio::test(start_paused = true)]
 async fn due_times_and_requests_are_the_plans() {
     let quiet = trial().run().await;
@@ -388,7 +388,7 @@ async fn slices_of_any_number_ask_what_the_whole_asks() {
     }
 }
 
-/// (13) The same by time, where nobody knows beforehand how much will be sent.
+/// (13) The same by time, where nobody knows the number of requests beforehand.
 #[tokio::test(start_paused = true)]
 async fn slices_by_time_ask_as_much_as_the_whole() {
     for (users, of) in [(7, 4), (1, 3), (5, 5)] {

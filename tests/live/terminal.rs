@@ -63,7 +63,8 @@ fn screen(written: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the last content of the alternate screen, the bytes written to it, and those after it.
+/// Returns the last content of the alternate screen, the bytes written to it, and the bytes after
+/// it.
 #[track_caller]
 pub fn screens(seen: &str) -> (String, &str, &str) {
     let times = (seen.matches(ENTER).count(), seen.matches(LEAVE).count());

@@ -88,7 +88,7 @@ fn formulas_install_the_archives_that_are_there() {
     }
 }
 
-/// The addresses of archives in the manifest are those in formulas.
+/// The addresses of archives in the manifest equal the formulas' addresses.
 #[test]
 fn binstall_finds_the_archives() {
     let project = &product().project;

@@ -56,7 +56,7 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     assert!(!root.join("usr/bin").exists() && !root.join("usr/share").exists());
 }
 
-/// Copies the libraries that the program needs, and returns what dpkg knows of their packages.
+/// Copies the libraries that the program needs, and returns dpkg's facts of their packages.
 fn libraries_in(root: &Path) -> String {
     for library in libraries() {
         let place = root.join(library.strip_prefix("/").unwrap());

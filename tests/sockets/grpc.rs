@@ -158,7 +158,7 @@ fn faulty(flags: &str) -> Mock {
     Mock::logging(&flags)
 }
 
-/// Triton's client reads the mock engine, with what that has in its log.
+/// Triton's client reads the mock engine; its figures equal the engine's log.
 #[test]
 fn tritons_own_client_reads_the_mock_engine() {
     let Some(python) = pypi::present(&PYTHON) else {
@@ -219,7 +219,7 @@ fn mock_says() -> &'static str {
     "EngineCore encountered an issue. See stack trace (above) for the root cause."
 }
 
-/// The runner reads the mock engine, with what that has in its log.
+/// The runner reads the mock engine; its figures equal the engine's log.
 #[test]
 fn each_exchange_is_what_the_mock_engine_logged() {
     let mock = faulty("");

@@ -18,7 +18,7 @@ const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/socket
 /// The backend.
 const BACKEND: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components/examples/replicate.wasm");
-/// What all runs have in common.
+/// The flags that all runs have in common.
 const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 8 \
                     --random-output-len 8 --warmup-requests 0 --concurrency 8";
 
@@ -113,7 +113,7 @@ fn compared(
         let text = served[0].pieces.concat();
         match fault {
             None | Some("late") => assert_eq!(exchange.output, text, "{id}"),
-            // What came before the fault is on record.
+            // The output before the fault is on record.
             _ => assert!(text.starts_with(&exchange.output), "{id}: {}", exchange.output),
         }
         let statuses = |step: &model::exchange::Step| step.status;

@@ -39,7 +39,7 @@ struct Served {
     samples: u32,
     #[serde(default)]
     deltas: Vec<String>,
-    /// When messages came, in nanoseconds by the server's clock.
+    /// Arrivals of messages, in nanoseconds by the server's clock.
     #[serde(default)]
     arrivals: Vec<u64>,
     /// The code with which the client closed, or the server.

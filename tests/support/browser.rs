@@ -174,7 +174,7 @@ impl Browser {
 
     /// Shows the page as on a medium (`screen`, `print`) to someone who prefers a colour scheme.
     pub fn medium(&self, medium: &str, scheme: &str) {
-        // Without motion: what moves by itself is not where it was when it is pressed.
+        // Without motion: a moving element is no longer at its place when it is pressed.
         let features = json!([
             { "name": "prefers-color-scheme", "value": scheme },
             { "name": "prefers-reduced-motion", "value": "reduce" },

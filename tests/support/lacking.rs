@@ -59,7 +59,7 @@ lacks! {
 /// Leaves out the test that calls this, or a part of it.
 ///
 /// # Panics
-/// Where `RUNNER_LEAVE_OUT` does not allow that.
+/// If `RUNNER_LEAVE_OUT` does not allow that.
 #[track_caller]
 pub fn leave_out(lack: &Lack) {
     let thread = std::thread::current();

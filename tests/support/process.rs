@@ -102,8 +102,7 @@ fn cleaned(mut command: Command) -> Command {
     }
     // A folder of its own, shared by all tests: a short run mostly compiles.
     command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-    // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove
-    // this.
+    // A run's validity also depends on the machine's load; tests of the exit code remove this.
     command.env("RUNNER_ALLOW_INVALID", "1");
     command.stdin(Stdio::null());
     command
@@ -273,7 +272,7 @@ pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
 }
 
-/// Runs what takes long: a compiler, or a client in many cases.
+/// Runs a slow command: a compiler, or a client in many cases.
 #[track_caller]
 pub fn run_patiently(command: &mut Command) -> Ended {
     Process::start(command).end_within(COMPILING)

@@ -22,7 +22,7 @@ pub struct Network {
     pub delay: Duration,
     /// True if only the server's bytes are.
     pub one_way: bool,
-    /// Extra time that a segment may take; those behind it wait for it, as a transport in order
+    /// Extra time that a segment may take; later segments wait for it, as a transport in order
     /// makes them.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
@@ -39,7 +39,7 @@ pub struct Network {
 pub const RESENT: Duration = Duration::from_millis(200);
 
 impl Network {
-    /// One that changes nothing.
+    /// A network that changes nothing.
     pub const PLAIN: Network = Network {
         delay: Duration::ZERO,
         one_way: false,

@@ -1,4 +1,4 @@
-//! Requests to servers beside those for answers: readiness, flushing their caches, and their
+//! Requests to servers beside requests for answers: readiness, flushing their caches, and their
 //! metrics.
 
 use std::sync::Arc;

@@ -85,7 +85,7 @@ async fn constant_arrivals() {
 async fn the_servers_own_account_agrees() {
     let ran = base().run().await;
     assert_eq!(ran.truths.len(), 5);
-    // The engine's clock began earlier than the run's, by as much for each.
+    // The engine's clock began earlier than the run's, by the same time for each.
     let apart = ran.truths[0].received.0 - ran.exchanges[0].sent.unwrap().0;
     for (truth, exchange) in ran.truths.iter().zip(ran.measured()) {
         assert_eq!(truth.received.0 - apart, exchange.sent.unwrap().0);
@@ -212,7 +212,7 @@ async fn a_duration() {
     assert_eq!(ran.summary.run.planned, None);
     assert_close(ran.summary.throughput.duration_s, 1.22);
     // 10 answers of 11 tokens; of the last, which ends at 1220 ms, none came in the first second;
-    // of those due at 800, 700, 600 ms: 4, 9 and all.
+    // of answers due at 800, 700, 600 ms: 4, 9 and all.
     assert_eq!(ran.summary.throughput.peak_output_tokens_per_s, Some(7.0 * 11.0 + 9.0 + 4.0));
 }
 
@@ -264,7 +264,8 @@ async fn warm_up_counts_in_nothing() {
     assert_eq!(warmed.truths.len(), 8);
 }
 
-/// A file with fewer conversations than asked for ends the run early, and says how many there were.
+/// A file with fewer conversations than asked for ends the run early, and the run reports their
+/// number.
 #[tokio::test(start_paused = true)]
 async fn a_dataset_may_be_shorter_than_asked() {
     let file = sharegpt::file(4);

@@ -83,7 +83,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
         assert_eq!(ran.failures(), [], "{about}");
         assert_eq!(ran.summary.requests.successful, 5, "{about}");
         assert_eq!(ran.summary.tokens.left_out, None, "{about}");
-        // The plan states what requests ask for.
+        // The plan states if requests ignore the end of text.
         assert_eq!(
             ran.plan.request.ignore_eos,
             about == "a text ends answers" || about == "not counted",

@@ -1,6 +1,5 @@
-//! Every built-in scenario, run as a whole, with its own numbers: as many requests as it says, each
-//! as long as it says. Answers come 500 tokens an event, so that millions of tokens take seconds
-//! here.
+//! Every built-in scenario, run as a whole, with its own numbers of requests and tokens. Answers
+//! come 500 tokens an event, so that millions of tokens take seconds here.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -37,8 +36,8 @@ fn every_scenario_that_ships_is_run() {
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
-/// Runs a whole scenario and checks what holds for all: every request is answered, on time, at
-/// the server's pace, with as many tokens as asked for, by both sides' count.
+/// Runs a whole scenario and checks what holds for all: every request is answered, on time, at the
+/// server's pace, with the requested number of tokens, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));
     let text = shipped::scenario(name).unwrap();

@@ -104,8 +104,8 @@ async fn figures_are_those_of_the_engines_log() {
     }
 }
 
-/// How long a request was on this side before it was sent, in milliseconds, as the engine's log of
-/// arrivals says: they are due a tenth of a second apart, and the first is sent at once.
+/// The time that a request was on this side before it was sent, in milliseconds, by the engine's
+/// log of arrivals: requests are due a tenth of a second apart, and the first is sent at once.
 fn held(truths: &[Truth], place: usize) -> f64 {
     let since_first = truths[place].received.since(truths[0].received);
     since_first.as_millis_f64() - 100.0 * place as f64

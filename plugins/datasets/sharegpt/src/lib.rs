@@ -221,7 +221,7 @@ impl ShareGpt {
         Ok(())
     }
 
-    /// Tokenizes conversations, and separates the ones within the bounds from the others.
+    /// Tokenizes conversations, and separates conversations within the bounds from the others.
     fn examine(&self, positions: Range<usize>) -> Result<Examined, Error> {
         let mut found = Examined::default();
         let mut batch = Vec::new();

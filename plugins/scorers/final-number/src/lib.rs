@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// Scores `final-number-strict`, `final-number-flexible`, and the unparsed answers of both.
+/// Scores `final-number-strict`, `final-number-flexible`, and an unparsed score of each.
 pub struct FinalNumber {
     config: Config,
 }

@@ -235,7 +235,7 @@ impl Instruction {
                 let answer = python::strip(answer).trim_matches('"').to_lowercase();
                 answer.ends_with(phrase.as_str())
             }
-            // The language of the answer is not judged.
+            // The answer's language is unknown here, so only a wrong case is judged.
             Self::EnglishCapital => return (!python::is_upper(answer)).then_some(false),
             Self::EnglishLowercase => return (!python::is_lower(answer)).then_some(false),
             Self::NoComma => !answer.contains(','),

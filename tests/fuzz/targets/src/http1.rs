@@ -27,7 +27,7 @@ pub fn http1(data: &[u8]) {
     assert_eq!(whole.head, cut.head);
     assert_eq!(whole.end, cut.end);
     assert_eq!(whole.body, cut.body);
-    // What follows the reply may not have been read, and is then found when the connection is used
+    // Bytes after the reply may not have been read, and are then found when the connection is used
     // again.
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }

@@ -1,5 +1,5 @@
-//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: what
-//! no engine that ships does, and what others do.
+//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: in
+//! ways that no shipped engine uses, and others do.
 #![deny(unsafe_code)]
 
 use std::collections::BTreeMap;

@@ -188,7 +188,7 @@ fn check_circles(
     Ok(())
 }
 
-/// Checks the starts of conversations.
+/// Checks the conversations that each turn starts.
 fn check(outline: &Outline) -> Result<(), String> {
     if outline.orchestrator {
         return Err(
