@@ -1,7 +1,7 @@
-//! The plugin author's guide, followed to the letter with the built binary: every block of a page
-//! that is marked as tested is run, every block that is a file is written, in the order of the
-//! page. The results that a reader would see are compared. And the workflow that comes with a
-//! project: its steps, run on a project that was just made.
+//! The plugin author's guide, followed to the letter with the built binary. Blocks marked as tested
+//! are run, and blocks that are files are written, in the order of the page. The results that a
+//! reader would see are compared. And the workflow that comes with a project: its steps, run on a
+//! project that was just made.
 //!
 //! The parts in Python, JavaScript and C are followed if the language's compiler is available: on
 //! the PATH, named by `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where

@@ -2,10 +2,10 @@
 //! goes on or ends as it should.
 //!
 //! `loading` covers files that are no plugin, `bombs` files that are too large, `backend`,
-//! `dataset` and `scorer` single calls, `wasi` and `wasi3` the imports from WASI, `determinism` the
-//! same output for the same input, `replies` the kept parts of replies, `pins` and `kept` whose
-//! code is run, `runs` whole runs of the built binary, `matrix` the misdeeds of each kind of plugin
-//! in whole runs. The guests themselves are in `tests/guests/`.
+//! `dataset` and `scorer` single calls, `wasi` and `wasi3` the imports from WASI. `determinism`
+//! covers the same output for the same input, `replies` the kept parts of replies, `pins` and
+//! `kept` whose code is run, `runs` whole runs of the built binary, `matrix` the misdeeds of each
+//! kind of plugin in whole runs. The guests themselves are in `tests/guests/`.
 
 mod backend;
 mod bombs;

@@ -1,6 +1,6 @@
-//! Whatever number somebody writes, in whatever key or flag, gives an error that names the possible
-//! range, or a plan that costs no more than its requests: no panic, no number that changes on its
-//! way, no memory or time by a number alone.
+//! Any number, in any key or flag, gives an error that names the possible range, or a plan that
+//! costs no more than its requests. There is no panic, no number that changes on its way, no memory
+//! or time by a number alone.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -108,7 +108,7 @@ async fn the_servers_own_account_agrees() {
 }
 
 /// In runs of a second and more, the busiest second is reported. Answers of 101 tokens take 2120
-/// ms: in the second from 1 to 2 s the first and the second have 50 tokens each, the third, whose
+/// ms: in the second from 1 to 2 s the first and the second have 50 tokens each. The third, whose
 /// first token comes at 1120 ms, has 44, and the fourth, at 1620 ms, has 19.
 #[tokio::test(start_paused = true)]
 async fn the_busiest_second() {

@@ -180,7 +180,7 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and whether a call goes
+    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call goes
     /// on.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.

@@ -13,7 +13,7 @@ use crate::tables;
 /// A function that interprets the names in a first line.
 pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 
-/// The number of bytes of a file tell whether it that is a table.
+/// The number of bytes of a file that are examined for the form of a table.
 const HEAD: u64 = 64 << 10;
 
 /// The format that follows from a file's beginning, and the reason if it is a guess.
@@ -59,7 +59,7 @@ pub fn told(
     Ok((format, None))
 }
 
-/// The beginning of a stream, and whether it is all of it.
+/// The beginning of a stream, and true if it is all of it.
 ///
 /// # Errors
 /// The reason why it cannot be read.

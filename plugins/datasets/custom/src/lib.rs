@@ -194,7 +194,7 @@ impl Dataset for Custom {
 const SHORT: &str = "conversation of fewer than two turns";
 
 impl Custom {
-    /// At the end of the file: whether to read it again.
+    /// At the end of the file: true if it is to be read again.
     fn again(&mut self) -> Result<bool, Error> {
         if self.drawn == 0 {
             return Err(self.nothing_left());

@@ -115,7 +115,7 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A place among the columns of a node, by which it is seen whether the node is there.
+/// A place among the columns of a node; its levels show if the node is there.
 fn first(node: &Node) -> Option<usize> {
     match &node.what {
         What::Leaf(at) => Some(*at),

@@ -7,7 +7,7 @@
 //! | `mooncake` | milliseconds | 512 tokens, the last one partial | `session_id`, with deltas |
 //! | `bailian` | seconds | 16 tokens | `parent_chat_id` |
 //! | `weka` | seconds of a session | `block_size`, whole ones only | one a line, with sub-agents |
-//! | `tracelab` | those of events | by the split of each prompt | `session_id` |
+//! | `tracelab` | times of events | by the split of each prompt | `session_id` |
 //! | `burstgpt` | seconds | none | `Session ID` |
 //! | `azure` | dates | none | none |
 //! | `vllm-timed` | seconds | 16 tokens | none |
@@ -21,9 +21,9 @@
 //! row or session, and the position.
 //!
 //! # Sessions
-//! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them, unless one row's
-//! hash ids begin with the hash ids of the row before it in its session: then every row of that
-//! session holds its whole prompt.
+//! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them. If one row's
+//! hash ids begin with the hash ids of the row before it in its session, every row of that session
+//! holds its whole prompt instead.
 //!
 //! With `replay = "sessions"` a session's requests follow its first one, each after the end of its
 //! predecessor and the recorded pause. The pause is the time from the end of that reply to the next

@@ -1,4 +1,4 @@
-//! Finds the JSON in an answer. Whether it is valid is decided elsewhere.
+//! Finds the JSON in an answer. Leaves its validity to others.
 
 use serde_json::Value;
 

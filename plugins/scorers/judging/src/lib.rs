@@ -65,8 +65,8 @@ pub fn score(name: &str, value: f64) -> Score {
     Score { name: name.to_owned(), value }
 }
 
-/// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended
-/// the answer.
+/// True if a finish reason, in the server's own word, says that the limit of tokens ended the
+/// answer.
 #[must_use]
 pub fn is_cut(finish: &str) -> bool {
     let finish = finish.to_ascii_lowercase();

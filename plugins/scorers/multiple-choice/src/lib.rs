@@ -2,7 +2,7 @@
 //! generative tasks of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/`, with the
 //! filters of `lm_eval/filters/extraction.py`):
 //!
-//! | `extraction` | of the task | what it takes |
+//! | `extraction` | of the task | extracted part |
 //! | --- | --- | --- |
 //! | `mmlu-pro` | `mmlu_pro` | the first `answer is \(?([ABCDEFGHIJ])\)?` |
 //! | `mmlu` | `mmlu_*_generative` | the first line |

@@ -1,7 +1,7 @@
 //! Scorer of transcriptions: word error rate and character error rate, as Python's `jiwer` 4.0.0
 //! computes them.
 //!
-//! | score | of | what it is | as in |
+//! | score | of | meaning | as in |
 //! | --- | --- | --- | --- |
 //! | `word-error-rate` | the run | insertions, deletions and substitutions of all samples by the words of all references | `jiwer.wer` of two lists |
 //! | `character-error-rate` | the run | the same of characters, spaces included | `jiwer.cer` of two lists |
@@ -24,7 +24,7 @@
 //! Counts come from the alignment that `jiwer` takes of the shortest ones. They equal its own up to
 //! some 2000 words a text; beyond, it takes another alignment of the same length. Where two texts
 //! have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs no
-//! rate, because its time grows with their number; such a sample is an error, so that no rate of
+//! rate, because its time grows with their number. Such a sample is an error, so that no rate of
 //! the run leaves it out in silence.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.

@@ -293,7 +293,7 @@ impl Walk<'_> {
 }
 
 /// Leaves out requests with all that continue them, and has others wait for the rest. Returns for
-/// each request whether it stays.
+/// each request true if it stays.
 pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
     let mut stays = vec![true; nodes.len()];
     for at in 0..nodes.len() {
