@@ -1,5 +1,5 @@
 //! Steps of a plugin's author, with only the built binary and nothing from the repository: create a
-//! project, build its component, inspect it. The Rust templates are built here; those of other
+//! project, build its component, inspect it. The Rust templates are built here; templates of other
 //! languages need compilers that not every machine has.
 
 mod record;
@@ -157,7 +157,7 @@ fn a_compiler_that_is_missing_is_named_with_the_line_that_installs_it() {
     assert!(ended.stderr.contains("rustup target add wasm32-unknown-unknown"), "{ended:#?}");
 }
 
-/// The scores that a case of an author's scorer must show, if the scorer does as it is told.
+/// The scores that a case of an author's scorer must show, if the scorer follows its configuration.
 enum Shows {
     /// An error with this text, at the line that says `here: CASE`.
     Error(&'static str),
@@ -171,7 +171,7 @@ enum Shows {
     Same,
 }
 
-/// Builds a scorer that does as it is told, and checks what each of its cases shows.
+/// Builds a scorer that follows its configuration, and checks the output of each of its cases.
 fn does_as_told(language: &Other, entry: &str, source: &str, cases: &[(&str, Shows)]) {
     let Some(compiler) = language.compiler() else {
         return;
@@ -297,8 +297,7 @@ fn what_javascript_does_is_said_and_its_exceptions_have_their_lines() {
     );
 }
 
-/// The component says what it was built from, so that a test of it says something about the
-/// sources.
+/// The component states its sources, so that a test of it says something about the sources.
 #[test]
 fn a_component_of_other_sources_is_not_tested() {
     let Some(compiler) = C.compiler() else {
@@ -339,7 +338,7 @@ fn a_component_of_other_sources_is_not_tested() {
             .starts_with("`plugin.c` has changed since; run `runner plugin build "),
         "{stale}"
     );
-    // What a build server reads says so too.
+    // The file for a build server says so too.
     let junit = ["plugin", "test", "mine", "--format", "junit"];
     let ended = run_patiently(author(folder.path()).args(junit)).with_code(4);
     let report = quick_junit::Report::deserialize_from_str(&ended.stdout).unwrap();
@@ -350,8 +349,7 @@ fn a_component_of_other_sources_is_not_tested() {
     test().with_code(0);
 }
 
-/// Spare samples and references of every SDK: that of Rust is tested with the guest
-/// `unsteady-dataset`.
+/// Spare samples and references of every SDK; the guest `unsteady-dataset` tests Rust's.
 #[test]
 fn sessions_and_references_are_the_same_in_every_language() {
     for (language, entry, source) in [
@@ -461,8 +459,8 @@ fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) 
     run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
 }
 
-/// Messages of Protocol Buffers and calls of gRPC without generated code. What is expected was
-/// written by Google's own library for Python, from `t.proto`.
+/// Messages of Protocol Buffers and calls of gRPC without generated code. Google's own library for
+/// Python wrote the expected bytes, from `t.proto`.
 #[test]
 fn grpc_is_the_same_in_every_language() {
     const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/authoring/grpc");

@@ -1,4 +1,4 @@
-//! Pages of results in a real browser: what a reader sees, points at, steps through and prints. The
+//! Pages of results in a real browser: the reader's view, pointer, keyboard steps and prints. The
 //! pages are made by the built binary, of made-up runs and of real ones of the mock engine.
 //!
 //! - `drawn`: pages load without a complaint, and everything is drawn and named.

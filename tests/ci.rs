@@ -1,7 +1,7 @@
 //! The step for GitHub Actions and the template for GitLab, in the repository of a user: the files
 //! of `tests/ci/example`, taken as the systems take them, with their variables and files. Steps run
 //! in the shell that the system starts; caches and artifacts are folders, and the API is a server
-//! on this machine that keeps what it was asked.
+//! on this machine that keeps its requests.
 //!
 //! The engine is the mock, whose speed a commit changes.
 
@@ -24,7 +24,7 @@ use crate::support::process::runner;
 /// The token that comments, which no file and no log may hold.
 const TOKEN: &str = "ghs_aSecretOfTheTest";
 
-/// The machine has what the steps and these tests need.
+/// The machine has the programs that the steps and these tests need.
 fn is_equipped() -> bool {
     let mut yaml = Command::new("python3");
     lacking::has("curl", &lacking::CURL)

@@ -1,4 +1,4 @@
-//! The promise of the contract: it only grows, and what was built for an older version runs.
+//! The promise of the contract: it only grows, and components built for an older version run.
 
 mod growth;
 mod versions;

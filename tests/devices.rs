@@ -173,7 +173,7 @@ fn nvml_over_a_run() {
     lines_are_as_the_schema_says(folder.path());
 }
 
-/// Each line of the file is what `runner schema devices` describes.
+/// Each line of the file agrees with `runner schema devices`.
 fn lines_are_as_the_schema_says(folder: &Path) {
     let schema = run(runner().args(["schema", "devices"])).with_code(0).stdout;
     let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
@@ -289,7 +289,7 @@ fn what_cannot_be_read_is_refused_before_any_load() {
     }
 }
 
-/// A run that is interrupted keeps what was sampled until then, and so does one that is killed.
+/// An interrupted run keeps its device samples until then, and so does a killed run.
 #[test]
 fn interrupted_and_killed_runs_keep_their_samples() {
     for signal in ["INT", "KILL"] {

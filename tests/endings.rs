@@ -1,4 +1,4 @@
-//! However a run ends, what was measured is on disk: real processes, interrupted, killed, starved.
+//! However a run ends, its measurements are on disk: real processes, interrupted, killed, starved.
 
 mod limits;
 #[cfg(debug_assertions)]
@@ -226,7 +226,7 @@ fn a_full_disk_ends_the_run_in_words() {
     let runs = folder.path().join(RUNS);
     std::fs::create_dir(&runs).unwrap();
     let disk = SmallDisk::mount(&runs);
-    // Where only root may mount one, no file may outgrow 1.2 MB, which is more than a component's
+    // If only root may mount a disk, no file may outgrow 1.2 MB, which is more than a component's
     // memory.
     let (command, said) = match disk {
         Some(_) => (runner(), "No space left on device"),

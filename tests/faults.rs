@@ -1,6 +1,6 @@
-//! The fault matrix, on real processes and sockets: what goes wrong outside the runner, in tables
-//! by area. After every fault the same is checked (`check`): classes, counts against the engine's
-//! own log, what is on disk, the exit code, and that nothing else changed. Plugins are not here:
+//! The fault matrix, on real processes and sockets: faults outside the runner, in tables by area.
+//! After every fault the same is checked (`check`): classes, counts against the engine's own log,
+//! files on disk, the exit code, and that nothing else changed. Plugins are not here:
 //! `hostile_guests` has a guest for each of their faults.
 
 pub mod check;

@@ -1,7 +1,7 @@
-//! The plugin author's guide, followed to the letter with the built binary: every block of a page
-//! that is marked as tested is run, every block that is a file is written, in the order of the
-//! page. What a reader would see in the results is compared. And the workflow that comes with a
-//! project: its steps, run on a project that was just made.
+//! The plugin author's guide, followed to the letter with the built binary. Blocks marked as tested
+//! are run, and blocks that are files are written, in the order of the page. The results that a
+//! reader would see are compared. And the workflow that comes with a project: its steps, run on a
+//! project that was just made.
 //!
 //! The parts in Python, JavaScript and C are followed if the language's compiler is available: on
 //! the PATH, named by `COMPONENTIZE_PY`, `COMPONENTIZE_QJS` or `CLANG`, or where
@@ -94,7 +94,7 @@ impl Reader {
         self.sh(self.folder.path(), &script, &[]);
     }
 
-    /// Runs a script to its end; what it leaves in the background ends with it.
+    /// Runs a script to its end; its background processes end with it.
     #[track_caller]
     fn sh(&self, folder: &Path, script: &str, variables: &[(&str, &Path)]) {
         let script = format!("trap '[ -z \"$!\" ] || kill $! 2>/dev/null || :' EXIT\n{script}");
@@ -105,7 +105,7 @@ impl Reader {
                 None => command.env_remove(name),
             };
         }
-        // Which compiler makes components depends on this machine.
+        // The compiler of components depends on this machine.
         let toolchain = std::env::var_os("RUNNER_WASM_TOOLCHAIN");
         command.envs(toolchain.map(|value| ("RUNNER_WASM_TOOLCHAIN", value)));
         let own = Path::new(env!("CARGO_BIN_EXE_runner")).parent().unwrap();

@@ -1,4 +1,4 @@
-//! Labs, searches and sweeps on real processes: the mock engine is what they start and measure.
+//! Labs, searches and sweeps on real processes, which start and measure the mock engine.
 //!
 //! - `lab`: options that help, crash and lose requests; labs that are killed, interrupted and gone
 //!   on with.

@@ -1,4 +1,4 @@
-//! A run while it goes on: what is displayed is true, and displaying it changes nothing.
+//! A run while it goes on: the display is true, and changes nothing.
 //!
 //! - `exposition`: a strict parser of OpenMetrics' text.
 //! - `figures`: snapshots of runs on virtual time, against the plan and the summary.

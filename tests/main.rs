@@ -1,12 +1,12 @@
 //! End-to-end tests: real components, real HTTP, whole runs. One binary, so that the sandbox is
-//! linked once. What is tested where:
+//! linked once. The places of the tests:
 //!
 //! - `authoring`: from `runner plugin new` to a component that is accepted.
 //! - `whole_runs`: runs on virtual time against the mock engine in memory, with exact numbers.
 //! - `invariants`: the promises of `ARCHITECTURE.md`, each with a test.
 //! - `hostile_guests`: plugins that misbehave, from `tests/guests/`.
 //! - `guide`: the plugin author's guide, followed to the letter.
-//! - `live`: what people and Prometheus can see of a run while it goes on.
+//! - `live`: the view that people and Prometheus have of a run while it goes on.
 //! - `command_line`: the built binary: wrong input, exit codes, help, reports.
 //! - `packages`: wheels, images and the like, installed where nothing of the program was before.
 //! - `plugin_cases`: `runner plugin test`, over our plugins and over some that fail quietly.

@@ -1,10 +1,10 @@
-//! Packages of the program under test, installed where nothing of it was before. Each is made twice,
-//! with the same bytes, and what is installed measures a mock engine.
+//! Packages of the program under test, installed where nothing of it was before. Each is made
+//! twice, with the same bytes, and the installed program measures a mock engine.
 //!
 //! The program is the static one where `cargo xtask package` compiled it after this one; else this
 //! one without its debugging information, which needs this machine's C library.
 //!
-//! - `archives`: unpacked anywhere, and what formulas make of them.
+//! - `archives`: unpacked anywhere, and their use in formulas.
 //! - `wheels`: in an environment of Python.
 //! - `debian`: in an empty root.
 //! - `npm`: below an empty prefix, with the signals that pass through it.
@@ -46,7 +46,8 @@ fn program() -> PathBuf {
     })
 }
 
-/// The program that `cargo xtask package` compiled for a target, if it did after the one under test.
+/// The program that `cargo xtask package` compiled for a target, if it is not older than the
+/// program under test.
 fn packaged(target: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let packaged = folder.join(target).join("packaged/runner");
@@ -91,9 +92,9 @@ fn bare(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().stdin(Stdio::null());
     command.env("PATH", std::env::var_os("PATH").unwrap());
-    // Whether a run is valid depends on how busy the machine is too.
+    // A run's validity also depends on the machine's load.
     command.env("RUNNER_ALLOW_INVALID", "1");
-    // Shared by all tests: compiling plugins is most of what a short run takes.
+    // Shared by all tests: a short run mostly compiles plugins.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     command.env("XDG_CACHE_HOME", cache);
     command

@@ -1,8 +1,8 @@
 //! The module for Python, `host/python`: its own tests against the built program and real mock
 //! engines, its types by two checkers, and its version.
 //!
-//! Its tests are in Python, as those who use it write. What they need is installed once for each
-//! set of requirements, below the folder of this binary's temporary files.
+//! Its tests are in Python, as its users write it. Their packages are installed once for each set
+//! of requirements, below the folder of this binary's temporary files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::support::process::{run_patiently, runner};
 use crate::support::pypi::{self, PYPI, prepared};
 
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
-/// The folder of what its tests need.
+/// The folder of its tests' packages.
 const TOOLS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
 /// The release of pyright that checks its types.
 const PYRIGHT_RELEASE: &str = "pyright@1.1.414";
@@ -71,7 +71,7 @@ fn its_tests_pass() {
     tests.args(["-m", "not further"]);
     let ended = run_patiently(&mut tests);
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-    // What is missing is installed, so no test passes by being skipped.
+    // Missing packages are installed, so no test passes by being skipped.
     assert!(!ended.stdout.contains("skipped"), "{}", ended.stdout);
 }
 

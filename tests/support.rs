@@ -1,5 +1,5 @@
-//! Code shared by the tests: a browser, a hub, what a machine lacks, libraries, made-up runs, the
-//! mock engine in memory, a raw server, an authority, plans, run folders, the built binary.
+//! Code shared by the tests: a browser, a hub, missing programs, libraries, made-up runs, the mock
+//! engine in memory, a raw server, an authority, plans, run folders, the built binary.
 
 pub mod authority;
 pub mod browser;

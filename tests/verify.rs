@@ -1,5 +1,5 @@
 //! `runner verify`, as a whole: our own figures are exact in every case, eleven faulty clients are
-//! caught by name, and the cases are what they say.
+//! caught by name, and the cases are true to their scripts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,8 @@ use ::verify::expected::Expected;
 use ::verify::{Case, Log};
 use mock::{Engine, Script};
 
-/// The mutations of a client: what is wrong with it, the case that shows it, and the figure that is
-/// off there with what it is instead.
+/// The mutations of a client: the mistake, the case that shows it, the figure that is off there,
+/// and the computation that gives it.
 const MUTANTS: [(&str, &str, &str, &str); 11] = [
     ("role", "stream-role", "ttft.mean", "first-chunk"),
     ("answer-only", "stream-reasoning", "ttft.mean", "first-answer"),
@@ -34,7 +34,7 @@ const MUTANTS: [(&str, &str, &str, &str); 11] = [
 ];
 
 /// A client that runs this program and states figures of its own, which it computes from the
-/// records. `$MUTANT` says which of them it gets wrong.
+/// records. `$MUTANT` names the mistake in them.
 const CLIENT: &str = r#"
 set -e
 requests=$1 warm_up=$2 output_len=$3 url=$4 folder=$5 tokenizer=$6
@@ -79,7 +79,7 @@ END {
 }' "$folder/requests.csv"
 "#;
 
-/// The profile of that client. What it claims is right, whatever it does.
+/// The profile of that client. It claims to be right, whatever the client does.
 const PROFILE: &str = r#"
 name = "faulty"
 title = "A faulty client"
@@ -136,7 +136,7 @@ fn card(client: &str, flags: &[&str], cases: &[&str], code: i32) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Everything that is not exact on a card, in words.
+/// Everything that is not exact on a card, as text.
 fn off(card: &Value) -> Vec<String> {
     let mut off = Vec::new();
     for case in card["cases"].as_array().unwrap() {
@@ -157,7 +157,7 @@ fn off(card: &Value) -> Vec<String> {
 fn our_own_figures_are_exact() {
     let parts = ["load-*", "stream-*", "fault-*"];
     let cards = std::thread::scope(|scope| {
-        // A busy machine reads late, but never by as much as definitions differ.
+        // A busy machine reads late, but by less than the definitions differ.
         let patient = ["--tries", "10", "--tolerance", "20ms"];
         let running = parts.map(|part| scope.spawn(move || card("runner", &patient, &[part], 0)));
         running.map(|part| part.join().unwrap())
@@ -245,7 +245,7 @@ fn older_versions_are_found_and_not_listed() {
     assert!(!none.stderr.contains("older/sglang"), "{}", none.stderr);
 }
 
-/// The values of each definition that a case states are those of its script, to the nanosecond, on a
+/// The values of each definition that a case states equal its script's, to the nanosecond, on a
 /// clock that moves only when nothing else can.
 #[tokio::test(start_paused = true)]
 async fn cases_are_what_they_say() {
@@ -315,7 +315,7 @@ fn what_cannot_be_verified_is_told() {
     assert!(list.contains("stream-role") && list.contains("Clients\n"), "{list}");
 }
 
-/// Whatever ends the program, also what it cannot catch.
+/// The client ends with the program, whatever ends it, signals that it cannot catch included.
 #[test]
 fn a_client_ends_with_the_program() {
     for name in ["HUP", "TERM", "KILL"] {

@@ -1,4 +1,4 @@
-// Does what the reference of each exchange says.
+// Follows the instruction in the reference of each exchange.
 
 import { choice, invalidInput, plate, typed } from "./runner_plugin/index.js";
 import { Scorer, referenceOf } from "./runner_plugin/scorer.js";

@@ -95,7 +95,8 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
         files(folder, "recorded"),
         ["events.json", "head.json", "reply.sse", "request.http", "sample.json", "settings.json"]
     );
-    // What the server got is what the case expects, but for the model's path; and it got the key.
+    // The server got the request that the case expects, but for the model's path; and it got the
+    // key.
     let seen = server.last();
     assert_eq!(seen["key"], format!("Bearer {KEY}"));
     let request = read(folder, "recorded/request.http");
@@ -130,7 +131,7 @@ fn a_reply_of_a_server_that_is_not_ours_becomes_a_case() {
     assert!(read(folder, "full/explained.json").contains("overloaded"));
     tested(folder);
 
-    // What is there is not written over.
+    // Existing files are not overwritten.
     let again = record(folder, &server.url, &[]).with_code(3);
     assert!(again.stderr.contains("has a reply.sse already"), "{again:#?}");
 }

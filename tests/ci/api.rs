@@ -1,5 +1,5 @@
 //! A server that stands for the API of a system: comments that are listed, written and changed, and
-//! files that are fetched. It keeps what it was asked, and answers what it does not know with 404.
+//! files that are fetched. It keeps its requests, and answers unknown ones with 404.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -16,7 +16,7 @@ struct Job {
     passed: bool,
     log: String,
     summary: String,
-    /// The folder of what was kept.
+    /// The folder of the kept artifacts.
     artifacts: PathBuf,
     outputs: BTreeMap<String, String>,
 }
@@ -60,7 +60,7 @@ impl Repository {
             .iter()
             .map(|(name, value)| (name.clone(), text(value)))
             .collect();
-        // Nothing is published, so the binary is one that was built.
+        // Nothing is published, so the binary is a built one.
         given.insert("binary".into(), env!("CARGO_BIN_EXE_runner").into());
         given.extend(inputs.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let (name, payload, branch) = match event {
@@ -200,7 +200,7 @@ impl Running<'_> {
     /// Runs a step's script.
     fn script(&mut self, step: &Value, variables: &BTreeMap<String, String>) -> bool {
         let script = text(&step["run"]);
-        // What is written into a script can be one.
+        // A value written into a script can be a script itself.
         assert!(!script.contains("${{"), "{script}");
         assert_eq!(step["shell"], "bash");
         let file = self.home.join("script.sh");
@@ -232,7 +232,7 @@ impl Running<'_> {
         ended.code == Some(0)
     }
 
-    /// Does what a foreign action does, between folders.
+    /// Imitates a foreign action, between folders.
     fn foreign(&mut self, uses: &str, with: &BTreeMap<String, String>) {
         let (name, commit) = uses.split_once('@').unwrap();
         assert_eq!(commit.len(), 40, "{uses} is not pinned to a commit");
@@ -359,7 +359,7 @@ fn an_engine_that_ends_is_told_and_a_fork_gets_no_comment() {
     assert!(job.log.contains("a pull request from a fork has no token"), "{}", job.log);
     assert!(job.summary.contains("not measured"), "{}", job.summary);
     assert!(repository.api.asked().is_empty());
-    // What the engine says is no command.
+    // The engine's output is no command.
     let (before, after) = job.log.split_once("::error title=x::no such model").unwrap();
     let (_, word) = before.split_once("::stop-commands::").unwrap();
     let word = word.lines().next().unwrap();

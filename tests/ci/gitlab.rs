@@ -56,7 +56,7 @@ impl Project {
             "CI_JOB_TOKEN": "unused",
             "CI_RUNNER_DESCRIPTION": "a machine",
             "BENCHMARK_TOKEN": TOKEN,
-            // Nothing is published, so the binary is one that was built.
+            // Nothing is published, so the binary is a built one.
             "BENCHMARK_BINARY": env!("CARGO_BIN_EXE_runner"),
         }));
         if is_merge_request {

@@ -1,4 +1,4 @@
-//! The scripts that both systems share: that the template holds them, and how a release is fetched.
+//! The scripts that both systems share: the template holds them, and they fetch a release.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -149,7 +149,7 @@ fn a_release_is_verified_before_anything_of_it_runs() {
         api.file(&format!("{at}/SHA256SUMS"), format!("{listed}  {name}.tar.gz\n").into());
     }
     let prefix = folder.path().join("prefix");
-    // Attested is what the workflow built from the tag.
+    // The attestation covers the files that the workflow built from the tag.
     program(
         folder.path(),
         "gh",

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, run, runner, words};
 
-/// Seven questions, of which five are answered rightly with `yes`.
+/// Seven questions; `yes` answers five of them rightly.
 const QUESTIONS: &str = r#"{"name": "q0", "question": "Is 0 a number?", "right": "yes"}
 {"name": "q1", "question": "Is 1 a number?", "right": "yes"}
 {"name": "q2", "question": "Is 2 a letter?", "right": "nay"}
@@ -78,7 +78,7 @@ fn the_whole_set_is_sent_once_and_then_the_scenario() {
     assert_eq!(exchanges.len(), 7);
     let score = accuracy["scores"]["exact-match"]["mean"].as_f64().unwrap();
     assert!((score - 5.0 / 7.0).abs() < 1e-9, "{accuracy:#}");
-    // That the answers are those of the first run is on record with the second.
+    // The second run records that the answers equal the first run's.
     let agreed = std::fs::read(speed_folder.join("agreement.json")).unwrap();
     let agreed: Value = serde_json::from_slice(&agreed).unwrap();
     // The warm-up of the second took one.

@@ -14,8 +14,8 @@ fn plugin(folder: &Path, line: &str) -> Ended {
     run(runner().current_dir(folder).arg("plugin").args(words(line)))
 }
 
-/// Stdout and stderr without the varying parts. What ships has the runner's version, which each
-/// release changes.
+/// Stdout and stderr without the varying parts. Shipped plugins have the runner's version, which
+/// each release changes.
 fn shown(ended: &Ended) -> String {
     let lines = ended.stdout.lines().map(|line| {
         let changing = (CHANGING.iter()).find(|row| line.trim_start().starts_with(*row));

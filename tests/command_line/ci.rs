@@ -1,4 +1,4 @@
-//! `runner ci`: what fails a build, what passes and says so, and the files that it writes.
+//! `runner ci`: the failures of a build, the passes with a remark, and the files that it writes.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,7 @@ fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
     assert!(ended.stdout.contains("NOTHING WAS COMPARED"), "{ended:#?}");
     ci(folder, &[&damaged[..], &["--strict"]].concat()).with_code(3);
 
-    // What was asked for and cannot be checked does not pass.
+    // A requested check that cannot be made does not pass.
     let absent = ["new", "--baseline", "main", "--fail-if", "score.exact-match -1%"];
     let ended = ci(folder, &absent).with_code(3);
     assert!(ended.stderr.contains("name a figure that both sides have"), "{ended:#?}");

@@ -63,7 +63,7 @@ fn repeats_take_turns_and_tell_their_spread() {
         let table = table.unwrap_or_else(|| panic!("{ended:#?}"));
         assert!(table.contains("ttft.mean (ms)") && table.contains("Variation"), "{ended:#?}");
     }
-    // Each records what it is a repeat of, so the four runs form two sides.
+    // Each records the run that it repeats, so the four runs form two sides.
     let found = json(&compare(folder.path(), "runs --allow verdict --format json").with_code(0));
     let sides = found["sides"].as_array().unwrap();
     let of = |side: &Value| (side["scenario"].clone(), side["sources"].as_array().unwrap().len());
@@ -77,7 +77,7 @@ fn repeats_take_turns_and_tell_their_spread() {
     assert!(jsonschema::is_valid(&schema, &found));
 }
 
-/// A list with commas is a side, even if its runs are repeats of those in another list.
+/// A list with commas is a side, even if its runs are repeats of runs in another list.
 #[test]
 fn listed_runs_are_the_sides_that_the_user_makes_of_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn results_of_others_are_sides_too() {
     }
 }
 
-/// One run per side does not show how much runs vary. That is assumed, stated, or taken from
+/// One run per side does not show the variation among runs. That is assumed, stated, or taken from
 /// repeats.
 #[test]
 fn the_variation_from_run_to_run_is_assumed_or_measured() {

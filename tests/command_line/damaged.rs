@@ -1,4 +1,4 @@
-//! Reports name damaged or changed records, and use what can be read.
+//! Reports name damaged or changed records, and use the readable ones.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ fn report(run_folder: &Path, format: &str) -> Ended {
     run(&mut command).with_code(0)
 }
 
-/// The findings, and how many requests are reported.
+/// The findings, and the number of reported requests.
 fn found(run: &Path) -> (Option<String>, u64, String) {
     let ended = report(run, "json");
     let summary: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -81,7 +81,7 @@ fn a_file_that_is_not_what_the_run_wrote_is_told_from_one_that_is() {
             assert!(seen.contains(word), "{what}: {seen}");
         }
         assert!(total >= least && total <= 41, "{what}: {total} requests");
-        // Its figures are shown in every form, and lines and rows are what can be read.
+        // Its figures are shown in every form; lines and rows are the readable ones.
         for format in ["text", "markdown", "html"] {
             let shown = report(&run, format).stdout;
             assert!(shown.contains("records-damaged"), "{what}: {format}: {shown}");

@@ -1,4 +1,4 @@
-//! `runner explain`: what it prints of saved pairs, and what it refuses.
+//! `runner explain`: its output for saved pairs, and its refusals.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn case(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/explain").join(name)
 }
 
-/// The command prints what the cases keep, as text and as JSON.
+/// The command prints the output that the cases keep, as text and as JSON.
 #[test]
 fn a_run_and_another_tools_result_are_explained() {
     let folder = case("vllm");

@@ -1,5 +1,5 @@
-//! Tables of runs, read back by the libraries that wrote them and by another, and held against what
-//! follows from the run's records.
+//! Tables of runs, read back by the libraries that wrote them and by another, and compared with the
+//! run's records.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,7 +37,7 @@ struct Read {
 }
 
 impl Read {
-    /// A column's values in words, absent ones absent.
+    /// A column's values as text, absent ones absent.
     fn column(&self, name: &str) -> Vec<Option<String>> {
         let columns = self
             .batches
@@ -300,7 +300,7 @@ fn rows_are_what_the_records_say() {
         all_outputs.extend(followed.outputs);
         all_gaps.extend(followed.gaps);
     }
-    // Of a request that failed no metric of answers is there, and what this client did is.
+    // A failed request has no metrics of answers, but has this client's own.
     let failed = outcomes.iter().position(|word| word.as_deref() != Some("complete"));
     let failed = failed.unwrap();
     for column in
@@ -320,7 +320,7 @@ fn rows_are_what_the_records_say() {
         assert!(near(*found, *expected), "{found:?} {expected:?}");
     }
 
-    // The mean over the measured requests is that of the summary.
+    // The mean over the measured requests equals the summary's.
     let summary: Value = serde_json::from_str(&json(&run_folder, "json")).unwrap();
     let phases = table.column("phase");
     let measured =
@@ -438,7 +438,7 @@ fn what_cannot_be_exported_is_told() {
     assert!(runs[0]["findings"].to_string().contains("records-damaged"));
 }
 
-/// Apache's own implementation in C++ reads the tables, and its sums are those of the records.
+/// Apache's own implementation in C++ reads the tables, and its sums equal the records' sums.
 #[test]
 fn another_library_reads_the_tables() {
     let mut python = Command::new("python3");

@@ -27,8 +27,7 @@ const TOOLS: [(Tool, &str, &str); 3] = [
     (Tool::Lmdeploy, LMDEPLOY, "## Flags of LMDeploy's profile_restful_api.py"),
 ];
 
-/// The flags of a help text, in the order of their names: those that stand two spaces from the
-/// left.
+/// The flags of a help text, two spaces from the left, in the order of their names.
 fn flags(help: &str) -> Vec<Theirs> {
     let mut flags = Vec::new();
     for line in help.lines().filter(|line| line.starts_with("  -")) {
@@ -120,7 +119,7 @@ fn every_flag_of_these_tools_is_supported_or_refused_and_in_the_guide() {
 }
 
 /// guidellm's flags hold several values each, so that few of them can be taken as they are: the
-/// guide has what to write in place of each, in flags that there are.
+/// guide gives a replacement for each, in existing flags.
 #[test]
 fn guidellms_flags_are_in_the_guide_and_so_is_what_replaces_them() {
     let page = include_str!("../../host/guide/src/coming-from.md");
@@ -186,7 +185,7 @@ fn names_set_what_their_plugins_understand() {
     }
 }
 
-/// The scenario that a command line describes, without the comments that say by what.
+/// The scenario that a command line describes, without the comments that name the origins.
 fn shown(flags: &str) -> (String, String) {
     let mut command = runner();
     command.args(["scenario", "show"]).args(words(flags));
@@ -406,7 +405,7 @@ fn a_clients_own_words_are_its_alone() {
     }
 }
 
-/// The rules of the guide by which a line is one of a client, and what then holds.
+/// The guide's rules that assign a line to a client, and the defaults that then hold.
 #[test]
 fn whose_line_it_is_decides_what_it_leaves_open() {
     const RATIO: &str = "--dataset-name random --random-range-ratio 0.2";
@@ -414,7 +413,7 @@ fn whose_line_it_is_decides_what_it_leaves_open() {
         ["temperature = \"server\"", "seed = 0", "config.like = \"vllm\"", "ignore-eos = true"];
     let sglang = ["seed = 42", "config.like = \"sglang\""];
     for (flags, expected) in [
-        // A flag beside it does not change what the backend's name decides.
+        // A flag beside it does not change the settings that the backend's name decides.
         ("--backend vllm", &vllm[..]),
         ("--backend vllm --save-result", &vllm),
         ("--backend openai-chat", &vllm),
@@ -444,7 +443,7 @@ fn whose_line_it_is_decides_what_it_leaves_open() {
             assert!(ended.stderr.contains(form), "{flags}: {}", ended.stderr);
         }
     }
-    // What the line says holds, and so does what it says by a dataset that the client lacks.
+    // The line's own flags hold, and so do the defaults for a dataset that the client lacks.
     for (flags, expected) in [
         ("--backend vllm --temperature 0 --seed 7 --dataset-name random", "temperature = 0"),
         ("--backend vllm --dataset-name sharegpt --dataset-path s.json", "ignore-eos = false"),
@@ -547,7 +546,7 @@ fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Compares a request with the one that the client sends, and returns the fields that differ.
+/// Compares a request with the client's own, and returns the fields that differ.
 fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     let mut head = head.lines();
@@ -575,8 +574,8 @@ fn differing(request: &str, line: &Value, default: &Value) -> BTreeSet<String> {
     names.iter().filter(differ).map(|name| (*name).clone()).collect()
 }
 
-/// Lines of the clients' own documentation send what these clients send, field by field; what is
-/// other is in the note of the run.
+/// Lines of the clients' own documentation send what these clients send, field by field; the note
+/// of the run names differences.
 #[test]
 fn pasted_lines_send_what_their_clients_send() {
     let file: Value = serde_json::from_str(include_str!("inputs/pasted-lines.json")).unwrap();

@@ -1,4 +1,4 @@
-//! `runner fetch` against a hub on this machine, and runs with what it brought.
+//! `runner fetch` against a hub on this machine, and runs with the fetched files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,7 +77,7 @@ fn a_tokenizer_comes_without_its_model_and_a_run_finds_it_by_name() {
     let again = run(&mut fetching(&hub, cache.path(), &words)).with_code(0);
     assert!(again.stderr.contains("already there"), "{}", again.stderr);
 
-    // Where the scenario names it, and where the server has its model under that name.
+    // A tokenizer that the scenario names, and a server with its model under that name.
     let mock = Mock::start(&["--model", "org/model"]);
     for (flags, found) in [(&["--tokenizer", "org/model"][..], false), (&[][..], true)] {
         let runs = TempDir::new().unwrap();

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use super::transcript;
 use crate::support::process::{run, runner};
 
-/// Every command but the first, by its words, with what clap knows of it.
+/// Every command but the first, by its words, with its facts from clap.
 pub(super) fn commands(cli: &clap::Command) -> Vec<(Vec<String>, clap::Command)> {
     let mut found = Vec::new();
     for command in cli.get_subcommands() {

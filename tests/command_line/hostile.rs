@@ -70,7 +70,7 @@ fn a_model_with_an_evil_name_moves_no_cursor() {
     let mut compare = runner();
     compare.arg("compare").args([&folder_of_run, &folder_of_run]);
     assert_all_clean("compare", &run(&mut compare));
-    // A model that the server does not know is refused with those that it does.
+    // A model that the server does not know is refused, with a list of its models.
     let wrong = run(&mut against(&mock, folder.path(), "--num-prompts 5 --model other"));
     assert_all_clean("unknown model", &wrong.with_code(3));
 }
@@ -139,8 +139,8 @@ fn a_tokenizer_that_the_library_cannot_bear_is_one_error() {
     assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
 }
 
-/// A chat template that doubles a text until the memory is full, or never ends, is one that fails:
-/// the program goes on, and says why.
+/// A chat template that doubles a text until the memory is full, or never ends, fails: the program
+/// goes on, and gives the reason.
 #[test]
 fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn a_chat_template_of_a_stranger_takes_no_memory_of_the_runner() {
     let out = std::fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
     assert!(out.contains("one two"), "{out}");
     let doubled = "{% set ns = namespace(x = 'x' * 1000) %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
-    // What is constant is joined when the template is read.
+    // Constants are joined when the template is read.
     let constant = "{{ ('x' * 90000000)".to_owned() + &" ~ 'x' * 90000000".repeat(20) + " }}";
     for template in [doubled.to_owned() + message, constant] {
         let ended = plan(&template).with_code(3);

@@ -1,6 +1,6 @@
-//! A model that judges saved runs. Both engines are mocks that repeat what they are told: the
-//! answers of a run are its questions, and the judge's answers are the prompts that a rubric makes
-//! of them, so all verdicts are known.
+//! A model that judges saved runs. Both engines are mocks that repeat their input: the answers of a
+//! run are its questions, and the judge's answers are the prompts that a rubric makes of them, so
+//! all verdicts are known.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const GRADE: &str = "[[{answer}]]";
 /// A rubric by which the answer that is shown first is the verdict.
 const CHOOSE: &str = "{answer_b}? [[{answer_a}]]";
 
-/// A mock engine that repeats what it is asked.
+/// A mock engine that repeats its input.
 fn echo(flags: &[&str]) -> Mock {
     Mock::start(&[&["--itl", "0ms", "--echo"], flags].concat())
 }
@@ -38,7 +38,7 @@ fn answered(folder: &Path, name: &str, answers: &[&str], right: &[&str]) -> Stri
     only(&folder.join(name))
 }
 
-/// Asks an engine that repeats everything what is in a file.
+/// Sends a file's prompts to an engine that repeats everything.
 fn asked(folder: &Path, name: &str, file: &str, flags: &[&str]) -> Ended {
     let engine = echo(&[]);
     let mut command = runner();
@@ -320,7 +320,7 @@ fn the_judge_sees_the_conversation_and_a_part_of_the_answers() {
         let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         rows.map(|row| row["prompt"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    // The answer that was given, and not the one on record.
+    // The given answer, and not the one on record.
     assert_eq!(
         prompts(&only(&at.join("judged"))),
         ["2\n\n[[2]]", "[user]\n2\n\n[assistant]\n2\n\n[user]\n4\n\n[[4]]"]

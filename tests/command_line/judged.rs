@@ -78,7 +78,7 @@ fn an_invalid_run_fails_unless_that_is_allowed() {
     ] {
         let mock = Mock::start(&[&["--ttft", "1ms", "--itl", "1ms"], mock].concat());
         let mut command = runner();
-        // As a user's shell has it: without what other tests set.
+        // As a user's shell has it: without the variables that other tests set.
         command.env_remove("RUNNER_ALLOW_INVALID");
         let line = "--backend vllm --dataset-name random --num-prompts 6 --random-output-len 4";
         command.args(words(line)).args(words(flags));

@@ -1,5 +1,5 @@
-//! Numbers that nobody means, given to the built binary: each is refused in words or served within
-//! limits.
+//! Numbers that nobody means, given to the built binary: each is refused with a message or served
+//! within limits.
 
 use runs::folder::RunFolder;
 

@@ -1,4 +1,4 @@
-//! `runner plan`: what it says is what a run does.
+//! `runner plan`: its output agrees with a run's behaviour.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -21,8 +21,8 @@ fn planned(flags: &str) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// Runs against an engine, and gives what it printed and its folder's records in the order of their
-/// numbers.
+/// Runs against an engine, and gives the printed text and its folder's records in the order of
+/// their numbers.
 fn measured(mock: &Mock, folder: &Path, flags: &str) -> (Ended, Vec<Value>) {
     let mut command = runner();
     command.arg("run").args(words(flags));
@@ -110,7 +110,7 @@ fn an_endless_plan_stops_at_a_limit_that_it_states() {
     assert!(plan.get("due").is_none());
     let plan = planned(&endless);
     assert_eq!((&plan["requests"], &plan["end"]), (&10_000.into(), &"limit".into()));
-    // Where due times are known, so is the number.
+    // If due times are known, so is the number.
     let open =
         RANDOM.replace("--num-prompts 40", "--duration 2s --request-rate 10 --arrival constant");
     let plan = planned(&open);
@@ -302,7 +302,8 @@ fn a_warm_cache_is_told_from_prompts_that_repeat() {
     let (cache, findings) = cached(&mock, &shared);
     assert!(cache["reported"]["cached"].as_u64() > cache["reusable"].as_u64());
     assert!(findings.contains(&"warm-by-accident".to_owned()), "{findings:?}");
-    // With a salt, nothing of it is found, but what the run shares is.
+    // With a salt, no tokens of earlier runs are found in the cache, but tokens that the run shares
+    // are.
     let (cache, findings) = cached(&mock, &format!("{shared} --cache salt"));
     assert_eq!(cache["policy"], "salt");
     assert_eq!(cache["reported"]["cached"], cache["reusable"]);
@@ -320,7 +321,7 @@ fn a_salt_is_in_the_plan_and_the_requests_follow_from_it() {
         serde_json::from_slice(&std::fs::read(only.join("plan.json")).unwrap()).unwrap();
     let salt = plan["load"]["salt"]["text"].as_str().unwrap();
     assert!(salt.starts_with("Run ") && plan["load"]["salted"] == true, "{salt}");
-    // The dataset counts its own tokens; the server gets as many more as the salt has.
+    // The dataset counts its own tokens; the server also gets the salt's tokens.
     for record in &records {
         let own = record["sample"]["input-tokens"].as_u64().unwrap();
         let seen = record["usage"]["input-tokens"].as_u64().unwrap();
@@ -432,8 +433,7 @@ fn options_that_a_backend_ignores_are_said_before_the_run_in_its_plan_and_in_its
     let ended = run(&mut plan).with_code(0);
     assert!(ended.stderr.contains(&says), "{}", ended.stderr);
 
-    // Its requests have a path that no engine serves; what is said of the options does not need
-    // answers.
+    // Its requests have a path that no engine serves; remarks on the options need no answers.
     let mock = Mock::start(&[]);
     let mut measure = runner();
     measure

@@ -1,5 +1,5 @@
-//! `runner probe` against the mock engine and scripts of it: which engine it says that is, what it
-//! finds on which route, what it sends, to whom it shows a key, and the exit codes.
+//! `runner probe` against the mock engine and scripts of it: the engine that it names, the findings
+//! by route, the requests it sends, the servers that see a key, and the exit codes.
 
 use std::net::TcpListener;
 
@@ -91,7 +91,7 @@ fn found(url: &str, flags: &str, code: i32) -> Value {
 
 /// Path, outcome, tokens and chunks of each generating route.
 fn routes(document: &Value) -> Vec<(String, String, Option<u64>, Option<u64>)> {
-    // Backends that come to be tried with more engines do not change what is said of these.
+    // Further engines to try do not change the findings on these.
     let routes = document["routes"].as_array().unwrap().iter();
     routes
         .filter(|route| route["backend"] != "anthropic")

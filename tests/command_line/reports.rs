@@ -47,8 +47,8 @@ fn a_report_is_what_the_run_printed() {
     assert!(whole.lines().count() > ended.stdout.lines().count(), "{whole}");
 }
 
-/// The slices of an existing run are those of a run that was told to have them, in every format,
-/// and hold every request once.
+/// The slices of an existing run equal the slices of a run that was told to have them, in every
+/// format, and hold every request once.
 #[test]
 fn a_report_has_the_time_slices_that_are_asked_for() {
     let folder = tempfile::tempdir().unwrap();

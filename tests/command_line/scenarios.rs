@@ -100,7 +100,7 @@ fn what_is_shown_says_where_it_comes_from() {
     let shown = run(&mut command).with_code(0).stdout;
     assert!(!shown.contains("hush"), "{shown}");
     transcript("scenario-show", &shown);
-    // What is shown is a scenario, and shows as the same.
+    // The output is a scenario, and shows as the same.
     let again = run_with(&shown, folder.path(), "scenario show -").with_code(0);
     let plain = |text: &str| -> toml::Table { text.parse().unwrap() };
     assert_eq!(plain(&again.stdout), plain(&shown));

@@ -27,7 +27,7 @@ fn questions(folder: &Path) {
     std::fs::write(folder.join("questions.jsonl"), rows).unwrap();
 }
 
-/// A run of the questions against an engine that answers so, with what it is scored by.
+/// A run of the questions against an engine with this answer, and the flags of its scorers.
 fn answered(folder: &Path, answer: &str, flags: &[&str]) -> Ended {
     questions(folder);
     let mock = Mock::start(&["--ttft", "1ms", "--itl", "1ms", "--answer", answer]);
@@ -227,8 +227,8 @@ fn answers_are_held_against_a_baseline_and_its_repeats() {
     assert!(wrong.stderr.contains("nowhere.json"), "{wrong:#?}");
 }
 
-/// Two scorers of one name keep their scores apart, and one that finds nothing to judge is shown
-/// with why.
+/// Two scorers of one name keep their scores apart, and a scorer without anything to judge is shown
+/// with the reason.
 #[test]
 fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let folder = tempfile::tempdir().unwrap();
@@ -258,7 +258,7 @@ fn no_score_overwrites_another_and_no_scorer_vanishes() {
     let findings = summary["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["id"] == "scorer-silent"));
 
-    // Where nothing was judged at all, a threshold says which scorer was asked.
+    // If nothing was judged at all, a threshold names the scorer that was asked.
     let alone =
         scenario.replace("config.pattern = \"yes\"", "").replace("config.pattern = \"ZZZZZ\"", "");
     let alone = alone.replace("scorers/contains.wasm", "scorers/exact-match.wasm");

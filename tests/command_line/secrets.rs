@@ -83,7 +83,7 @@ fn assert_no_file_holds_any(run_folder: &Path) {
     assert!(files >= 5, "{files} files");
 }
 
-/// A server that answers with what it was asked, headers and all. What it was asked is kept.
+/// A server that answers with the request itself, headers and all. The request is kept.
 fn parrot() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

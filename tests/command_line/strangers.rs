@@ -1,4 +1,4 @@
-//! Targets that get the API key and the user's headers: those that the user named, and this
+//! Targets that get the API key and the user's headers: targets that the user named, and this
 //! machine. A plugin's own choice of a server gets nothing, and a server cannot send them
 //! elsewhere.
 
@@ -42,7 +42,7 @@ fn with(plugin: &Path, folder: &Path) -> Command {
     command
 }
 
-/// A server of bytes that answers each request with the same, and keeps the heads of those it got.
+/// A server of bytes that answers each request with the same, and keeps the heads of the requests.
 fn listening(answer: String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,5 +1,5 @@
-//! Wrong input of every kind: a message that names the file, line, key or plugin and says what to
-//! do, the right exit code, an empty stdout. The cases are data, in `wrong_input.toml`.
+//! Wrong input of every kind: a message that names the file, line, key or plugin and a remedy, the
+//! right exit code, an empty stdout. The cases are data, in `wrong_input.toml`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

@@ -1,9 +1,9 @@
-//! What may change from a version of the contract to the next one with the same first number.
+//! The permitted changes from a version of the contract to the next one with the same first number.
 //!
 //! A component has the types of its imports and exports in it, and the host compares them whole. So
 //! a record with one field more, or a variant with one case more, is another type, which older
-//! components do not fit. What a component exports, the host calls: a function more is one that
-//! older components lack. What it imports, the host offers, and may offer more of.
+//! components do not fit. The host calls a component's exports: older components lack a new one.
+//! The host offers a component's imports, and may offer more.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -43,7 +43,7 @@ fn read(folder: &Path) -> Resolve {
     resolve
 }
 
-/// A type in words that are the same wherever it was read.
+/// A type as text, the same wherever it was read.
 fn told(resolve: &Resolve, ty: &Type) -> String {
     match ty {
         Type::Id(id) => named(resolve, *id),
@@ -129,7 +129,7 @@ fn items(resolve: &Resolve, world: &str, exports: bool) -> BTreeSet<String> {
     items.iter().map(name).collect()
 }
 
-/// Says what of an older contract a newer one breaks.
+/// Lists the parts of an older contract that a newer one breaks.
 fn broken(old: &Resolve, new: &Resolve) -> Vec<String> {
     let mut broken = Vec::new();
     let mut exported = BTreeSet::new();
@@ -193,7 +193,7 @@ fn the_contract_only_grows() {
     }
 }
 
-/// The version in `wit/` is frozen: what is written there is what components are built for.
+/// The version in `wit/` is frozen: components are built for the text that is written there.
 #[test]
 fn the_version_at_hand_is_frozen() {
     let now = version(Path::new(WIT));
@@ -206,7 +206,7 @@ fn the_version_at_hand_is_frozen() {
     }
 }
 
-/// A file without its comments: those may say things better.
+/// A file without its comments, whose wording may improve.
 fn read_text(path: &Path) -> String {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -276,7 +276,7 @@ fn what_the_host_offers_may_become_more() {
     }
 }
 
-/// What breaks where one text in the contract becomes another.
+/// Lists the breaks if one text in the contract becomes another.
 fn changed(old: &Resolve, file: &str, from: &str, to: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(WIT).unwrap() {

@@ -1,6 +1,5 @@
-//! A panic of any thread of a run: the run ends with what it measured, and says that it is a bug
-//! and where it lies. Builds without debug assertions have no trip wire, so these tests are not
-//! part of them.
+//! A panic of any thread of a run: the run ends with its measurements, and reports a bug and its
+//! place. Builds without debug assertions have no trip wire, so these tests are not part of them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -52,7 +51,7 @@ fn a_panic_of_any_thread_ends_the_run_with_what_was_measured() {
     for (place, times, thread) in [
         ("read", 20, "read-"),
         ("decode", 20, "decode-"),
-        // What was not flushed when the recorder panics is lost: it flushes every second.
+        // Records that were not flushed when the recorder panics are lost: it flushes every second.
         ("record", 300, "record"),
         ("pace", 20, "pace"),
         ("vitals", 30, "vitals"),

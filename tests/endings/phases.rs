@@ -1,6 +1,6 @@
 //! An interrupt while something else than a reply of the measurement is waited for: a connection,
 //! an answer about the server itself, a plugin that does not return. It ends the run soon, and
-//! keeps what was measured.
+//! keeps the measurements.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn metrics_that_never_come() {
     assert_eq!(exchanges(folder.path()).len(), 1, "the warm-up's");
 }
 
-/// The measurement is over: nothing of it is lost, and the report says what could not be read.
+/// The measurement is over: nothing of it is lost, and the report names the unreadable metrics.
 #[test]
 fn metrics_that_come_only_once() {
     let (folder, route) = (TempDir::new().unwrap(), "GET /metrics");

@@ -82,8 +82,8 @@ fn thinking_users_do_not_hold_a_run_up() {
     assert_eq!((exchanges.len(), count(&exchanges, None)), (3, 3));
 }
 
-/// Whatever is waited for before the first request: a server that is not ready, one that says
-/// nothing when it is asked which models it serves, and one that never flushes its cache.
+/// Any wait before the first request: for a server that is not ready, for one that does not list
+/// its models, and for one that never flushes its cache.
 #[test]
 fn waiting_for_a_server_ends_with_an_interrupt() {
     let no_one = {

@@ -1,6 +1,5 @@
 //! The one check after every fault, whatever it was: the exit code, the folder, the summary against
-//! the records, the records against the engine's own log, and that nothing else changed or stayed
-//! behind.
+//! the records, the records against the engine's own log. Nothing else may change or stay behind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use runs::folder::{RunFolder, Status};
 use crate::endings::RUNS;
 use crate::support::process::{Ended, only_run, run, runner};
 
-/// A file for what a test gives the run; nothing else may lie next to the runs.
+/// A file for a test's input to the run; nothing else may lie next to the runs.
 pub const GIVEN: &str = "given.toml";
 
 /// The files that a run's folder may hold.
@@ -38,7 +37,7 @@ pub enum How {
     Finished,
     /// Its plan is done, and every request failed.
     NothingAnswered,
-    /// By a signal: what was measured is reported.
+    /// By a signal: the measurements are reported.
     Interrupted,
     /// With this exit code, by an error whose words contain this.
     Failed(i32, &'static str),
@@ -80,8 +79,8 @@ pub fn failure(exchange: &Exchange) -> Option<(Class, &str)> {
     }
 }
 
-/// Checks everything that holds after any fault. `log` is what the engine says it did, if it lived
-/// to tell.
+/// Checks everything that holds after any fault. `log` is the engine's own log, if it lived to
+/// write one.
 #[track_caller]
 pub fn check(about: &str, place: &Path, ended: &Ended, how: How, log: Option<&[Truth]>) -> After {
     assert_eq!(ended.code, how.code(), "{about}: {ended:#?}");
@@ -155,8 +154,8 @@ pub fn readable(about: &str, folder: &Path) -> After {
     After { exchanges, summary }
 }
 
-/// The status says how it ended, and there is none only where nothing could be written any more.
-/// Returns how many requests it counts that have no record.
+/// The status names the ending, and is absent only if nothing could be written any more. Returns
+/// the number of its requests that have no record.
 #[track_caller]
 fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     let killed = how == How::Killed;
@@ -184,7 +183,7 @@ fn check_status(about: &str, folder: &Path, ended: &Ended, how: How) -> u64 {
     status.unsent
 }
 
-/// The summary counts what is on record, and what the status says was never sent.
+/// The summary counts the requests on record, and the requests that the status gives as never sent.
 #[track_caller]
 fn check_summary(about: &str, after: &After, unsent: u64) {
     let mut classes = BTreeMap::<Class, u64>::new();
@@ -257,8 +256,8 @@ fn check_outputs(about: &str, folder: &Path, ended: &Ended, how: How, summary: &
     }
 }
 
-/// The engine says the same: each answer that it gave whole is on record as one, with as many
-/// tokens (one is a byte of text), and each of its refusals with its status.
+/// The engine's log agrees: each whole answer is on record as one, with the same number of tokens
+/// (one is a byte of text), and each of its refusals with its status.
 #[track_caller]
 pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     let given = sorted(log.iter().filter(|t| t.end == End::Whole).map(tokens));
@@ -274,7 +273,7 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     assert_eq!(heard, said, "{about}: refusals by status");
     if how == How::Finished || how == How::NothingAnswered {
         let sent = exchanges.iter().filter(|e| e.sent.is_some()).count();
-        // An engine that ends logs nothing of what it did not finish.
+        // An engine that ends logs no unfinished requests.
         let lost = |e: &&Exchange| {
             let class = failure(e).map(|(class, _)| class);
             matches!(class, Some(Class::Reset | Class::Truncated))
@@ -288,7 +287,7 @@ pub fn agrees(about: &str, exchanges: &[Exchange], log: &[Truth], how: How) {
     }
 }
 
-/// Of requests one after the other: each time that was measured holds the one that the engine took.
+/// Checks requests one after the other: each measured time includes the engine's time.
 #[track_caller]
 pub fn no_faster(about: &str, exchanges: &[Exchange], log: &[Truth]) {
     let mut log: Vec<&Truth> = log.iter().collect();
@@ -304,7 +303,7 @@ pub fn no_faster(about: &str, exchanges: &[Exchange], log: &[Truth]) {
     }
 }
 
-/// Goes through a table, `most` rows at a time, because most of what a row takes is waiting.
+/// Goes through a table, `most` rows at a time, because a row mostly waits.
 pub fn at_once<T: Sync>(rows: &[T], most: usize, row: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -46,8 +46,9 @@ fn library(folder: &TempDir) -> Option<PathBuf> {
     compiled.is_ok_and(|status| status.success()).then_some(library)
 }
 
-/// By how much, and which timestamps. The kernel's are of the true time, which the program cannot
-/// know then, so steps that could be the age of a packet are tried with its own alone.
+/// The size of a step, and the timestamps in use. The kernel's are of the true time, which the
+/// program cannot know then, so steps that could be the age of a packet are tried with its own
+/// alone.
 const STEPS: [(&str, &str); 6] = [
     ("3600", "kernel"),
     ("-3600", "kernel"),

@@ -120,8 +120,8 @@ fn end(reply: &[u8]) -> usize {
     end.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(reply)))
 }
 
-/// The outcome for a reply of this many bytes is that of what the client has then, and nothing
-/// else.
+/// The outcome for a reply of this many bytes follows from the bytes that the client has, and
+/// nothing else.
 fn cut_everywhere(dialect: Dialect, streams: bool) {
     let flags = if streams { "" } else { "--disable-stream" };
     let about = format!("{dialect:?} {flags}");

@@ -1,5 +1,5 @@
-//! Files of strangers, given to every command that reads files, under a memory limit: each is read or
-//! refused in words, whatever it holds.
+//! Files of strangers, given to every command that reads files, under a memory limit: each is read,
+//! or refused with a message, whatever it holds.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ const OF_A_FOLDER: [&str; 6] = [
 ];
 
 /// Contents that cost much more than they look: nesting, numbers without an end, quotes, tables, a
-/// component, and what is no text.
+/// component, and bytes that are no text.
 fn contents() -> Vec<(&'static str, Vec<u8>)> {
     let noise = (0u32..200_000).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8);
     vec![

@@ -17,7 +17,7 @@ use crate::support::process::{Ended, Mock, Process, only_run, run, runner};
 const KILLS: u64 = 100;
 const LATEST: Duration = Duration::from_millis(3_000);
 
-/// The time that answers that were given lie apart, of those that are not on record.
+/// The time between the first and last of the answers that were given but are not on record.
 fn missing_span(log: &[Truth], recorded: usize) -> Duration {
     let mut ended: Vec<u64> = (log.iter().filter(|truth| truth.end == End::Whole))
         .map(|truth| truth.ended.unwrap().0)

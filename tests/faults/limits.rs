@@ -1,5 +1,5 @@
-//! Too few threads, file descriptors, memory: every limit, from one at which nothing works to one
-//! that is no limit.
+//! Too few threads, file descriptors, memory: every limit, from one at which nothing works to a
+//! harmless one.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,11 @@ use crate::support::process::{Ended, Mock, only_run, run, runner, runner_behind}
 
 const LOAD: &str = "--num-prompts 5 --random-output-len 4";
 
-/// Whatever the limit, the run either ends as any other, or says what it lacks. Returns whether it
-/// ended well.
+/// Whatever the limit, the run either ends as any other, or names the missing resource. Returns
+/// true if it ended well.
 fn ends_in_words(about: &str, place: &Path, ended: &Ended) -> bool {
     // The standard library's own words. Its note names the variable for backtraces, and a new
-    // thread without memory for its second stack is the one panic.
+    // thread without memory for its second stack is the only panic.
     let times = |words: &str| ended.stderr.matches(words).count();
     let without_stack = times("failed to allocate an alternative stack");
     let aborted = ended.code.is_none() && times("memory allocation of") + without_stack > 0;
@@ -85,7 +85,7 @@ fn too_little_memory_is_told() {
     every_limit("MiB of address space", &mib, |mib| format!("ulimit -v {}", mib << 10));
 }
 
-/// A run's folder from a stranger, whose server had as many series and pages as a file may have.
+/// A run's folder from a stranger, whose server had the most series and pages that a file may have.
 #[test]
 fn series_of_strangers_fit_into_memory() {
     const PAGES: u64 = 36_000;

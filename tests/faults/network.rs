@@ -22,7 +22,7 @@ const fn milliseconds(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// A name, the network, and how the client speaks.
+/// A name, the network, and the client's protocol and flags.
 #[rustfmt::skip]
 const NETWORKS: [(&str, Network, &str); 8] = [
     ("nothing", Network::PLAIN, ""),

@@ -1,4 +1,4 @@
-//! Signals in every phase of a run: what was measured is on disk, and the run ends.
+//! Signals in every phase of a run: the measurements are on disk, and the run ends.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -24,8 +24,8 @@ enum At {
     Measuring,
 }
 
-/// The phase, the engine's speed, the load, where it stands, how many signals come, and the
-/// failures that may follow.
+/// The phase, the engine's speed, the load, the run's state at the first signal, the number of
+/// signals, and the failures that may follow.
 type Row = (&'static str, [&'static str; 4], &'static str, At, usize, &'static [Class]);
 
 #[rustfmt::skip]

@@ -11,7 +11,7 @@ use super::check::{How, at_once, check, failure};
 use crate::support::process::{Process, run, runner, words};
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, text, wait};
 
-/// Requests before and after the one that meets a fault, which must not notice it.
+/// Requests before and after the faulty one, which must not notice it.
 const SOUND: usize = 2;
 
 /// A run against such a server.
@@ -224,7 +224,7 @@ fn peak(process: &Process) -> u64 {
     kib.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() >> 10)
 }
 
-/// More than a run takes that is never flooded, and far less than what a flood brings.
+/// More than a run takes without a flood, and far less than a flood brings.
 const MOST_MIB: u64 = 600;
 
 /// The beginning of a flood, the part that is repeated for ever, and the failures that may follow.
@@ -268,7 +268,7 @@ fn floods() -> Vec<Flood> {
     ]
 }
 
-/// The same of events, each of which a plugin decodes.
+/// The same for events; a plugin decodes each.
 fn floods_of_events() -> Vec<Flood> {
     let chunked = CHUNKED.as_bytes().to_vec();
     let events = chunk(text("a").repeat(40));

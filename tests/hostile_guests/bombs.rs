@@ -203,7 +203,7 @@ fn large_files() {
 #[test]
 fn code_that_takes_too_long_to_compile() {
     let limits = Limits { compile_ms: 1, ..Limits::default() };
-    // One that no other test has had compiled.
+    // A component that no other test has had compiled.
     let component = patched(BACKEND, "a panic on purpose", "a panic in compile");
     assert_eq!(
         refused_within(&component, &limits),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::fixture::{curious, exchange, grants};
 
-/// Set where another process of this test is to print what it gets.
+/// Set where another process of this test is to print its output.
 const PRINT: &str = "RUNNER_TEST_PRINT_OUTPUT";
 
 /// Returns the results of a fresh instance for each of three calls.
@@ -26,9 +26,9 @@ fn instances_that_were_told_the_same_give_the_same() {
     }
 }
 
-/// Everything that a plugin keeps and what it computes does not change with use. The order of a map
-/// that is made anew in every call does: the hasher's seed counts the maps of an instance.
-/// `runner plugin test` finds plugins whose output depends on it.
+/// Everything that a plugin keeps and computes does not change with use. The order of a map that is
+/// made anew in every call does: the hasher's seed counts the maps of an instance. `runner plugin
+/// test` finds plugins whose output depends on it.
 #[test]
 fn a_used_instance_gives_what_a_fresh_one_gives() {
     let calls = three_calls();

@@ -24,7 +24,7 @@ pub const SCORER: &str = "guests/hostile-scorer.wasm";
 /// The name of the scorer that asks WASI for things.
 pub const CURIOUS: &str = "guests/wasi-scorer.wasm";
 
-/// The name of the one that asks WASI 0.3.
+/// The name of the scorer that asks WASI 0.3.
 pub const THIRD: &str = "third-wasi-scorer.wasm";
 
 /// The deeds that a guest can do to itself, and the name of each in the error.
@@ -124,8 +124,7 @@ pub fn grants(config: &Value) -> Grants {
     }
 }
 
-/// Memory enough to make answers of 100 MB, so that what stops them is the limit on what may be
-/// returned.
+/// Memory enough to make answers of 100 MB, so that only the limit on returned bytes stops them.
 pub fn roomy(config: &Value) -> Grants {
     let mut grants = grants(config);
     grants.limits.memory_bytes = 1 << 30;
@@ -154,8 +153,8 @@ pub fn curious(config: &Value, grants: Grants) -> Scorer {
     Scorer::new(loaded(CURIOUS, &PLUGIN), config, grants).unwrap()
 }
 
-/// The scorer that asks WASI 0.3 for things, built with that version's library. `tests/wasi3` has its
-/// source and says how it was made.
+/// The scorer that asks WASI 0.3 for things, built with that version's library. `tests/wasi3` has
+/// its source and its recipe.
 pub fn third(config: &Value, grants: Grants) -> Scorer {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
     let plugin = PLUGIN.get_or_init(|| {
@@ -256,7 +255,7 @@ pub fn trapped(error: &PluginError, name: &str, in_call: &str, of: &str) {
     }
 }
 
-/// Asserts that the plugin broke its contract in that call, and what is said of it.
+/// Asserts that the plugin broke its contract in that call, and checks the message.
 #[track_caller]
 pub fn contract(error: &PluginError, name: &str, in_call: &str, says: &str) {
     let PluginError::Contract { plugin, call, what } = error else {

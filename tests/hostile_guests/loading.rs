@@ -40,8 +40,8 @@ const EXPORTS: u8 = 11;
 
 /// The sections of a component: the id of each, and where it ends.
 ///
-/// Source: the binary format of components, which is that of WebAssembly's modules: after eight
-/// bytes, sections of an id, a length as LEB128, and content.
+/// Source: the binary format of components, which equals the format of WebAssembly's modules: after
+/// eight bytes, sections of an id, a length as LEB128, and content.
 fn sections(component: &[u8]) -> Vec<(u8, usize)> {
     let mut sections = Vec::new();
     let mut at = 8;
@@ -67,7 +67,8 @@ fn a_component_cut_anywhere_is_refused() {
     let whole = bytes(BACKEND);
     let sections = sections(&whole);
     assert_eq!(sections.last().map(|(_, end)| *end), Some(whole.len()));
-    // What is cut between two sections is a component, which exports nothing until its end.
+    // A file that is cut between two sections is a component without exports: they stand at its
+    // end.
     let sooner = sections.iter().take_while(|(id, _)| *id != EXPORTS);
     let ends: Vec<usize> = sooner.map(|(_, end)| *end).collect();
     for cut in ends.iter().step_by(ends.len().div_ceil(20)).chain(&[8]) {
@@ -122,7 +123,7 @@ fn another_version_says_who_should_update() {
     }
 }
 
-/// The name that is changed into that of another import, of the same length.
+/// The name that is changed into another import's name of the same length.
 const LOG: &str = "runner:plugin/log@1.0.0";
 
 #[test]
@@ -259,7 +260,7 @@ fn a_search_path_need_not_sort_plugins_by_kind() {
     };
     let plugin = load("backends/mine.wasm", &search).unwrap();
     assert!(plugin.origin.ends_with("mine.wasm"), "{}", plugin.origin);
-    // What ships is still found by its name.
+    // Shipped plugins are still found by name.
     assert_eq!(load("backends/openai.wasm", &search).unwrap().origin, "shipped");
     assert!(load("backends/mine/mine.wasm", &search).is_err());
 }

@@ -21,7 +21,7 @@ enum Cost {
     Said,
 }
 
-/// A misdeed, its configuration, the kinds that can do it, what it costs, and what is said of it.
+/// A misdeed, its configuration, the kinds that can do it, its cost, and its message.
 type Row = (&'static str, &'static str, &'static [&'static str], Cost, &'static str);
 
 const EVERY: &[&str] = &["backend", "dataset", "scorer"];
@@ -143,7 +143,7 @@ fn each_kind_of_plugin_may_do_anything() {
                 }
                 ("dataset", _) => {
                     assert_eq!(ran.code, 4, "{what}: {}", ran.stderr);
-                    // What was asked before is on record, and nothing else.
+                    // Earlier requests are on record, and nothing else.
                     let exchanges = ran.exchanges();
                     assert!(exchanges.len() <= 70, "{what}: {}", exchanges.len());
                     assert!(ran.stderr.contains(DATASET), "{what}: {}", ran.stderr);

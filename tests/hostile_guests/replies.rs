@@ -48,7 +48,7 @@ fn the_state_that_a_reply_begins_with_is_small() {
     let says = "it keeps 65537 bytes of state, at most 65536 are allowed";
     contract(&error, BACKEND, "begin", says);
     is_well(&mut dialect);
-    // What it refuses to begin is no misbehaviour.
+    // A request that it refuses to begin is no misbehaviour.
     let config = json!({"call": "begin", "answer": "refuse"});
     let mut dialect = backend(&config, grants(&config)).open().unwrap();
     assert!(!fails(dialect.begin(&head())).is_misbehaviour());

@@ -121,7 +121,7 @@ fn run_told(
         .arg(&runs)
         .args(flags)
         .env("RUNNER_PLUGIN_PATH", components())
-        // Whether a run is valid depends on how busy the machine is too.
+        // A run's validity also depends on the machine's load.
         .env("RUNNER_ALLOW_INVALID", "1")
         .env(KEY_VARIABLE, KEY)
         .stdin(Stdio::null())
@@ -274,7 +274,7 @@ fn a_large_frame_of_raw_bytes_is_read() {
                     stream.write_all(&[b'x'; PIECE])?;
                 }
                 stream.write_all(b"\n\n")?;
-                // Whatever is left to read would reset the connection.
+                // Unread bytes would reset the connection.
                 std::io::copy(&mut head, &mut std::io::sink()).map(drop)
             });
         }
@@ -416,7 +416,7 @@ fn the_key_reaches_the_server_and_nothing_else() {
     assert!(!everything.contains(KEY));
 }
 
-/// Answers one request with a refusal that repeats what it was given as a key.
+/// Answers one request with a refusal that repeats the key that it was given.
 fn repeat_key(mut stream: TcpStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut key = String::new();

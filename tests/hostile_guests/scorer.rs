@@ -135,7 +135,7 @@ fn a_program_that_is_stopped_costs_itself_alone() {
             let scores = judge.score(&exchange("x")).unwrap();
             assert_eq!(scores, ran(), "{deed}");
         }
-        // One sample with four programs, of which two passed.
+        // One sample with four programs; two of them passed.
         let run =
             [("length:pass@1".to_owned(), 1.0 / 2.0), ("length:pass@2".to_owned(), 5.0 / 6.0)];
         let found = judge.finish().unwrap();

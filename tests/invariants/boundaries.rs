@@ -63,7 +63,7 @@ fn the_contract_has_no_way_out() {
     assert_eq!(imports, wanted);
 }
 
-/// (1) And what ships imports nothing else, in any version.
+/// (1) Shipped components import nothing else, in any version.
 #[test]
 fn shipped_components_import_nothing_else() {
     let mut examined = 0;

@@ -151,8 +151,8 @@ fn each_key_changes_the_plan_where_it_says() {
         for leaf in leaves.into_iter().filter(|leaf| before.get(*leaf) != after.get(*leaf)) {
             let rest = leaf.strip_prefix(place);
             let below = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-            // How many requests warm the engine up follows from the way, and whether its series are
-            // read from whether its metrics are. Not every backend tells an engine to go on.
+            // The number of warm-up requests follows from the way to warm up, and the reading of
+            // series from the reading of metrics. Not every backend tells an engine to go on.
             let follows = match key.path.as_str() {
                 "load.warming" => leaf.as_str() == "load.warmup",
                 "backend.plugin" => ["request.ignore-eos", "request.unforced"].contains(&&**leaf),

@@ -1,4 +1,4 @@
-//! The plan determines the load: when it is due, what it asks, and how it may be split.
+//! The plan determines the load: its due times, its requests, and its possible splits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,9 +59,9 @@ fn digests(exchanges: &[Exchange]) -> Vec<(u64, String)> {
     exchanges.iter().map(|e| (e.index, e.sample.request_digest.clone())).collect()
 }
 
-/// (3) Due times are a function of the plan alone: they do not depend on how fast the server is,
-/// how much it does at a time, whether it fails, or how many requests the client may have in
-/// flight. (7) Nor are the requests.
+/// (3) Due times are a function of the plan alone. They do not depend on the server's speed, its
+/// concurrency or its failures, or on the requests that the client may have in flight. (7) Nor do
+/// the requests.
 #[tokio::test(start_paused = true)]
 async fn due_times_and_requests_are_the_plans() {
     let quiet = trial().run().await;
@@ -181,7 +181,7 @@ async fn lateness_of_ours_is_told() {
     let summary = Summary::of(&on_time.facts, &late);
     let found = finding(&summary).expect("half a second is a finding");
     assert!(found.severity > Severity::Note, "{found:?}");
-    // What the engine did is the same; how sure that is hangs on when it did it.
+    // The engine's work is the same; only the confidence depends on its times.
     let figures = |summary: &Summary| {
         let mut ttft = summary.metric("ttft").unwrap().clone();
         ttft.confidence = None;
@@ -276,7 +276,7 @@ async fn slices_that_begin_together_are_the_whole_as_they_are() {
         (slices.iter()).flat_map(|slice| slice.measured().cloned()).collect();
     merged.sort_by_key(|exchange| exchange.index);
     let mut measured: Vec<Exchange> = whole.measured().cloned().collect();
-    // Each has connections of its own, of which the warm-up used others.
+    // Each has connections of its own; the warm-up used others.
     for exchange in merged.iter_mut().chain(&mut measured) {
         assert!(exchange.connection.take().is_some());
     }
@@ -309,7 +309,7 @@ fn on_the_clock_of(whole: &Ran, slice: Ran) -> Vec<Exchange> {
     exchanges
 }
 
-/// (13) Whatever the arrival, the slices' due times together are those of the whole.
+/// (13) Whatever the arrival, the slices' due times together equal the due times of the whole.
 #[test]
 fn slices_share_the_due_times() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -353,9 +353,9 @@ fn slices_share_the_places() {
     }
 }
 
-/// (13) Slices of loads whose users or slots do not divide by the slices ask exactly what the whole
-/// asks, and at the same instants, where replies take equally long. A slice that has no place takes
-/// part and sends nothing.
+/// (13) Slices of loads whose users or slots do not divide by the slices send exactly the requests
+/// of the whole, at the same instants, where replies take equally long. A slice that has no place
+/// takes part and sends nothing.
 #[tokio::test(start_paused = true)]
 async fn slices_of_any_number_ask_what_the_whole_asks() {
     for (over, warmup, of, idle) in [
@@ -388,7 +388,7 @@ async fn slices_of_any_number_ask_what_the_whole_asks() {
     }
 }
 
-/// (13) The same by time, where nobody knows beforehand how much will be sent.
+/// (13) The same by time, where nobody knows the number of requests beforehand.
 #[tokio::test(start_paused = true)]
 async fn slices_by_time_ask_as_much_as_the_whole() {
     for (users, of) in [(7, 4), (1, 3), (5, 5)] {

@@ -1,6 +1,6 @@
-//! Whatever number somebody writes, in whatever key or flag, gives an error that says what is
-//! possible, or a plan that costs no more than its requests: no panic, no number that changes on
-//! its way, no memory or time by a number alone.
+//! Any number, in any key or flag, gives an error that names the possible range, or a plan that
+//! costs no more than its requests. There is no panic, no number that changes on its way, no memory
+//! or time by a number alone.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -147,7 +147,7 @@ fn plan_of(scenario: Scenario) -> Result<(Plan, model::arrival::Trace), String> 
     Ok((resolved.draft.complete(model), resolved.parts.trace))
 }
 
-/// Checks what a plan costs before and beside its requests.
+/// Checks the cost of a plan before and beside its requests.
 async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
     let arrival = &plan.load.arrival;
     assert!(plan.slots().is_none_or(|slots| slots <= 1_000_000), "{what}");
@@ -167,7 +167,7 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
             before = at;
         }
     }
-    // What the pacer sets up: it is told to stop before its first request.
+    // The pacer's preparations: it is told to stop before its first request.
     let signal = Signal::for_task();
     signal.stop();
     let clock = Clock::start();
@@ -207,7 +207,7 @@ async fn is_bounded(what: &str, plan: &Plan, trace: &model::arrival::Trace) {
     if let Some(thinking) = thinking {
         let _ = thinking.think.pause(plan.load.seed, u32::MAX, u32::MAX);
     }
-    // What it says of itself, and what is kept of it.
+    // The plan's own text, and its stored form.
     let text = serde_json::to_string(plan).unwrap();
     let read: Plan = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(&read, plan, "{what}");

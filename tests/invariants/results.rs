@@ -1,4 +1,4 @@
-//! Results contain what was measured, no more, and in the promised format.
+//! Results contain the measurements, no more, and in the promised format.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ async fn failures_leave_empty_cells() {
 }
 
 /// (9) Percentiles come from the samples: `np.percentile([320, 320, 440, 440, 560], 99)` is 555.2,
-/// and those of two halves together are not made from the percentiles of each.
+/// and percentiles of two halves together are not made from the percentiles of each.
 #[tokio::test(start_paused = true)]
 async fn percentiles_come_from_samples() {
     let over = "load.requests = 5\nload.max-in-flight = 2\nreport.percentiles = [25, 50, 90, 99]";

@@ -162,7 +162,7 @@ impl Family {
         Ok(())
     }
 
-    /// Buckets ascend and add up, and the last is that of all.
+    /// Buckets ascend and add up, and the last equals the total.
     fn check_histogram(&self) -> Result<(), String> {
         let of = |end: &'static str| {
             let name = format!("{}{end}", self.name);
@@ -232,7 +232,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     })
 }
 
-/// A label's value up to its closing quote, and what follows.
+/// A label's value up to its closing quote, and the rest.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -250,7 +250,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Tests the parser itself: it rejects what is wrong.
+/// Tests the parser itself: it rejects invalid text.
 #[test]
 fn what_the_standard_does_not_allow_is_refused() {
     let good = "# HELP a Help.\n# TYPE a counter\na_total{b=\"c\\\"}\\n\"} 1\n# EOF\n";

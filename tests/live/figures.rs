@@ -172,7 +172,7 @@ async fn looking_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_due_and_waits_is_the_plans_to_say() {
-    // A reply takes 320 ms, so one at a time is a third of what is due.
+    // A reply takes 320 ms, so one at a time serves a third of the due requests.
     let trial = Trial::of(SCENARIO).with("load.max-in-flight = 1");
     let ran = trial.looked_at(Duration::from_millis(70)).run().await;
     let due: Vec<Nanos> = (ran.plan.due_times(&Trace::default()))

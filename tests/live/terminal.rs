@@ -1,5 +1,5 @@
-//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and what is
-//! printed if there is none. Without `script`, the tests of terminals are left out.
+//! The dashboard and the progress line on a terminal, made by util-linux's `script`; and the output
+//! without a terminal. Without `script`, the tests of terminals are left out.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -63,7 +63,8 @@ fn screen(written: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the last content of the alternate screen, the bytes written to it, and those after it.
+/// Returns the last content of the alternate screen, the bytes written to it, and the bytes after
+/// it.
 #[track_caller]
 pub fn screens(seen: &str) -> (String, &str, &str) {
     let times = (seen.matches(ENTER).count(), seen.matches(LEAVE).count());

@@ -88,7 +88,7 @@ fn formulas_install_the_archives_that_are_there() {
     }
 }
 
-/// The addresses of archives in the manifest are those in formulas.
+/// The addresses of archives in the manifest equal the formulas' addresses.
 #[test]
 fn binstall_finds_the_archives() {
     let project = &product().project;
@@ -106,7 +106,7 @@ fn binstall_finds_the_archives() {
     assert_eq!(filled("bin-dir"), format!("{name}/runner"));
 }
 
-/// The flake of the sources, with functions that say what they are given.
+/// Evaluates the flake of the sources, with functions that print their arguments.
 #[test]
 fn the_flake_has_a_package_and_an_app() {
     if !lacking::has("nix-instantiate", &NIX) {
@@ -136,7 +136,7 @@ fn nix(folder: &std::path::Path, arguments: &[&str]) -> String {
     run(command.current_dir(folder).args(arguments)).with_code(0).stdout
 }
 
-/// Evaluates the package for Nix with functions that say what they are given.
+/// Evaluates the package for Nix with functions that print their arguments.
 fn check_nix(folder: &std::path::Path, machine: &str, digest: &str, version: &str) {
     nix(folder, &["--parse", "flake.nix"]);
     let expression = format!(

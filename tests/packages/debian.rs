@@ -46,7 +46,7 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     }
     let mock = Mock::start(&[]);
     let mut command = bare("unshare");
-    // What is installed sees this root, and devices and processes as in a system that runs.
+    // The installed program sees this root, and devices and processes as in a system that runs.
     let inside = "mount --rbind /dev \"$0/dev\" && mount --rbind /proc \"$0/proc\" \
                   && exec chroot \"$0\" /usr/bin/runner \"$@\"";
     command.env("XDG_CACHE_HOME", "/work/cache");
@@ -56,7 +56,7 @@ fn a_package_is_installed_into_an_empty_root_and_measures() {
     assert!(!root.join("usr/bin").exists() && !root.join("usr/share").exists());
 }
 
-/// Copies the libraries that the program needs, and returns what dpkg knows of their packages.
+/// Copies the libraries that the program needs, and returns dpkg's facts of their packages.
 fn libraries_in(root: &Path) -> String {
     for library in libraries() {
         let place = root.join(library.strip_prefix("/").unwrap());

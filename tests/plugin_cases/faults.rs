@@ -1,4 +1,4 @@
-//! Plugins whose faults no single call shows, and what finds them.
+//! Plugins whose faults no single call shows, and the checks that find them.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn a_backend_that_is_unsteady_is_found_out() {
             failures.iter().any(|(found, said)| found == kind && said.contains(words)),
             "{fault}: {failures:#?}"
         );
-        // What a plugin gives that does something wrong is not written.
+        // Output of a plugin that does something wrong is not written.
         for file in ["events.json", "request.http"] {
             let path = project.path(&format!("cases/words/{file}"));
             assert!(!path.exists(), "{fault}: {file}");
@@ -80,7 +80,7 @@ fn a_steady_backend_holds_in_every_framing() {
             &lengths,
             r#"{"frame":2,"kind":"text","text":"three#3","tokens":1}"#,
         ),
-        // Where the network cuts is random, so events belong to no frame and pieces are joined.
+        // The network cuts at random, so events belong to no frame and pieces are joined.
         (
             "raw",
             "reply.bin",
@@ -159,7 +159,7 @@ fn a_reply_begins_with_its_head() {
     project.test(&["--bless"]).with_code(0);
     let events = project.read("cases/words/events.json");
     assert!(events.contains("\"text\":\"one#41\""), "{events}");
-    // One that cannot be read is an error before the first frame.
+    // An unreadable head is an error before the first frame.
     project.write("cases/words/head.json", "{\"headers\": {\"x-words\": \"many\"}}\n");
     project.test(&["--bless"]).with_code(0);
     assert_eq!(project.read("cases/words/events.json"), "[]\n");
@@ -287,7 +287,7 @@ fn a_dataset_whose_spare_sample_splits_a_session_is_found_out_by_any_case() {
     );
     project.test(&["--bless"]).with_code(4);
     assert!(!project.path("cases/some/samples.json").exists());
-    // That of the SDK leaves the rest of the session out.
+    // The SDK's default leaves the rest of the session out.
     let project = case("spare-default");
     project.test(&["--bless"]).with_code(0);
     let shown: Value = serde_json::from_str(&project.read("cases/some/samples.json")).unwrap();

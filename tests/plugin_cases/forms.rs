@@ -5,7 +5,7 @@ use quick_junit::{Report, TestCaseStatus};
 use super::{Project, SAMPLE, WORDS};
 use crate::command_line::transcript;
 
-/// A backend with one case that holds, one that differs, and one that traps.
+/// A backend with one case that holds, a second that differs, and a third that traps.
 fn mixed() -> Project {
     let project = Project::asking("", "reply.lines", WORDS);
     project.write("cases/differs/sample.json", SAMPLE);
@@ -30,12 +30,12 @@ fn shown(project: &Project, form: &str) -> String {
     ended.stdout
 }
 
-/// Removes what differs between machines: times, and the component's digest.
+/// Removes the differences between machines: times, and the component's digest.
 fn redacted(text: &str) -> String {
     let mut shown = Vec::new();
     for line in text.lines() {
         let mut line = line.to_owned();
-        // Where in the guest's source it panicked.
+        // The place of the panic in the guest's source.
         while let Some(start) = line.find("panicked at ")
             && let Some(length) = line[start..].find(" only words")
         {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::component;
 use crate::support::process::{run, runner};
 
-/// Folders of plugins that have cases, as `KIND/NAME`. Those that another language's tools build
+/// Folders of plugins that have cases, as `KIND/NAME`. Plugins that another language's tools build
 /// are tested with the examples.
 fn plugins() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins");

@@ -1,5 +1,5 @@
 //! A mock engine that answers many requests in one batch, as a process of its own. The times
-//! compared here are those that its model computes, which do not depend on how fast the machine is.
+//! compared here come from its model, and do not depend on how fast the machine is.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ fn generated(truth: &Truth) -> &[Nanos] {
 }
 
 /// Four users: each step takes 5 ms, and a millisecond for each request that gets a further token
-/// in it. So the time per output token of a request is 5 ms and a millisecond for each of those
-/// that are in the batch beside it.
+/// in it. So the time per output token of a request is 5 ms and a millisecond for each request in
+/// the batch.
 #[test]
 fn the_tpot_of_a_closed_loop_is_what_the_model_says_for_the_batch() {
     let batching = "slots=8,step=5ms,request=1ms,prompt-token=0,jitter=0";

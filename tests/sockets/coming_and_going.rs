@@ -95,8 +95,8 @@ async fn connect(to: SocketAddr) -> Result<tokio::net::TcpStream, ()> {
     connected.map_err(|_| ())?.map_err(|_| ())
 }
 
-/// A server with room for one in its queue, on a thread of its own: its address, and what is
-/// received when it finds that its queue has no end.
+/// A server with room for one in its queue, on a thread of its own: its address, and the message if
+/// its queue turns out to be endless.
 fn narrow(most: usize) -> (SocketAddr, mpsc::Receiver<()>) {
     let (tell, told) = mpsc::channel();
     let (endless, is_endless) = mpsc::channel();
@@ -141,7 +141,8 @@ fn a_server_that_takes_no_connection_is_given_up() {
     );
 }
 
-/// Connections are opened ahead of the requests; the user need not wait for those that never open.
+/// Connections are opened ahead of the requests; the user need not wait for connections that never
+/// open.
 #[test]
 fn an_interrupt_ends_the_opening_of_connections() {
     let (address, is_endless) = narrow(3);

@@ -1,5 +1,5 @@
-//! gRPC, against what is not ours: a server of grpcio, with the stubs of Triton's client package; and
-//! that client, which reads the mock engine.
+//! gRPC against foreign programs: a server of grpcio, with the stubs of Triton's client package;
+//! and that client, which reads the mock engine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,7 +116,7 @@ fn an_answer_in_one_message_is_read_too() {
     }
 }
 
-/// A version of HTTP that has no gRPC is told in words.
+/// A version of HTTP that has no gRPC is reported.
 #[test]
 fn another_version_of_http_is_refused() {
     let folder = TempDir::new().unwrap();
@@ -128,7 +128,7 @@ fn another_version_of_http_is_refused() {
     assert!(ended.stderr.contains("given by --http"), "{}", ended.stderr);
 }
 
-/// A line of the client: what it read of one request.
+/// A line of the client: the parts that it read of one request.
 #[derive(Debug, Deserialize)]
 struct Read {
     /// The text, the reason for which the answer ended, and tokens of prompt and piece.
@@ -158,7 +158,7 @@ fn faulty(flags: &str) -> Mock {
     Mock::logging(&flags)
 }
 
-/// Triton's client reads the mock engine, with what that has in its log.
+/// Triton's client reads the mock engine; its figures equal the engine's log.
 #[test]
 fn tritons_own_client_reads_the_mock_engine() {
     let Some(python) = pypi::present(&PYTHON) else {
@@ -191,7 +191,7 @@ fn tritons_own_client_reads_the_mock_engine() {
         assert_eq!(read.errors.len(), errors, "{about}");
         let sent: u32 = truth.chunks.iter().map(|chunk| chunk.tokens).sum();
         let counted: u32 = read.pieces.iter().map(|(.., tokens)| tokens).sum();
-        // What was not read when the reset came is lost.
+        // Unread pieces are lost when the reset comes.
         let is_read = counted == tokens || (number == 6 && (1..=tokens).contains(&counted));
         assert!(sent == tokens && is_read, "{sent} sent: {about}");
         let text: String = read.pieces.iter().map(|(text, ..)| &**text).collect();
@@ -219,7 +219,7 @@ fn mock_says() -> &'static str {
     "EngineCore encountered an issue. See stack trace (above) for the root cause."
 }
 
-/// The runner reads the mock engine, with what that has in its log.
+/// The runner reads the mock engine; its figures equal the engine's log.
 #[test]
 fn each_exchange_is_what_the_mock_engine_logged() {
     let mock = faulty("");
@@ -261,7 +261,7 @@ fn each_exchange_is_what_the_mock_engine_logged() {
     }
 }
 
-/// A probe sees that a call has an end, and what was counted in it.
+/// A probe sees that a call has an end, and its token counts.
 #[test]
 fn a_probe_reads_a_call_to_its_end() {
     let mock = Mock::start(&["--ttft", "20ms", "--itl", "2ms"]);

@@ -191,7 +191,7 @@ fn bytes_between_replies_answer_nothing() {
             let _ = stream.write_all(b"HTTP/1.1 408 Too late\r\ncontent-length: 0\r\n\r\n");
         }
     };
-    // Two requests a second: the next one leaves long after what nobody asked for.
+    // Two requests a second: the next one leaves long after the unrequested bytes.
     for (treat, pace) in [(garbage as fn(TcpStream), ""), (later, "--think-time 500ms")] {
         let exchanges = asked(&server(treat), pace);
         assert_eq!(count(&exchanges, None), 4, "{exchanges:?}");
@@ -199,7 +199,7 @@ fn bytes_between_replies_answer_nothing() {
     }
 }
 
-/// A server that speaks first has not answered what it was not asked.
+/// A server that speaks first has answered no request.
 #[test]
 fn what_a_server_says_first_is_no_answer() {
     let url = server(|mut stream| {

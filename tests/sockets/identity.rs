@@ -25,8 +25,8 @@ struct Routed {
 /// The header fields with ids of each request that an engine got.
 type Logged = Vec<BTreeMap<String, String>>;
 
-/// Two engines behind a router that hashes this header: a run with these flags, what the router
-/// logged, and the header fields with ids that each engine logged.
+/// Runs two engines behind a router that hashes this header, with these flags. Returns the
+/// exchanges, the router's log, and the header fields with ids that each engine logged.
 fn run_through_router(header: &str, flags: &[&str]) -> (Vec<Exchange>, Vec<Routed>, [Logged; 2]) {
     let folder = TempDir::new().unwrap();
     let engine = || Mock::logging(&["--ttft", "2ms", "--itl", "100us"]);

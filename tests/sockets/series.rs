@@ -14,9 +14,9 @@ use tempfile::TempDir;
 use crate::endings::exchanges;
 use crate::support::process::{Mock, only_run, run, runner, words};
 
-/// How far the clocks of both processes may seem apart, and how late a gauge may be: the engine
-/// counts a request before it reads its clock, or after, and a busy machine stops it in between. A
-/// request is counted for three times as long.
+/// The most apparent distance of both processes' clocks, and the most lateness of a gauge: the
+/// engine counts a request before it reads its clock, or after, and a busy machine stops it in
+/// between. A request is counted for three times as long.
 const SLACK: u64 = 100_000_000;
 
 /// A run against an engine of three places.
@@ -62,7 +62,7 @@ fn series_are_what_the_engine_did() {
     let truths = mock.end();
     assert_eq!(truths.len(), exchanges.len());
 
-    // The growth of each counter is the sum of its rates times time, and what the log adds up to.
+    // The growth of each counter is the sum of its rates times time, and equals the log's total.
     let pages = &recording.pages[&0];
     let whole = (*pages.first().unwrap(), *pages.last().unwrap());
     let figures = recording.figures(whole).unwrap();
@@ -79,8 +79,8 @@ fn series_are_what_the_engine_did() {
         assert!((summed - grown).abs() < 1e-6 * grown, "{summed} and not {grown}");
     }
 
-    // What runs and waits is what did at some instant within the page's time. The engine's clock
-    // begins earlier than the run's by no more than the fastest request shows.
+    // Running and waiting requests agree with some instant within the page's time. The engine's
+    // clock begins earlier than the run's by no more than the fastest request shows.
     let arrivals = exchanges.iter().filter_map(|it| it.sent);
     let (mut sent, mut received): (Vec<u64>, Vec<u64>) =
         (arrivals.map(|at| at.0).collect(), truths.iter().map(|truth| truth.received.0).collect());
@@ -209,7 +209,7 @@ fn page_server(page: fn(u64) -> String) -> (String, Arc<Mutex<Vec<String>>>) {
     (url, heads)
 }
 
-/// The lines of a histogram of vLLM that has seen so many requests of that mean, in seconds.
+/// The lines of a histogram of vLLM with this number of requests and this mean, in seconds.
 fn histogram(name: &str, requests: u64, mean: f64) -> String {
     let labels = "engine=\"0\",model_name=\"m\"";
     let sum = requests as f64 * mean;
@@ -218,8 +218,8 @@ fn histogram(name: &str, requests: u64, mean: f64) -> String {
     )
 }
 
-/// A router in front of a server that prefills and one that decodes: the pages of both say where its
-/// time to first token goes, and neither gets the key that is the router's.
+/// A router in front of a server that prefills and one that decodes: the pages of both divide its
+/// time to first token, and neither gets the router's key.
 #[test]
 fn two_servers_behind_a_router_tell_both_queues_and_the_transfer() {
     let (prefill, asked) = page_server(|requests| {

@@ -39,13 +39,13 @@ struct Taken {
     message: Value,
 }
 
-/// What is left of a run with a collector.
+/// The remains of a run with a collector.
 struct Ran {
     ended: Ended,
     exchanges: Vec<Exchange>,
     summary: Summary,
     taken: Vec<Taken>,
-    /// What the engine did with each request.
+    /// The engine's record of each request.
     served: Vec<Truth>,
     _folder: TempDir,
 }

@@ -73,7 +73,7 @@ fn sound_is_as_long_as_the_server_made_it() {
                 let counted = exchange.usage.and_then(|usage| usage.output_tokens);
                 assert_eq!(counted, flags.is_empty().then_some(7), "{about}");
             } else if of_stream && wanted != Some(Class::HttpStatus) {
-                // What came before the fault is kept.
+                // The sound before the fault is kept.
                 let heard = exchange.audio_duration.unwrap().as_secs_f64();
                 assert!(heard > 0.0 && heard < served.seconds + 1e-6, "{about}: {heard}");
             }

@@ -18,7 +18,7 @@ const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/socket
 /// The backend.
 const BACKEND: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components/examples/replicate.wasm");
-/// What all runs have in common.
+/// The flags that all runs have in common.
 const LINE: &str = "--model meta/llama --dataset-name random --random-input-len 8 \
                     --random-output-len 8 --warmup-requests 0 --concurrency 8";
 
@@ -113,7 +113,7 @@ fn compared(
         let text = served[0].pieces.concat();
         match fault {
             None | Some("late") => assert_eq!(exchange.output, text, "{id}"),
-            // What came before the fault is on record.
+            // The output before the fault is on record.
             _ => assert!(text.starts_with(&exchange.output), "{id}: {}", exchange.output),
         }
         let statuses = |step: &model::exchange::Step| step.status;
@@ -248,8 +248,8 @@ fn polls(log: &Path) -> usize {
     text.lines().filter(|line| line.contains("\"look\"")).count()
 }
 
-/// One interrupt ends exchanges that wait to look again, however long that is, and what was seen of
-/// them is on record.
+/// One interrupt ends exchanges that wait to look again, however long the wait is; their earlier
+/// replies are on record.
 #[test]
 fn an_interrupt_ends_polling() {
     let replicate = Replicate::start(&["endless"]);

@@ -39,7 +39,7 @@ struct Served {
     samples: u32,
     #[serde(default)]
     deltas: Vec<String>,
-    /// When messages came, in nanoseconds by the server's clock.
+    /// Arrivals of messages, in nanoseconds by the server's clock.
     #[serde(default)]
     arrivals: Vec<u64>,
     /// The code with which the client closed, or the server.
@@ -49,7 +49,7 @@ struct Served {
 /// Samples a second.
 const RATE: u32 = 16_000;
 
-/// Recordings of so many samples each, no two alike.
+/// Writes this many recordings with this many samples each, no two alike.
 fn recordings(folder: &Path, count: u16, samples: u32) {
     let mut texts = "file_name,transcription\n".to_owned();
     for number in 0..count {
@@ -81,7 +81,7 @@ fn logged(log: &Path) -> Vec<Served> {
     (whole.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A run of so many recordings of so many samples.
+/// A run of this many recordings with this many samples each.
 fn line(folder: &Path, url: &str, (count, samples): (u16, u32), flags: &str) -> Command {
     let sounds = folder.join("sounds");
     std::fs::create_dir(&sounds).unwrap();
@@ -108,13 +108,13 @@ fn run_against_websockets(
     let (mut server, url, log) = serve(folder.path())?;
     run(&mut line(folder.path(), &url, recordings, flags)).with_code(0);
     let exchanges = exchanges(folder.path());
-    // The last connections are closed when the run has what it needs.
+    // The last connections are closed when the run has all replies.
     server.until("the end of its connections", |_| logged(&log).len() == exchanges.len());
     let served = logged(&log);
     Some((folder, exchanges, served))
 }
 
-/// What a fault is recorded as: its class, its reason, and a part of its message.
+/// The record of a fault: its class, its reason, and a part of its message.
 fn recorded(fault: &str) -> (Class, Option<Reason>, &'static str) {
     use Class::{HttpStatus, InBandError, Protocol, TokenGapTimeout, Truncated};
     match fault {
@@ -209,7 +209,7 @@ fn each_exchange_is_what_the_server_logged() {
     }
 }
 
-/// What is sent as it is spoken arrives no earlier, and lateness does not add up.
+/// Pieces that are sent as they are spoken arrive no earlier, and lateness does not add up.
 #[test]
 fn pieces_of_speech_arrive_when_they_are_spoken() {
     let flags = "--concurrency 1 --token-gap-timeout 2s --set backend.config.piece=50";
@@ -232,7 +232,7 @@ fn pieces_of_speech_arrive_when_they_are_spoken() {
     assert!((1_000.0..1_600.0).contains(&said), "{said}");
 }
 
-/// An interrupt in the middle of speech ends the run, closes what is open, and leaves a result.
+/// An interrupt in the middle of speech ends the run, closes open connections, and leaves a result.
 #[test]
 fn an_interrupt_closes_what_is_open() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Replies of HTTP/2 on real sockets share a connection, its window, and the bound on what is held.
+//! Replies of HTTP/2 on real sockets share a connection, its window, and the bound on held bytes.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! A real browser, without a screen: Chromium, driven through chromedriver. Tests wait for what it
-//! shows, never for a time.
+//! A real browser, without a screen: Chromium, driven through chromedriver. Tests wait for its
+//! content, never for a time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -115,7 +115,7 @@ impl Browser {
         }
     }
 
-    /// Clicks on what a selector finds, as a user would.
+    /// Clicks on the element of a selector, as a user would.
     pub async fn press(&self, selector: &str) {
         let (x, y) = self.middle(selector).await;
         for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
@@ -124,8 +124,7 @@ impl Browser {
         }
     }
 
-    /// Moves the pointer to a position within what a selector finds: shares of its width and
-    /// height.
+    /// Moves the pointer to a position within a selector's element: shares of its width and height.
     pub async fn point(&self, selector: &str, (across, down): (f64, f64)) {
         let rect = self.rect(selector).await;
         let (x, y) = (rect[0] + rect[2] * across, rect[1] + rect[3] * down);
@@ -175,7 +174,7 @@ impl Browser {
 
     /// Shows the page as on a medium (`screen`, `print`) to someone who prefers a colour scheme.
     pub fn medium(&self, medium: &str, scheme: &str) {
-        // Without motion: what moves by itself is not where it was when it is pressed.
+        // Without motion: a moving element is no longer at its place when it is pressed.
         let features = json!([
             { "name": "prefers-color-scheme", "value": scheme },
             { "name": "prefers-reduced-motion", "value": "reduce" },
@@ -189,7 +188,7 @@ impl Browser {
         printed["data"].as_str().unwrap().to_owned()
     }
 
-    /// The console's messages of any level: errors, and what the page's policy refused.
+    /// The console's messages of any level: errors, and refusals by the page's policy.
     pub fn console(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
         let entries = log.as_array().unwrap().iter();

@@ -59,7 +59,7 @@ lacks! {
 /// Leaves out the test that calls this, or a part of it.
 ///
 /// # Panics
-/// Where `RUNNER_LEAVE_OUT` does not allow that.
+/// If `RUNNER_LEAVE_OUT` does not allow that.
 #[track_caller]
 pub fn leave_out(lack: &Lack) {
     let thread = std::thread::current();
@@ -70,7 +70,7 @@ pub fn leave_out(lack: &Lack) {
     }
 }
 
-/// Returns whether this command succeeds; otherwise the test is left out.
+/// True if this command succeeds; otherwise the test is left out.
 #[track_caller]
 pub fn can(command: &mut Command, lack: &Lack) -> bool {
     let tried = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -81,7 +81,7 @@ pub fn can(command: &mut Command, lack: &Lack) -> bool {
     may
 }
 
-/// Returns whether a program is on the path; otherwise the test is left out.
+/// True if a program is on the path; otherwise the test is left out.
 #[track_caller]
 pub fn has(program: &str, lack: &Lack) -> bool {
     // Not every program answers `--version`: Slurm's say nothing where it is not configured.
@@ -89,7 +89,7 @@ pub fn has(program: &str, lack: &Lack) -> bool {
     can(found.args(["-c", "command -v \"$0\"", program]), lack)
 }
 
-/// Returns whether processes may have clocks of their own; otherwise the test is left out.
+/// True if processes may have clocks of their own; otherwise the test is left out.
 #[track_caller]
 pub fn may_set_clocks() -> bool {
     let mut unshare = Command::new("unshare");
@@ -97,7 +97,7 @@ pub fn may_set_clocks() -> bool {
     can(&mut unshare, &CLOCKS)
 }
 
-/// Returns whether processes may have mounts of their own; otherwise the test is left out.
+/// True if processes may have mounts of their own; otherwise the test is left out.
 #[track_caller]
 pub fn may_mount() -> bool {
     let mut unshare = Command::new("unshare");
@@ -105,8 +105,8 @@ pub fn may_mount() -> bool {
     can(&mut unshare, &MOUNTS)
 }
 
-/// Returns whether util-linux's `script` can give a program a terminal; otherwise the test is left
-/// out. Other systems have a program of that name with other arguments.
+/// True if util-linux's `script` can give a program a terminal; otherwise the test is left out.
+/// Other systems have a program of that name with other arguments.
 #[track_caller]
 pub fn has_terminals() -> bool {
     let mut script = Command::new("sh");

@@ -45,8 +45,8 @@ pub const C: Other = Other {
 };
 
 impl Other {
-    /// Its compiler, or none, and then the test is left out: the one that the variable names, one
-    /// that `cargo xtask test languages` installed, or one on the PATH.
+    /// Its compiler: the one in the variable, one that `cargo xtask test languages` installed, or
+    /// one on the PATH. Without a compiler, the test is left out.
     #[track_caller]
     pub fn compiler(&self) -> Option<PathBuf> {
         if let Some(named) = std::env::var_os(self.variable) {

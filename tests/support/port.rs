@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The first of the ports, and how many there are. They lie below those that systems give to whoever
-/// asks for any, so that a server of another test cannot get one between its choice and its use.
+/// The first port, and the number of ports. They lie below the range from which systems give any
+/// free port, so that a server of another test cannot get one between its choice and its use.
 const FIRST: u16 = 20_000;
 const PORTS: u16 = 10_000;
 

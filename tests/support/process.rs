@@ -1,5 +1,5 @@
 //! The built binary as a process: started with a clean environment, watched while it runs, and
-//! never waited for without end. The tests decide what to expect of it.
+//! never waited for without end. The tests decide their expectations.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn runner_behind(shell: &str) -> Command {
 fn heeding_signals(program: &str) -> Command {
     use tokio::signal::unix::{SignalKind, signal};
     static CAUGHT: std::sync::Once = std::sync::Once::new();
-    // In a thread of its own: a runtime may not end within another one, as that of a test.
+    // In a thread of its own: a runtime may not end within another one, such as a test's.
     let catch = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status
@@ -100,10 +100,9 @@ fn cleaned(mut command: Command) -> Command {
             command.env_remove(name);
         }
     }
-    // Of its own, and shared by all tests: compiling is most of what a short run takes.
+    // A folder of its own, shared by all tests: a short run mostly compiles.
     command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-    // Whether a run is valid depends on how busy the machine is too; tests of the exit code remove
-    // this.
+    // A run's validity also depends on the machine's load; tests of the exit code remove this.
     command.env("RUNNER_ALLOW_INVALID", "1");
     command.stdin(Stdio::null());
     command
@@ -113,7 +112,7 @@ pub fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace()
 }
 
-/// The way a process ended and what it wrote.
+/// The way a process ended, and its output.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit code; absent if a signal killed it.
@@ -273,7 +272,7 @@ pub fn run(command: &mut Command) -> Ended {
     Process::start(command).end()
 }
 
-/// Runs what takes long: a compiler, or a client in many cases.
+/// Runs a slow command: a compiler, or a client in many cases.
 #[track_caller]
 pub fn run_patiently(command: &mut Command) -> Ended {
     Process::start(command).end_within(COMPILING)
@@ -293,7 +292,7 @@ impl Mock {
         Mock::start_at("0", flags)
     }
 
-    /// Starts one that keeps a log of what it did, for [`Mock::end`].
+    /// Starts one that keeps a log of its requests, for [`Mock::end`].
     pub fn logging(flags: &[&str]) -> Self {
         Mock::logging_at("0", flags)
     }
@@ -321,8 +320,7 @@ impl Mock {
         self.process.id()
     }
 
-    /// Ends it, and returns its log: what it did with each request, in the order in which they
-    /// ended.
+    /// Ends it, and returns its log: one entry for each request, in the order in which they ended.
     pub fn end(self) -> Vec<Truth> {
         self.process.signal("TERM");
         self.process.end().with_code(0);

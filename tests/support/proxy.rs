@@ -1,6 +1,6 @@
 //! A network between a client and a server, over real sockets: it takes its time, holds segments
-//! back as lost ones are, and cuts the bytes elsewhere than they were written. What it carries
-//! stays the same.
+//! back as lost ones are, and cuts the bytes elsewhere than they were written. The carried bytes
+//! stay the same.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,9 +20,9 @@ use tokio::time::Instant;
 pub struct Network {
     /// The time that every byte is under way.
     pub delay: Duration,
-    /// True if only those of the server are.
+    /// True if only the server's bytes are.
     pub one_way: bool,
-    /// Extra time that a segment may take; those behind it wait for it, as a transport in order
+    /// Extra time that a segment may take; later segments wait for it, as a transport in order
     /// makes them.
     pub jitter: Duration,
     /// One segment in this many is lost, and comes later by [`RESENT`]; 0 for none.
@@ -39,7 +39,7 @@ pub struct Network {
 pub const RESENT: Duration = Duration::from_millis(200);
 
 impl Network {
-    /// One that changes nothing.
+    /// A network that changes nothing.
     pub const PLAIN: Network = Network {
         delay: Duration::ZERO,
         one_way: false,
@@ -129,7 +129,7 @@ async fn connect(
     }
 }
 
-/// Carries one direction: what is under way lies in a queue with the instant at which it arrives.
+/// Carries one direction: bytes under way lie in a queue with their instant of arrival.
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

@@ -17,7 +17,8 @@ pub const PYPI: Lack = Lack {
 /// One installation at a time: pip's downloads share a cache.
 static INSTALLS: Mutex<()> = Mutex::new(());
 
-/// Installs into a folder once for each version of what is asked for. What failed, in words.
+/// Installs into a folder once for each version of the requirements. An error describes the failed
+/// step.
 pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(), String> {
     let stamp = folder.join("asked");
     if std::fs::read_to_string(&stamp).is_ok_and(|known| known == asked) {
@@ -37,7 +38,7 @@ pub fn prepared(folder: &Path, asked: &str, steps: &mut [Command]) -> Result<(),
     Ok(())
 }
 
-/// Python with packages, one a line, in a folder of its own. What failed, in words.
+/// Python with packages, one a line, in a folder of its own. An error describes the failed step.
 pub fn python(folder: &Path, requirements: &str) -> Result<PathBuf, String> {
     let _installs = INSTALLS.lock();
     let python = folder.join("bin/python");
@@ -45,7 +46,7 @@ pub fn python(folder: &Path, requirements: &str) -> Result<PathBuf, String> {
     environment.args(["-m", "venv"]).arg(folder);
     let mut install = Command::new(&python);
     install
-        // Most of what is installed is never imported.
+        // Most of the installed modules are never imported.
         .args(["-m", "pip", "install", "--quiet", "--no-compile"])
         .arg("--disable-pip-version-check")
         .args(requirements.lines().filter(|line| !line.starts_with('#')));

@@ -246,7 +246,7 @@ async fn repeat(
     Ok(())
 }
 
-/// Reads one request, and leaves what follows it; nothing if there is none.
+/// Reads one request, and leaves the bytes after it; nothing if there is none.
 async fn hear(io: &mut (impl AsyncRead + Unpin), heard: &mut Vec<u8>) -> Option<String> {
     loop {
         if let Some(end) = end_of_request(heard) {

@@ -290,7 +290,7 @@ impl Ran {
             .unwrap_or_else(|| panic!("no `{name}` was measured\n{}", self.text))
     }
 
-    /// A metric that has the same value everywhere, and how many samples it has.
+    /// A metric that has the same value everywhere, and its number of samples.
     pub fn everywhere(&self, name: &str) -> (f64, u64) {
         let metric = self.metric(name);
         assert_eq!(metric.min, metric.max, "`{name}`\n{}", self.text);

@@ -1,4 +1,4 @@
-//! Requests to servers beside those for answers: readiness, flushing their caches, and their
+//! Requests to servers beside requests for answers: readiness, flushing their caches, and their
 //! metrics.
 
 use std::sync::Arc;
@@ -129,7 +129,7 @@ async fn a_server_that_keeps_its_cache_is_not_measured() {
     assert_eq!(ran.measured().count(), 0);
 }
 
-/// Waits for a server to be ready, up to a time limit; returns what was printed while waiting.
+/// Waits for a server to be ready, up to a time limit; returns the output meanwhile.
 async fn waited(
     raw: &Arc<Raw>,
     limit: u64,
@@ -170,7 +170,7 @@ async fn a_server_that_loads_its_model_is_waited_for() {
         error.contains("is not ready after 2.5s; its last response: HTTP 503: loading"),
         "{error}"
     );
-    // A server that refuses the key is ready; another question reports what is wrong with the key.
+    // A server that refuses the key is ready; another question reports the key's fault.
     let raw = Raw::routing([("GET /health", vec![whole("401 Unauthorized", "")])]);
     waited(&raw, 1_000).await.0.unwrap();
 }

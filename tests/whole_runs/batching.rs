@@ -1,4 +1,4 @@
-//! A mock engine that answers many requests in one batch: the figures are those of its model.
+//! A mock engine that answers many requests in one batch: the figures equal its model's.
 
 use model::exchange::{Exchange, Outcome};
 

@@ -128,7 +128,7 @@ async fn never_again_means_a_connection_each() {
     assert_eq!(facts(&ran, |connection| connection.reused || connection.waited), 0);
 }
 
-/// As many connections as are needed at the same time, and no more.
+/// The connections that are needed at the same time, and no more.
 #[tokio::test(start_paused = true)]
 async fn keep_alive_uses_what_is_there() {
     let one_by_one = "arrival = \"closed\"\nconcurrency = 2";

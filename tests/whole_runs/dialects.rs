@@ -1,5 +1,6 @@
-//! Every shipped backend on every route it knows, streamed and not, and what servers do to a stream
-//! without any fault: reasoning, role-only chunks, several tokens an event, usage here or there.
+//! Every shipped backend on every route it knows, streamed and not, and a server's faultless
+//! variations of a stream: reasoning, role-only chunks, several tokens an event, usage here or
+//! there.
 
 use model::exchange::Kind;
 use result::metric::Source;
@@ -142,7 +143,7 @@ async fn several_tokens_an_event() {
     }
 }
 
-/// Servers that say how many tokens an event stands for give a latency for each token.
+/// Servers that report the number of tokens of an event give a latency for each token.
 #[tokio::test(start_paused = true)]
 async fn tokens_of_each_event() {
     let stated = [

@@ -89,7 +89,7 @@ async fn replies_are_counted_and_timed() {
     }
 }
 
-/// Engines give the reason for the end in words of their own, which are kept.
+/// Engines give the reason for the end in their own terms, which are kept.
 #[tokio::test(start_paused = true)]
 async fn finish_reasons_are_the_engines_own() {
     for (name, reason) in [

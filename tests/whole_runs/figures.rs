@@ -63,7 +63,7 @@ async fn the_steady_state_of_a_closed_loop() {
     assert!(short.text.contains("\nnone: "), "{}", short.text);
 }
 
-/// Every figure states its source; those of tokens are counted.
+/// Every figure states its source; figures of tokens are counted.
 #[tokio::test(start_paused = true)]
 async fn requests_are_sampled_and_tokens_are_counted() {
     let ran = base().run().await;
@@ -79,7 +79,7 @@ async fn requests_are_sampled_and_tokens_are_counted() {
     assert_eq!(ran.everywhere("itl-max"), (20.0, 5));
     assert_eq!(ran.everywhere("decode-speed"), (50.0, 5));
     assert_eq!(ran.everywhere("tokens-per-event"), (1.0, 5));
-    // Five requests show nothing of how much the mean varies; twenty that are alike do.
+    // Five requests show nothing of the mean's variation; twenty similar ones do.
     assert_eq!(ran.metric("e2e").confidence, None);
     let ran = base().with("load.requests = 20").run().await;
     let confidence = ran.metric("e2e").confidence.unwrap();

@@ -85,7 +85,7 @@ async fn constant_arrivals() {
 async fn the_servers_own_account_agrees() {
     let ran = base().run().await;
     assert_eq!(ran.truths.len(), 5);
-    // The engine's clock began earlier than the run's, by as much for each.
+    // The engine's clock began earlier than the run's, by the same time for each.
     let apart = ran.truths[0].received.0 - ran.exchanges[0].sent.unwrap().0;
     for (truth, exchange) in ran.truths.iter().zip(ran.measured()) {
         assert_eq!(truth.received.0 - apart, exchange.sent.unwrap().0);
@@ -108,7 +108,7 @@ async fn the_servers_own_account_agrees() {
 }
 
 /// In runs of a second and more, the busiest second is reported. Answers of 101 tokens take 2120
-/// ms: in the second from 1 to 2 s the first and the second have 50 tokens each, the third, whose
+/// ms: in the second from 1 to 2 s the first and the second have 50 tokens each. The third, whose
 /// first token comes at 1120 ms, has 44, and the fourth, at 1620 ms, has 19.
 #[tokio::test(start_paused = true)]
 async fn the_busiest_second() {
@@ -212,7 +212,7 @@ async fn a_duration() {
     assert_eq!(ran.summary.run.planned, None);
     assert_close(ran.summary.throughput.duration_s, 1.22);
     // 10 answers of 11 tokens; of the last, which ends at 1220 ms, none came in the first second;
-    // of those due at 800, 700, 600 ms: 4, 9 and all.
+    // of answers due at 800, 700, 600 ms: 4, 9 and all.
     assert_eq!(ran.summary.throughput.peak_output_tokens_per_s, Some(7.0 * 11.0 + 9.0 + 4.0));
 }
 
@@ -240,8 +240,8 @@ async fn a_closed_loop_of_a_duration() {
     assert_eq!(ran.summary.requests.successful, 6);
 }
 
-/// Warm-up requests are sent and recorded before the measurement and counted in nothing, and the
-/// measured prompts are those of the run without it.
+/// Warm-up requests are sent and recorded before the measurement and counted in nothing. The
+/// measured prompts equal the prompts of the run without it.
 #[tokio::test(start_paused = true)]
 async fn warm_up_counts_in_nothing() {
     let plain = base().run().await;
@@ -264,7 +264,8 @@ async fn warm_up_counts_in_nothing() {
     assert_eq!(warmed.truths.len(), 8);
 }
 
-/// A file with fewer conversations than asked for ends the run early, and says how many there were.
+/// A file with fewer conversations than asked for ends the run early, and the run reports their
+/// number.
 #[tokio::test(start_paused = true)]
 async fn a_dataset_may_be_shorter_than_asked() {
     let file = sharegpt::file(4);
@@ -302,7 +303,7 @@ async fn what_a_dataset_repeats_is_reported() {
     assert_eq!(ran.summary.verdict, Verdict::Suspect);
     assert!(found(&ran, Id::DatasetAltered));
     assert!(ran.text.contains("repeated 6 × conversation"), "{}", ran.text);
-    // What is reported later comes from the folder.
+    // Later reports come from the folder.
     assert!(ran.folder().join("dataset.json").is_file());
     let facts = RunFolder::at(ran.folder()).facts().unwrap();
     assert_eq!(facts.dataset.as_ref(), Some(dataset));

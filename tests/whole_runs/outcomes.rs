@@ -83,7 +83,7 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
         assert_eq!(ran.failures(), [], "{about}");
         assert_eq!(ran.summary.requests.successful, 5, "{about}");
         assert_eq!(ran.summary.tokens.left_out, None, "{about}");
-        // The plan states what requests ask for.
+        // The plan states if requests ignore the end of text.
         assert_eq!(
             ran.plan.request.ignore_eos,
             about == "a text ends answers" || about == "not counted",
@@ -99,8 +99,8 @@ async fn an_answer_that_may_end_or_is_not_counted_is_complete() {
     assert!(forced.plan.request.ignore_eos);
 }
 
-/// Twenty requests, of which each is left with a probability of 0.4 after 210 ms: then five tokens
-/// have come, and the next comes 10 ms later.
+/// Twenty requests; each is left with a probability of 0.4 after 210 ms: then five tokens have
+/// come, and the next comes 10 ms later.
 fn leaving() -> Trial {
     base()
         .with("load.requests = 20")
@@ -177,7 +177,7 @@ async fn an_answer_that_ended_before_is_complete() {
     assert_eq!(ran.everywhere("e2e"), (320.0, 5));
 }
 
-/// The warm-up is never cancelled, and a run of which everything is cancelled measured nothing.
+/// The warm-up is never cancelled, and a run whose requests are all cancelled measured nothing.
 #[tokio::test(start_paused = true)]
 async fn all_may_be_cancelled_but_the_warm_up() {
     let ran = base()

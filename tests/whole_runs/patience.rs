@@ -51,7 +51,7 @@ async fn the_gap_counts_from_the_last_token() {
     }
 }
 
-/// If no timeout is set for the first token, only that of the whole request applies to it.
+/// Without a timeout for the first token, only the whole request's timeout applies to it.
 #[tokio::test(start_paused = true)]
 async fn without_a_time_for_the_first_token_the_request_has_it() {
     let ran = stalled(0, "token-gap = '1s', request = '20s'").run().await;

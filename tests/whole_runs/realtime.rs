@@ -25,7 +25,7 @@ rate = 10.0
 warmup = 0
 "#;
 
-/// Half a second, with so many samples a second.
+/// Half a second, with this many samples a second.
 fn recording(folder: &Path, rate: u32) {
     let samples = rate / 2;
     let mut file = b"RIFF".to_vec();
@@ -99,7 +99,7 @@ async fn a_conversation_is_answered_in_text_and_in_sound() {
 }
 
 /// Faults of the request at each position, and the resulting failure with a part of its message;
-/// none for what is only odd.
+/// none for a merely odd request.
 const FAULTS: [(&str, Option<(Class, &str)>); 15] = [
     ("kind = 'split', bytes = 1", None),
     ("kind = 'ping'", None),
@@ -162,7 +162,7 @@ async fn each_fault_is_a_failure_of_its_class() {
     }
 }
 
-/// What a plugin opens needs HTTP/1.1, and says so.
+/// A connection that a plugin opens needs HTTP/1.1, and says so.
 #[tokio::test(start_paused = true)]
 async fn another_version_of_http_is_refused() {
     let ran = run(16_000, "connection.http = '2'", "").await;

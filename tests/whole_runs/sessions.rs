@@ -1,4 +1,4 @@
-//! Sessions as whole runs on virtual time: what is sent, what stands in it, and when.
+//! Sessions as whole runs on virtual time: the requests, their content, and their times.
 
 use std::io::Write as _;
 
@@ -332,8 +332,8 @@ async fn sessions_that_are_not_complete_are_told_apart() {
     assert!(ran.text.contains("1 of them by themselves and 2 because"), "{}", ran.text);
     assert!(!found(&ran, Id::RecordedAnswers));
 
-    // Where sessions go on with the answer on record, that is said; where the record is meant, it
-    // is not.
+    // If sessions go on with the answer on record, a remark says so; if the record is meant, none
+    // does.
     let ran = trial(&file, one_by_one)
         .with("[request]\nafter-failure = 'continue'\n")
         .against_raw(&refusing(0))
@@ -352,7 +352,7 @@ async fn sessions_that_are_not_complete_are_told_apart() {
     assert!(!found(&ran, Id::RecordedAnswers), "{}", ran.text);
 }
 
-/// As many connections are opened as there are sessions, however many requests these have.
+/// The number of opened connections is the number of sessions, however many requests these have.
 #[tokio::test(start_paused = true)]
 async fn sessions_may_begin_all_at_once() {
     let file = file(2);

@@ -1,6 +1,5 @@
-//! Every built-in scenario, run as a whole, with its own numbers: as many requests as it says, each
-//! as long as it says. Answers come 500 tokens an event, so that millions of tokens take seconds
-//! here.
+//! Every built-in scenario, run as a whole, with its own numbers of requests and tokens. Answers
+//! come 500 tokens an event, so that millions of tokens take seconds here.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -10,7 +9,7 @@ use tempfile::NamedTempFile;
 use crate::support::sharegpt;
 use crate::support::trial::{Ran, Trial};
 
-/// Conversations of the file: as many as any scenario measures, and some for warming up.
+/// Conversations of the file: the most that any scenario measures, and some for warming up.
 const CONVERSATIONS: u32 = 10_050;
 
 fn conversations() -> &'static NamedTempFile {
@@ -37,8 +36,8 @@ fn every_scenario_that_ships_is_run() {
     assert_eq!(shipped, BTreeSet::from(RUN));
 }
 
-/// Runs a whole scenario and checks what holds for all: every request is answered, on time, at
-/// the server's pace, with as many tokens as asked for, by both sides' count.
+/// Runs a whole scenario and checks the common promises: every request is answered, on time, at the
+/// server's pace, with the requested number of tokens, by both sides' count.
 async fn run(name: &str, requests: u64) -> Ran {
     assert!(RUN.contains(&name));
     let text = shipped::scenario(name).unwrap();
@@ -119,7 +118,7 @@ async fn lmdeploy_sharegpt() {
         let lengths = (sample.input_tokens.unwrap(), sample.output_tokens.unwrap());
         assert!(known.contains(&lengths), "{lengths:?}");
     }
-    // What the file holds, but for the 50 conversations that were left.
+    // The file's totals, but for the 50 conversations that were left.
     let all = |count: fn(u32) -> u32| (0..CONVERSATIONS).map(|n| u64::from(count(n))).sum::<u64>();
     let left = 50 * 10..=50 * 1000;
     let input = ran.summary.tokens.input.total.unwrap();

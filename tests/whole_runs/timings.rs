@@ -1,5 +1,5 @@
 //! The server's own timings and the steps of speculative decoding, from the engine's reply to the
-//! figures of the run, compared with what the engine did.
+//! figures of the run, compared with the engine's log.
 
 use mock::Truth;
 use model::exchange::Exchange;
@@ -104,15 +104,15 @@ async fn figures_are_those_of_the_engines_log() {
     }
 }
 
-/// How long a request was on this side before it was sent, in milliseconds, as the engine's log of
-/// arrivals says: they are due a tenth of a second apart, and the first is sent at once.
+/// The time that a request was on this side before it was sent, in milliseconds, by the engine's
+/// log of arrivals: requests are due a tenth of a second apart, and the first is sent at once.
 fn held(truths: &[Truth], place: usize) -> f64 {
     let since_first = truths[place].received.since(truths[0].received);
     since_first.as_millis_f64() - 100.0 * place as f64
 }
 
-/// Every part of the time from due to first token is within a millisecond of what the engine did,
-/// and together they are all of it.
+/// Every part of the time from due to first token is within a millisecond of the engine's log, and
+/// together they are all of it.
 #[tokio::test(start_paused = true)]
 async fn parts_of_the_first_token_are_those_of_the_engines_log() {
     for (about, trial, known) in engines() {
@@ -209,7 +209,7 @@ async fn steps_of_speculative_decoding_are_summed() {
     }
 }
 
-/// An engine that reports neither leaves no trace of them, in words or in records.
+/// An engine that reports neither leaves no trace of them, in text or in records.
 #[tokio::test(start_paused = true)]
 async fn what_no_server_says_is_not_shown() {
     let ran = base().run().await;

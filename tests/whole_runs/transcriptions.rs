@@ -1,5 +1,5 @@
-//! Recordings of a folder, their text from a server, and how much of it is wrong: with both servers'
-//! forms of a reply, streamed and whole.
+//! Recordings of a folder, their text from a server, and its error rates: with both servers' forms
+//! of a reply, streamed and whole.
 
 use std::path::Path;
 
@@ -107,7 +107,7 @@ async fn a_transcription_without_its_end_is_cut_off() {
             format!("transcriptions = '{server}'\n[[fault]]\nkind = 'no-done'\nafter-tokens = 5");
         let ran = run("openai", "", &fault).await;
         assert_eq!(ran.failures().len(), 3, "{server}\n{}", ran.text);
-        // What failed is not judged.
+        // Failed requests are not judged.
         assert!(ran.summary.run_scores.is_empty());
     }
 }

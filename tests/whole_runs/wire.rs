@@ -7,7 +7,7 @@ use super::BASE;
 use crate::support::raw::{Act, CHUNKED, DONE, LAST_CHUNK, Raw, chunk, say, sound, text, wait};
 use crate::support::trial::{Ran, Trial};
 
-/// Five requests, each after the one before it has ended, the second of them answered like this.
+/// Five requests, each after the end of its predecessor; the second gets this answer.
 async fn second(reply: Vec<Act>) -> Ran {
     let raw = Raw::with([(1, reply)]);
     let one_by_one = "arrival = \"closed\"\nconcurrency = 1";
@@ -275,7 +275,7 @@ async fn what_is_wrong_on_the_wire_is_a_failure_of_its_class() {
     }
 }
 
-/// Whatever HTTP allows, and whatever comes after the answer, still counts as an answer.
+/// Everything that HTTP allows, and everything after the answer, still counts as an answer.
 #[tokio::test(start_paused = true)]
 async fn what_is_odd_on_the_wire_is_no_failure() {
     let event_by_event = |cut: usize| -> Vec<Act> {

@@ -23,7 +23,7 @@ const config = {
 
 export const about = plate("ollama", "0.1.0", "Ollama's own API: /api/chat and /api/generate.", config);
 
-// Ollama's names of the sampling settings, all of which stand under `options`.
+// Ollama's names of the sampling settings; all stand under `options`.
 const OPTIONS = {
   temperature: "temperature",
   topP: "top_p",
@@ -143,7 +143,7 @@ const KINDS = { tokens: "token ids", embedding: "texts to embed", ranking: "text
 
 const notText = (tag) => `the dataset gives ${KINDS[tag]}, which Ollama does not take; have it give text`;
 
-// What the contract calls `developer` is a system message to Ollama.
+// The contract's `developer` message is a system message to Ollama.
 function message({ role, parts, extra }) {
   const texts = parts.filter(({ tag }) => tag === "text").map(({ val }) => val);
   const images = parts.filter(({ tag }) => tag === "image").map(({ val }) => base64Of(val.bytes));

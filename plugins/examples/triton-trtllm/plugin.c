@@ -172,7 +172,7 @@ static bool put_adapter(buffer *body, const types_sample_t *sample, types_error_
   return true;
 }
 
-// The names are those of the inputs of the model `ensemble` that TensorRT-LLM ships for Triton.
+// The names come from the inputs of the model `ensemble` that TensorRT-LLM ships for Triton.
 static bool put_body(buffer *body, const exports_backend_codec_t *codec, const types_sample_t *sample,
                      const types_settings_t *settings, types_error_t *error) {
   const types_sampling_t *sampling = &settings->sampling;
@@ -254,7 +254,7 @@ bool exports_backend_method_codec_begin(exports_backend_codec_t *codec, exports_
   return true;
 }
 
-// What a reply's state holds: the tokens counted so far, of which each event tells only its own.
+// A reply's state: the tokens counted so far; each event tells only its own.
 static uint32_t counted(plugin_list_u8_t state) {
   uint32_t tokens = 0;
   count_of(slice_of_bytes(state), &tokens);

@@ -66,7 +66,7 @@ class Sink(io.TextIOBase):
 def guard():
     """For `sys.addaudithook`: no files, sockets and processes, no tracing of the tests, and no changes to the functions,
     classes and modules that there were before the program."""
-    # What would let a program step over its tests, watch them, or find them in memory.
+    # Names that would let a program step over its tests, watch them, or find them in memory.
     watching = ("sys.settrace", "sys.setprofile", "sys.monitoring.", "sys.addaudithook", "gc.get_")
     outside = ("os.", "socket.", "subprocess.", "shutil.", "tempfile.", "urllib.", "ctypes.")
 
@@ -114,7 +114,7 @@ def stand_still():
     random.seed(0)
 
 
-# No name that a person writes: what the tests find under their own names of functions and modules of Python.
+# No name that a person writes: the tests find functions and modules of Python under such names of their own.
 OWN = "\u02d0own_{}"
 
 
@@ -139,11 +139,11 @@ class Tests:
             elif isinstance(node, ast.ExceptHandler) and node.name:
                 defined.add(node.name)
         loaded = {node.id for node in named} - defined
-        # Python's own, not those of this scorer.
+        # Python's own modules, not this scorer's.
         library = sys.stdlib_module_names & sys.modules.keys()
         self.modules = library & (loaded | defined)
         self.own = {name for name in loaded if hasattr(builtins, name) or name in library}
-        # What is left is the program's to define. Tests that name nothing else test a function with such a name.
+        # The rest is the program's to define. Tests that name nothing else test a function with such a name.
         self.others = loaded - self.own
         for node in named:
             if node.id in self.own:
@@ -183,13 +183,13 @@ def _restore_classes(
 def _restore_spaces(spaces, held, copy=dict, clear=dict.clear, update=dict.update):
     """Puts back the variables of modules. Like the above it uses none itself: those of this module are among them."""
     for space, before in spaces:
-        # What a program put there must not be deleted now: that may call it.
+        # A program's value there must not be deleted now: that may call it.
         held.append(copy(space))
         clear(space)
         update(space, before)
 
 
-# What a program left behind. It is never deleted, because that may call it.
+# The remains of programs. They are never deleted, because that may call a program.
 HELD = []
 
 
@@ -226,7 +226,7 @@ def _steps(program, tests, names, put_back):
 def _attempt(steps):
     """Whether all steps run to their end. The only one of `steps` makes them."""
     try:
-        # No variable holds them: a program finds and changes those of the functions that called it.
+        # No variable holds them: a program finds and changes the variables of the functions that called it.
         collections.deque(map(operator.call, steps.pop()()), maxlen=0)
         return True
     except:  # noqa: E722: whatever `BaseException` now means. `exit()` too: a program that ends itself has not passed.

@@ -62,7 +62,7 @@ class Judge(Scorer):
         if isinstance(check, str) and isinstance(entry, str) and entry.isidentifier():
             tests = f"{check}\ncheck({entry})"
         elif check is None and _are_texts(asserted):
-            # What such a row has as its prompt is a sentence, not the beginning of a program.
+            # The prompt of such a row is a sentence, not the beginning of a program.
             prompt = ""
             tests = "\n".join([setup, *asserted]) if isinstance(setup, str) else None
         if tests is None or not isinstance(prompt, str):

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-/// The last panic of the `tokenizers` crate. Our code catches those and calls them errors; one that
-/// nobody catches is followed by a second, when it would leave the target.
+/// The last panic of the `tokenizers` crate. Our code catches such panics and returns errors. An
+/// uncaught panic is followed by a second, when it would leave the target.
 static LAST: Mutex<String> = Mutex::new(String::new());
 
 libfuzzer_sys::fuzz_target!(

@@ -38,7 +38,7 @@ fn inputs_keep_their_promises() {
                 target(&std::fs::read(&path).unwrap());
             }
         }
-        // What no corpus begins with.
+        // Bytes that no corpus begins with.
         target(b"");
     }
 }

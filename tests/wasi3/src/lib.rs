@@ -1,5 +1,5 @@
 //! A scorer built with the library of WASI 0.3, on a standard library that imports 0.2. It asks for
-//! what its configuration names, and returns the results as the names of its scores.
+//! the facts that its configuration names, and returns the results as the names of its scores.
 
 use runner_plugin::{Error, Exchange, Score, Scorer, Tokenizer};
 use schemars::JsonSchema;

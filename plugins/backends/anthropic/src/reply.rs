@@ -1,9 +1,9 @@
 //! Replies of the Messages API, streamed and whole.
 //!
-//! A stream counts tokens twice: `message_start` has those of the prompt, and `message_delta` the
-//! total of the answer so far, with the prompt's again on some servers. The counts of the prompt
-//! exclude what was found in or written to the cache, so the prompt's length is the sum of three
-//! fields.
+//! A stream counts tokens twice. `message_start` has the prompt's tokens. `message_delta` has the
+//! total of the answer so far, with the prompt's tokens again on some servers. The prompt's counts
+//! exclude tokens that were found in or written to the cache, so the prompt's length is the sum of
+//! three fields.
 
 use runner_plugin::dialect::{explain, frames, tools};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
@@ -149,7 +149,7 @@ fn blocks(blocks: Vec<Block<'_>>, events: &mut Vec<Meaning>) {
 impl Block<'_> {
     fn read(self, index: u32, events: &mut Vec<Meaning>) {
         match self.kind.as_str() {
-            // The model thought, but the server does not show what.
+            // The model thought, but the server hides its thoughts.
             "redacted_thinking" => events.push(Meaning::Reasoning(Output::text(""))),
             "tool_use" | "server_tool_use" => {
                 // A stream begins with an empty object, and sends the arguments piece by piece.
@@ -185,7 +185,7 @@ fn said(text: Option<String>) -> Option<Output> {
 
 impl Counts {
     /// Replaces the counts that later ones have. A server that learns the counts late begins with
-    /// zeros, and one that has forgotten the prompt's ends with one: neither replaces a count.
+    /// zeros; a server that has forgotten the prompt's ends with a zero. Neither replaces a count.
     fn take(&mut self, later: Option<Counts>) {
         let Some(later) = later else { return };
         let input = |counts: &Counts| {
@@ -206,8 +206,8 @@ impl Counts {
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
     }
 
-    /// The prompt's length: what was read, found in the cache, and written to it. A prompt of no
-    /// tokens is one that was not counted.
+    /// The prompt's length: tokens read, found in the cache, and written to it. A prompt of no
+    /// tokens was not counted.
     fn input(&self) -> Option<u32> {
         let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
         let cached = cached.iter().flatten();

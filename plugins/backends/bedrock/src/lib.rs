@@ -1,8 +1,8 @@
 //! Amazon Bedrock: `Converse` and `ConverseStream`, which have one form for the models of all
 //! providers.
 //!
-//! `request` writes bodies, `message` reads the binary messages of a stream, and `reply` says what
-//! they mean; this module has the rest.
+//! `request` writes bodies, `message` reads the binary messages of a stream, and `reply` interprets
+//! them; this module has the rest.
 #![deny(unsafe_code)]
 
 mod message;
@@ -58,7 +58,7 @@ impl Backend for Bedrock {
     }
 
     fn control(&self, what: Control) -> Option<Request> {
-        // Models are listed at another address, that of the control plane.
+        // Models are listed at another address: the control plane.
         match what {
             Control::ListModels | Control::Health | Control::FlushCache | Control::Metrics => None,
         }

@@ -20,7 +20,7 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-/// Headers' values that are not texts, by type, and how many bytes they have: true, false, a byte,
+/// Headers' values that are not texts, by type, with their numbers of bytes: true, false, a byte,
 /// numbers of two, four and eight bytes, an instant, and a UUID.
 const WIDTHS: [(u8, usize); 8] = [(0, 0), (1, 0), (2, 1), (3, 2), (4, 4), (5, 8), (8, 8), (9, 16)];
 
@@ -29,7 +29,7 @@ const BYTES: u8 = 6;
 const TEXT: u8 = 7;
 
 impl<'a> Message<'a> {
-    /// Reads a message from what follows its length.
+    /// Reads a message from the bytes after its length.
     ///
     /// # Errors
     /// [`Error::Protocol`] if it is damaged.
@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Compares a sum that was sent with that of the bytes.
+/// Compares a checksum that was sent with the checksum of the bytes.
 fn check(parts: &[&[u8]], sent: [u8; 4], of: &str) -> Result<(), String> {
     let mut sum = crc32fast::Hasher::new();
     for part in parts {

@@ -202,7 +202,7 @@ pub fn decode(
             events.extend(metadata.usage.map(|counts| Meaning::Usage(counts.usage())));
             events.push(Meaning::End);
         }
-        // Ends of blocks, and what the API may get.
+        // Ends of blocks, and future events of the API.
         _ => {}
     }
     Ok(())
@@ -240,7 +240,7 @@ impl Reasoning {
     fn read(self, events: &mut Vec<Meaning>) {
         let text = self.reasoning_text.and_then(|inner| inner.text);
         events.extend(said(self.text.or(text)).map(Meaning::Reasoning));
-        // The model thought, but the server does not show what.
+        // The model thought, but the server hides its thoughts.
         let redacted = self.redacted_content;
         events.extend(redacted.map(|_| Meaning::Reasoning(Output::text(""))));
     }
@@ -265,7 +265,7 @@ impl Counts {
     }
 }
 
-/// Two reasons say that what the model wrote could not be read.
+/// Two reasons say that the model's output could not be read.
 fn finish(reason: String) -> Meaning {
     match reason.as_str() {
         "malformed_model_output" | "malformed_tool_use" => Meaning::Failure(Refusal {

@@ -110,7 +110,7 @@ pub fn decode(
     events: &mut Vec<Meaning>,
 ) -> Result<(), Error> {
     let data = frame.data.trim_ascii();
-    // Gateways add it; the end of the message is what counts.
+    // Gateways add it; only the end of the message counts.
     if data == b"[DONE]" {
         return Ok(());
     }
@@ -180,7 +180,7 @@ impl Reply {
 }
 
 impl Message {
-    /// Appends the pieces. In a stream, `at` has the number of the part, and whether a call goes
+    /// Appends the pieces. In a stream, `at` has the number of the part, and true if a call goes
     /// on.
     fn read(self, at: Option<(u32, bool)>, events: &mut Vec<Meaning>) {
         // The model's plan of how to use tools is thinking aloud, before it calls them.
@@ -220,8 +220,8 @@ fn said(text: Option<String>) -> Option<Output> {
 }
 
 impl Counts {
-    /// The counts of what the model read and wrote. What is billed (`billed_units`) leaves out the
-    /// template's tokens, so it is no substitute.
+    /// The counts of tokens that the model read and wrote. Billed tokens (`billed_units`) exclude
+    /// the template's tokens, so they are no substitute.
     fn usage(self) -> Option<Usage> {
         let tokens = self.tokens?;
         Some(Usage {
@@ -240,7 +240,7 @@ impl Tokens {
 }
 
 fn whole(number: f64) -> u32 {
-    // Saturates, and makes a count of what is none zero.
+    // Saturates; a number that is no count becomes zero.
     number as u32
 }
 

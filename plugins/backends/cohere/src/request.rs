@@ -89,7 +89,7 @@ fn messages(conversation: &Conversation<'_>) -> Result<Vec<Value>, Error> {
             Speaker::User => "user",
             Speaker::Model => "assistant",
         };
-        // The results of tools are messages of their own, which stand before what the user says.
+        // Results of tools are messages of their own, before the user's text.
         let (mut said, mut calls) = (Vec::new(), Vec::new());
         for part in &turn.parts {
             match part {

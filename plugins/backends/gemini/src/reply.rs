@@ -31,7 +31,7 @@ pub struct Reply {
 }
 
 /// Count of tokens with each piece of a kind: every piece has the number so far, or only the last
-/// one has it. Where the first one does not, the last one's count is that of all of them.
+/// piece has a number. If the first piece has none, the last piece's count covers all pieces.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Counting {
     SoFar(u32),
@@ -106,7 +106,8 @@ struct Counts {
     candidates_tokens_details: Option<Modalities>,
 }
 
-/// The counts of what is no text, out of a list by modality; a modality without an entry is absent.
+/// Counts of the non-text modalities, out of a list by modality; a modality without an entry is
+/// absent.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(from = "Vec<OfModality>")]
 struct Modalities {
@@ -179,7 +180,7 @@ impl Reply {
         }
         self.begun = true;
         let counts = event.usage_metadata;
-        // The counts are those of all candidates, so those of several cannot be told apart.
+        // The counts cover all candidates, so several candidates cannot be told apart.
         self.attribute(counts.filter(|_| !several), &mut events[before..]);
         let ends = self.finished.values().all(|is| *is) && !self.finished.is_empty();
         // Every event repeats the counts; only the last ones count the whole answer.
@@ -245,7 +246,7 @@ impl Counting {
                 piece.tokens = Some(total.saturating_sub(before));
                 *self = Counting::SoFar(total.max(before));
             }
-            // How the tokens divide is unknown, but those that follow are counted.
+            // The split of the tokens is unknown, but later tokens are counted.
             (Some(total), [_, ..]) => *self = Counting::SoFar(total.max(before)),
             (None, [_, ..]) => *self = Counting::No,
             (_, []) => {}
@@ -254,7 +255,7 @@ impl Counting {
 }
 
 impl Counts {
-    /// Answers and thoughts are counted apart; what was found in the cache is part of the prompt.
+    /// Counts answers and thoughts apart; cached tokens are part of the prompt.
     fn usage(self) -> Usage {
         let prompt = self.prompt_tokens_details.unwrap_or_default();
         let tools = self.tool_use_prompt_tokens_details.unwrap_or_default();

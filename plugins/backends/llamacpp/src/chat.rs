@@ -34,7 +34,7 @@ pub fn encode(cache: bool, sample: &Sample, settings: &Settings) -> Result<Reque
     Ok(Request::json("/v1/chat/completions", &body))
 }
 
-/// The part of a reply with how long it took, and with the counts that `usage` lacks: of speculative
+/// The part of a reply with its durations, and with the counts that `usage` lacks: of speculative
 /// decoding, and on older servers of the cache.
 #[derive(Deserialize)]
 struct Timed {
@@ -48,7 +48,7 @@ pub struct Timings {
     prompt_n: Option<u32>,
     /// Tokens that speculative decoding proposed, if it did.
     pub draft_n: Option<u32>,
-    /// Of these, those that the model accepted.
+    /// Drafted tokens that the model accepted.
     pub draft_n_accepted: Option<u32>,
     /// Milliseconds from when the prompt was begun until the first token was chosen.
     prompt_ms: Option<f64>,

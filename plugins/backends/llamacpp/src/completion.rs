@@ -63,7 +63,7 @@ pub struct Reply {
     produced: Vec<u32>,
     /// Number of answers that are complete.
     complete: usize,
-    /// Tokens that speculative decoding proposed for these, and of them those that were accepted.
+    /// Tokens that speculative decoding proposed for these, and the accepted ones among them.
     drafted: Option<u32>,
     accepted: Option<u32>,
 }
@@ -147,7 +147,7 @@ impl Reply {
                 choice: event.index,
             }));
         } else if !event.stop && !std::mem::replace(&mut self.begun, true) {
-            // How far the prompt has been processed, for example.
+            // The progress of the prompt, for example.
             events.push(Meaning::Opened);
         }
         if !event.stop {
@@ -161,7 +161,7 @@ impl Reply {
         sum(&mut self.accepted, timings.draft_n_accepted);
         events.push(Meaning::Usage(Usage {
             input_tokens: event.tokens_evaluated,
-            // `tokens_cached` is what the slot holds in the end, the answer included.
+            // `tokens_cached` counts the tokens in the slot at the end, the answer included.
             cached_input_tokens: timings.cached(event.tokens_evaluated),
             output_tokens: counted.then_some(output),
             draft_tokens: self.drafted,
@@ -206,7 +206,7 @@ impl Reply {
     }
 }
 
-/// Adds what one of several answers counts; a count that none has stays absent.
+/// Adds one answer's count to the sum of several; a count that no answer has stays absent.
 fn sum(one: &mut Option<u32>, more: Option<u32>) {
     if let Some(more) = more {
         *one = Some(one.unwrap_or(0).saturating_add(more));

@@ -48,7 +48,7 @@ pub struct State {
 const METRICS: [(&str, ServerMetric); 6] = [
     ("llamacpp:requests_processing", ServerMetric::RunningRequests),
     ("llamacpp:requests_deferred", ServerMetric::WaitingRequests),
-    // Without those that were in the cache, which newer servers count beside it.
+    // Excludes cached tokens, which newer servers count beside it.
     ("llamacpp:prompt_tokens_total", ServerMetric::InputTokens),
     ("llamacpp:prompt_tokens_cached_total", ServerMetric::PrefixCacheHits),
     ("llamacpp:tokens_predicted_total", ServerMetric::OutputTokens),
@@ -88,8 +88,8 @@ impl Backend for LlamaCpp {
         }
     }
 
-    /// As the OpenAI API's, with the context of a slot as `meta.n_ctx`. `meta.n_ctx_train` is what
-    /// the model was trained with, which a slot need not have.
+    /// As the OpenAI API's, with the context of a slot as `meta.n_ctx`. `meta.n_ctx_train` is the
+    /// context that the model was trained with; a slot may have another.
     fn read_models(&self, body: &[u8]) -> Result<Vec<ServedModel>, Error> {
         #[derive(Deserialize)]
         struct List {

@@ -1,5 +1,4 @@
-//! Replies: lines of JSON, of which the last has `done` and the counts, or one such object with
-//! everything.
+//! Replies: lines of JSON, the last with `done` and the counts; or one such object with everything.
 
 use std::borrow::Cow;
 
@@ -47,8 +46,8 @@ struct Line<'a> {
     done_reason: Option<Cow<'a, str>>,
     prompt_eval_count: Option<u32>,
     eval_count: Option<u32>,
-    // Nanoseconds, in the last line: from when the request arrived until its answer was complete,
-    // from when it arrived until a loaded model was there for it, and those of the parts after.
+    // Nanoseconds, in the last line: from the request's arrival until its answer was complete, from
+    // its arrival until a loaded model was ready, and of each later part.
     total_duration: Option<i64>,
     load_duration: Option<i64>,
     prompt_eval_duration: Option<i64>,
@@ -56,8 +55,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The event of the durations. What is left of the whole without the answer's tokens came
-    /// before the first of them.
+    /// The event of the durations. The total minus the answer's tokens precedes the first token.
     fn timings(&self) -> Option<Meaning> {
         let milliseconds = |nanoseconds: Option<i64>| Some(nanoseconds? as f64 / 1e6);
         let decode = milliseconds(self.eval_duration);

@@ -99,7 +99,7 @@ pub fn encode(config: &Config, sample: &Sample, settings: &Settings) -> Result<R
     Ok(Request::json(path, &body))
 }
 
-/// Sets whether a prompt that is too long fails, and how long the model stays loaded.
+/// Sets the treatment of a prompt that is too long, and the time that the model stays loaded.
 fn set_context(body: &mut Body, config: &Config) {
     if !config.truncate {
         body.set("truncate", false).set("shift", false);

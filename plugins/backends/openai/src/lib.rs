@@ -82,7 +82,7 @@ impl Default for State {
 pub struct OpenAi(Config);
 
 impl OpenAi {
-    /// The body on the route in use, without what this server has beyond the API.
+    /// The body on the route in use, without this server's additions to the API.
     fn body(
         &self,
         sample: &Sample,

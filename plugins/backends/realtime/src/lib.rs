@@ -1,8 +1,8 @@
 //! `/v1/realtime`, a WebSocket whose messages are JSON: speech is sent in pieces, as fast as it is
 //! spoken or at once, and the answer comes as text or sound.
 //!
-//! [`vllm`] has the events of vLLM, which transcribes, [`openai`] those of OpenAI, which answers;
-//! [`sound`] cuts the sound of a sample into pieces.
+//! [`vllm`] has the events of vLLM, which transcribes, [`openai`] the events of OpenAI, which
+//! answers; [`sound`] cuts the sound of a sample into pieces.
 #![deny(unsafe_code)]
 
 mod openai;
@@ -169,7 +169,7 @@ impl Backend for Realtime {
         events: &mut Vec<Meaning>,
     ) -> Result<(), Error> {
         match (frame.name, self.0.api) {
-            // Why it was closed is the host's to say.
+            // The host gives the reason for the close.
             (Some("close"), _) => Ok(()),
             (Some("text"), Api::Vllm) => vllm::decode(state, frame.data, events),
             (Some("text"), Api::Openai) => openai::decode(state, frame.data, events),

@@ -29,7 +29,7 @@ const NEVER: [Setting; 11] = [
     Setting::Temperature,
 ];
 
-/// What is sent for a conversation.
+/// The messages to send for a conversation.
 pub fn messages(
     config: &Config,
     path: &str,
@@ -159,8 +159,7 @@ struct Parts {
     image_tokens: Option<u32>,
 }
 
-/// Appends the events of one message. Names without `output_` are those of the API before it left
-/// its beta.
+/// Appends the events of one message. Names without `output_` come from the API's beta.
 pub fn decode(state: &mut State, data: &[u8], events: &mut Vec<Meaning>) -> Result<(), Error> {
     let event: Event = frames::json(data, "an event of OpenAI's Realtime API")?;
     let delta = || {

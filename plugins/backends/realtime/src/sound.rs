@@ -1,4 +1,4 @@
-//! The sound of a sample as what `/v1/realtime` takes: PCM of 16 bits, one channel, at a rate that
+//! The sound of a sample in the form of `/v1/realtime`: PCM of 16 bits, one channel, at a rate that
 //! the API sets, in pieces.
 
 use runner_plugin::{Error, Media, Sample};
@@ -45,7 +45,7 @@ pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<
     }
 }
 
-/// These samples in pieces of so many milliseconds; the last may be shorter.
+/// Cuts these samples into pieces of this many milliseconds; the last may be shorter.
 pub fn pieces(samples: &[i16], rate: u32, milliseconds: u32) -> impl Iterator<Item = Piece> + '_ {
     let each = (u64::from(rate) * u64::from(milliseconds) / 1_000).max(1) as usize;
     samples.chunks(each).map(move |piece| {

@@ -1,8 +1,8 @@
 //! The events of vLLM's `/v1/realtime`, which transcribes one sound while it is sent
 //! (`vllm/entrypoints/openai/realtime`).
 //!
-//! The server says `session.created`; then it is told the model, to begin (`commit`), the sound in
-//! pieces, and that there is no more (`commit` with `final`).
+//! The server says `session.created`. The client sends the model, the start (`commit`), the sound
+//! in pieces, and the end (`commit` with `final`).
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{
@@ -29,7 +29,7 @@ const NEVER: [Setting; 10] = [
     Setting::Stop,
 ];
 
-/// What is sent for a sample with one sound.
+/// The messages to send for a sample with one sound.
 pub fn messages(
     config: &Config,
     path: &str,

@@ -92,7 +92,8 @@ impl Mistakes {
         }
     }
 
-    /// The placeholders of a text: those in a path or header are names, those of lists stand alone.
+    /// Checks the placeholders of a text: in a path or header they are names; placeholders of lists
+    /// stand alone.
     fn text(&mut self, key: &str, text: &str, only_names: bool) {
         let pieces = pieces(text);
         for piece in &pieces {

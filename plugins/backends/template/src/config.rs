@@ -1,4 +1,4 @@
-//! The user's configuration as written. `check` says what is wrong with it.
+//! The user's configuration as written. `check` finds its mistakes.
 
 use std::collections::BTreeMap;
 

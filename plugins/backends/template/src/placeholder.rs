@@ -151,8 +151,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// A value with its placeholders filled. What has no value is left out, and so is an object or a
-/// list of which nothing is left.
+/// Fills the placeholders of a value. Parts without a value are left out, and so are objects and
+/// lists that become empty.
 pub fn fill(template: &Value, value: &impl Fn(Name) -> Option<Value>) -> Option<Value> {
     Some(match template {
         Value::String(text) => fill_text(text, value)?,

@@ -1,4 +1,4 @@
-//! Replies: what stands at the configured places of an event.
+//! Replies: values at the configured places of an event.
 
 use runner_plugin::dialect::{explain, frames};
 use runner_plugin::{Error, Frame, Meaning, Output, Reason, Refusal, Usage};
@@ -26,10 +26,10 @@ pub struct State {
 
 /// Bytes seen of a text that every event repeats: the most so far.
 ///
-/// A server may change what it sent before, above all half a character, which it sends as U+FFFD
-/// until the other half is there. So these count as seen only once they are final. Where a server
-/// changes other text, only the part beyond the longest text so far is new: nothing is sent twice,
-/// and a text that became shorter adds nothing until it is longer than before.
+/// A server may change text that it sent before, above all half a character: it sends U+FFFD until
+/// the other half is there. So these count as seen only once they are final. Where a server changes
+/// other text, only the part beyond the longest text so far is new: nothing is sent twice, and a
+/// text that became shorter adds nothing until it is longer than before.
 #[derive(Default, Serialize, Deserialize)]
 struct SentLength(u32);
 
@@ -160,7 +160,7 @@ pub fn decode(
         events.push(Meaning::Opened);
     }
     state.begun = true;
-    // Without an end marker, what makes a reply complete is that it has something of an answer.
+    // Without an end marker, a reply is complete if it has something of an answer.
     let something =
         events[before..].iter().any(|event| !matches!(event, Meaning::Opened | Meaning::Usage(_)));
     if done || (unmarked && something && !state.whole) {
@@ -244,7 +244,7 @@ impl State {
                 events.push(Meaning::Text(Output::text("")));
             }
         }
-        // Of several pieces it is unknown how the tokens divide.
+        // The split of the tokens among several pieces is unknown.
         if let [Meaning::Text(piece) | Meaning::Reasoning(piece) | Meaning::ToolCall(piece)] =
             &mut events[first..]
         {

@@ -1,5 +1,5 @@
-//! Requests: the template's body and path, filled with a sample and the run's settings. What the
-//! template has no place for is refused, never dropped.
+//! Requests: the template's body and path, filled with a sample and the run's settings. Fields that
+//! the template has no place for are refused, never dropped.
 
 use runner_plugin::dialect::openai;
 use runner_plugin::{Body, Error, Prompt, Request, Sample, Settings};
@@ -18,7 +18,7 @@ pub struct Template {
     headers: Vec<(String, String)>,
 }
 
-/// A body, with what stands in it and in its path.
+/// A body, with the placeholders of the body and its path.
 struct Form {
     body: Map<String, Value>,
     uses: Uses,
@@ -105,7 +105,7 @@ impl Template {
         let sampling = &settings.sampling;
         let number = |number: Option<f64>| number.map(|number| json!(number));
         match name {
-            // Where the adapter has a place of its own, the model keeps its name.
+            // If the adapter has a place of its own, the model keeps its name.
             Name::Model if uses.has(Name::Adapter) => Some(json!(settings.model)),
             Name::Model => Some(json!(settings.model_for(sample))),
             Name::Adapter => sample.adapter.as_ref().map(|name| json!(name)),
@@ -143,12 +143,12 @@ impl Template {
         }
     }
 
-    /// True if the minimum is what makes answers as long as requested.
+    /// True if the minimum makes answers as long as requested.
     fn forces_by_minimum(&self, uses: Uses, settings: &Settings) -> bool {
         settings.ignore_eos && !uses.has(Name::IgnoreEos) && self.config.ignore_eos_body.is_empty()
     }
 
-    /// The settings that have no place, each with what is missing.
+    /// The settings that have no place, each with the missing placeholder.
     fn refused(&self, uses: Uses, sample: &Sample, settings: &Settings) -> Vec<String> {
         let mut refused = Vec::new();
         let sampling = &settings.sampling;

@@ -256,7 +256,7 @@ fn a_cumulative_text_that_the_server_rewrites_adds_only_what_is_beyond_it() {
     // A list of three places is not one place with a condition.
     let backend = with_events(json!({"text": ["/a", "/b", "/c"], "done": "X"}));
     assert_eq!(texts(&read(&backend, &[r#"{"c":"x"}"#])), ["x"]);
-    // What stays half a character is part of the answer.
+    // Half a character that is never completed is part of the answer.
     let backend =
         with_events(json!({"text": "/t", "finish": "/f", "cumulative": true, "done": "X"}));
     let events = read(&backend, &[r#"{"t":"a\ufffd"}"#, r#"{"t":"a\ufffd","f":"length"}"#]);

@@ -130,7 +130,7 @@ impl Backend for TensorRtLlm {
             (_, Control::Health) => Some(Request::get("/health")),
             (_, Control::ListModels) => Some(openai::list_models("/v1")),
             // Served only if the engine was started with `return_perf_metrics`. `/metrics` is
-            // another thing: a list of iterations, of which each is told once.
+            // another thing: a list of iterations, each reported once.
             (_, Control::Metrics) => Some(Request::get("/prometheus/metrics")),
         }
     }

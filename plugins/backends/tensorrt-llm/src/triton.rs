@@ -147,7 +147,7 @@ fn path(config: &Config, settings: &Settings) -> String {
     path
 }
 
-/// A segment of a path, in which only what RFC 3986 calls unreserved stands as it is.
+/// A segment of a path: only the unreserved characters of RFC 3986 stand as they are.
 fn segment(text: &str) -> String {
     let mut segment = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -172,7 +172,7 @@ pub struct Reply {
     uncounted: bool,
     /// Bytes of the text so far of each sequence, where events repeat it.
     seen: Vec<u32>,
-    /// Number of sequences, and of those that are complete.
+    /// Number of sequences, and number of complete ones.
     sequences: u32,
     complete: u32,
 }
@@ -241,7 +241,7 @@ enum Text<'a> {
     Several(Vec<String>),
 }
 
-/// Appends the events of one frame. `accumulated` says that the texts hold what came before.
+/// Appends the events of one frame. `accumulated` says that the texts repeat the earlier text.
 ///
 /// # Errors
 /// [`Error::Protocol`] if the frame is not of this API.
@@ -321,8 +321,8 @@ impl Reply {
         }
     }
 
-    /// The part of an accumulated text that is new. What stands for half a character at its end is
-    /// left for the event that has the rest, which puts the character in its place.
+    /// The new part of an accumulated text. Characters that stand for half a character at its end
+    /// are left to the next event, which has the whole character in their place.
     fn new_text<'t>(&mut self, sequence: u32, text: &'t str, is_last: bool) -> &'t str {
         let place = sequence.min(SEQUENCES) as usize;
         if place >= self.seen.len() {
@@ -339,7 +339,7 @@ impl Reply {
         &text[from..]
     }
 
-    /// Gives the counts, and what was measured if the reply has one sequence.
+    /// Gives the counts, and the measurements if the reply has one sequence.
     fn count(&self, input: Option<u32>, measured: Measured, events: &mut Vec<Meaning>) {
         let single = self.sequences <= 1;
         let usage = Usage {

@@ -68,7 +68,7 @@ impl Backend for Tgi {
     fn control(&self, what: Control) -> Option<Request> {
         match what {
             Control::Health => Some(Request::get("/health")),
-            // Unlike /v1/models, it says how long a prompt and its answer can be.
+            // Unlike /v1/models, it gives the longest prompt and answer.
             Control::ListModels => Some(Request::get("/info")),
             Control::FlushCache => None,
             Control::Metrics => Some(Request::get("/metrics")),

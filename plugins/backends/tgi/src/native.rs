@@ -135,7 +135,7 @@ struct Details<'a> {
     best_of_sequences: Vec<Sequence<'a>>,
 }
 
-/// Another answer to the same request, of which the best is in the reply itself.
+/// Another answer to the same request; the best answer is in the reply itself.
 #[derive(Deserialize)]
 struct Sequence<'a> {
     #[serde(borrow)]

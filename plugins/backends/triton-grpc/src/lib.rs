@@ -1,6 +1,6 @@
 //! Triton Inference Server over gRPC: its call `ModelStreamInfer`, with a model whose backend is
-//! vLLM (`src/utils/request.py` of Triton's `vllm_backend`). The names of its tensors are those of
-//! that backend.
+//! vLLM (`src/utils/request.py` of Triton's `vllm_backend`). The backend defines the names of its
+//! tensors.
 #![deny(unsafe_code)]
 
 mod wire;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use wire::{Infer, Inferred, Streamed};
 
-/// The service, and what it calls its methods.
+/// The service, and its name for its methods.
 const SERVICE: &str = "/inference.GRPCInferenceService";
 /// The word of Triton's vLLM backend for an answer that goes on: Python's `None` as a text.
 const GOES_ON: &[u8] = b"None";
@@ -49,8 +49,8 @@ impl Backend for Triton {
     fn control(&self, what: Control) -> Option<Request> {
         match what {
             Control::Health => Some(grpc::call(&format!("{SERVICE}/ServerReady"), &[])),
-            // Its metrics are a page of HTTP/1.1 on another port, and it lists models to those who
-            // may change them.
+            // Its metrics are a page of HTTP/1.1 on another port, and only callers who may change
+            // models can list them.
             Control::ListModels | Control::FlushCache | Control::Metrics => None,
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Span {
 
 type Fields = Map<String, Value>;
 
-/// Operations that are no requests for an answer: those of a whole agent, of a tool, and others.
+/// Operations that request no answer: operations of a whole agent, of a tool, and others.
 const OTHERS: [&str; 6] =
     ["create_agent", "invoke_agent", "invoke_workflow", "execute_tool", "embeddings", "retrieval"];
 
@@ -45,7 +45,7 @@ pub(crate) fn trace_id(span: &Fields) -> Option<String> {
 /// Reads a span; `None` if it is no request to a model.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The span's mistake.
 pub(crate) fn span(mut fields: Fields) -> Result<Option<Span>, String> {
     let attributes = attributes(fields.remove("attributes"))?;
     let operation = attributes.get("gen_ai.operation.name");
@@ -186,7 +186,7 @@ fn conversation(system: Option<Vec<Value>>, input: Vec<Value>) -> Result<Vec<Mes
 }
 
 /// A message: of the conventions, `{"role": "user", "parts": [{"type": "text", "content": "…"}]}`,
-/// or of the OpenAI API. The results of several tools in one message become as many messages.
+/// or of the OpenAI API. Each of several tools' results in one message becomes a message.
 fn message(value: Value) -> Result<Vec<Message>, String> {
     let Value::Object(mut fields) = value else {
         return Err("expected an object".to_owned());

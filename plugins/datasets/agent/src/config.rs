@@ -156,7 +156,7 @@ pub enum ToolRole {
 }
 
 impl Config {
-    /// Checks what does not depend on the format.
+    /// Checks the keys that do not depend on the format.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.

@@ -1,7 +1,7 @@
 //! Conversations with branches, in the format `dag_jsonl` of AIPerf
 //! (<https://docs.nvidia.com/aiperf/benchmark-modes/conversation-dag-benchmarks>): one a line, and
-//! a turn may start others of the file. A fork inherits the history; what is spawned starts fresh,
-//! and a later turn waits for it.
+//! a turn may start others of the file. A fork inherits the history; a spawned conversation starts
+//! fresh, and a later turn waits for it.
 //!
 //! The file is passed over once, and only where its conversations are is kept. A session is a
 //! conversation that no other one starts, with all that it starts.
@@ -73,7 +73,7 @@ impl Dag {
     /// Passes over the file.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a line is no conversation, or starts one that is not there.
+    /// [`Error::InvalidInput`] if a line is no conversation, or starts a missing one.
     pub(crate) fn open(
         files: &dyn Files,
         config: Rc<Config>,
@@ -155,7 +155,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds a conversation and what it starts; gives its last request.
+    /// Adds a conversation and the conversations that it starts; gives its last request.
     fn conversation(&mut self, id: &str, origin: Origin, depth: u32) -> Result<usize, Error> {
         let (line, conversation) = self.dag.read(id)?;
         if depth > DEEPEST {
@@ -182,7 +182,7 @@ impl Walk<'_> {
             }
         };
         let mut last = None;
-        // What a turn waits for beside the one before it.
+        // The requests that a turn waits for, beside the previous turn.
         let mut joins: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (index, mut turn) in conversation.turns.into_iter().enumerate() {
             let starts = std::mem::take(&mut turn.starts);

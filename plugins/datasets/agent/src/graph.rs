@@ -1,5 +1,5 @@
-//! A session under construction: requests in the order of the contract, each after those that it
-//! depends on.
+//! A session under construction: requests in the order of the contract, each after its
+//! dependencies.
 
 use std::collections::BTreeMap;
 
@@ -97,8 +97,8 @@ impl Graph {
         self.samples.len()
     }
 
-    /// The samples, with the tokens of their new messages. Requests that begin a conversation count
-    /// those that the model adds around a text.
+    /// The samples, with the tokens of their new messages. A conversation's first request also
+    /// counts the tokens that the model adds around a text.
     pub(crate) fn finish(mut self, tokenizer: &dyn Tokenizer) -> Vec<Sample> {
         let groups: Vec<&[Message]> = self.samples.iter().map(messages).collect();
         let counts = count(tokenizer, &groups);

@@ -1,10 +1,10 @@
-//! Agents. A session is what one agent does: a loop of tool calls, sub-agents that it starts and
-//! waits for, and what becomes of its history when it is too long. Its requests depend on each
-//! other: each follows the reply, or the replies, that it needs.
+//! Agents. A session is the work of one agent: a loop of tool calls, sub-agents that it starts and
+//! waits for, and the shortening of a history that is too long. Each request follows the reply, or
+//! the replies, that it needs.
 //!
 //! This module runs through the sessions; a source reads or draws them, and `graph` makes samples
-//! of their requests. A sample's `input-tokens` are those of its new messages, without what a chat
-//! template adds, and without the answers of sub-agents, which the host puts in.
+//! of their requests. A sample's `input-tokens` count its new messages, without the tokens that a
+//! chat template adds, and without the answers of sub-agents, which the host puts in.
 #![deny(unsafe_code)]
 
 mod attributes;
@@ -33,7 +33,7 @@ use source::Source;
 
 pub use config::{BadToolCalls, Compaction, Config, Delays, Format, SubAgents, ToolRole};
 
-/// Spare sessions that are looked at beyond those that are wanted, at most.
+/// Most spare sessions to examine beyond the requested number.
 const MOST_SPARE: u32 = 1000;
 
 /// Agents.
@@ -98,7 +98,7 @@ impl Dataset for Agents {
         Ok(samples)
     }
 
-    /// First requests of sessions of which nothing is measured.
+    /// First requests of sessions that are not measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit.saturating_add(MOST_SPARE) {
@@ -132,7 +132,7 @@ impl Agents {
     /// Reads on until there is a sample to return; `false` at the end.
     fn fill(&mut self) -> Result<bool, Error> {
         while self.ready.is_empty() {
-            // What was left out or changed the first time was counted then.
+            // The first pass counted the omissions and changes.
             let mut again = Remarks::default();
             let remarks = match self.pass {
                 1 => &mut self.remarks,

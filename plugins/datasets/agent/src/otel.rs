@@ -1,5 +1,5 @@
 //! Traces of OpenTelemetry: lines with a trace, `{"trace_id": "…", "spans": […]}`, with a span, or
-//! with OTLP's `resourceSpans`. Exporters write spans as they end, so those of several traces may
+//! with OTLP's `resourceSpans`. Exporters write spans as they end, so spans of several traces may
 //! be mixed, but not farther apart than [`WINDOW`]. Traces come in the order of their first lines.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -49,7 +49,7 @@ pub(crate) struct Otel {
     tokenizer: Rc<dyn Tokenizer>,
     writer: Writer,
     rows: Rows,
-    /// Traces in the order of their first lines, of which the first may be complete.
+    /// Traces in the order of their first lines; the first may be complete.
     open: VecDeque<Trace>,
     /// Number of bytes that were read.
     position: u64,
@@ -220,8 +220,8 @@ impl Otel {
         Ok(Some(graph.finish(&*self.tokenizer)))
     }
 
-    /// Writes prompts for requests of which only the length was recorded, and lengths of answers of
-    /// which only the text was.
+    /// Writes prompts for requests with only a recorded length, and counts answers with only a
+    /// recorded text.
     fn write(
         &self,
         session: u64,
@@ -255,7 +255,7 @@ impl Otel {
         Ok(())
     }
 
-    /// The arrival of a trace, never before the one before it.
+    /// The arrival of a trace, never before the previous trace's.
     fn arrive(&mut self, start: u64, place: &str, remarks: &mut Remarks) -> u64 {
         let began = *self.began.get_or_insert(start);
         let arrival = self.base.saturating_add(start.saturating_sub(began));
@@ -326,7 +326,7 @@ impl Source for Otel {
     fn spare(&mut self) -> Result<Option<Sample>, Error> {
         let samples = self.next(1, &mut Remarks::default())?;
         self.left_out = self.read;
-        // What is measured arrives from its own beginning on.
+        // Measured sessions have arrivals from their own beginning on.
         (self.began, self.arrival) = (None, 0);
         Ok(samples.and_then(|samples| samples.into_iter().next()))
     }

@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use crate::config::{Format, invalid};
 
 pub(crate) trait Source {
-    /// The samples of the next session to measure, the root first; `None` at the end. `pass` says
-    /// how often the file began, and is part of names from 2 on.
+    /// The samples of the next session to measure, the root first; `None` at the end. `pass` counts
+    /// the passes over the file, and is part of names from 2 on.
     fn next(&mut self, pass: u64, remarks: &mut Remarks) -> Result<Option<Vec<Sample>>, Error>;
 
     /// The root of a session that [`next`](Self::next) does not return.
     fn spare(&mut self) -> Result<Option<Sample>, Error>;
 
-    /// Begins again, without those that were [spare](Self::spare).
+    /// Begins again, without the [spare](Self::spare) sessions.
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn rows(files: &dyn Files) -> Result<Rows, Error> {
 /// The format of the file `data`, by its first line; `synthetic` if there is none.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the file is of none, with what was expected.
+/// [`Error::InvalidInput`] if the file is of none, with the expected formats.
 pub(crate) fn recognise(files: &dyn Files, format: Option<Format>) -> Result<Format, Error> {
     match (format, files.open(FILE).is_some()) {
         (None | Some(Format::Synthetic), false) => return Ok(Format::Synthetic),

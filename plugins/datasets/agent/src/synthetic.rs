@@ -211,7 +211,7 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Adds the requests of a loop; gives the last one, and how many tokens its answer has.
+    /// Adds the requests of a loop; gives the last one, and the number of its answer's tokens.
     fn run(
         &mut self,
         name: &str,

@@ -60,8 +60,7 @@ fn said(message: &Message) -> String {
     format!("{role}: {}{extra}", parts.collect::<String>())
 }
 
-/// A sample in a line: its conversation's parent, what must come first, and what is said and
-/// answered.
+/// A sample in a line: its conversation's parent, its dependencies, its messages, and its answer.
 fn shown(sample: &Sample) -> String {
     let parent = match &sample.prompt {
         Prompt::Continuation(next) => format!(" < {}", next.parent),

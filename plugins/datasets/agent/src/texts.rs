@@ -7,7 +7,7 @@ use dialogue::draw::generator;
 use dialogue::words::{Wanted, Writer, Written};
 use runner_plugin::{Error, Tokenizer};
 
-/// Parts of a session from here on are texts; those below draw lengths and waits.
+/// Parts of a session from here on are texts; lower parts draw lengths and waits.
 const TEXTS: u64 = 1 << 32;
 
 /// The texts of a session.

@@ -3,9 +3,9 @@
 //! continues it.
 //!
 //! A request that continues another waits for it, and for conversations that ran wholly between the
-//! two, such as those of sub-agents. A request that begins a conversation waits for the one that
-//! ended last before it. The time between the last of what it waits for and itself, such as a tool
-//! took, becomes its delay.
+//! two, such as conversations of sub-agents. A request that begins a conversation waits for the
+//! last conversation that ended before it. Its delay is the time since the last of its
+//! dependencies, such as the time that a tool took.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,7 +25,7 @@ struct Parent {
     messages: usize,
 }
 
-/// A conversation: requests of which each continues the one before.
+/// A conversation: requests, each the continuation of the previous one.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     start: u64,
@@ -51,7 +51,7 @@ pub(crate) fn graph(
     let (of_span, mut chains) = chains(&spans, &parents);
     let mut graph = Graph::default();
     let ends: Vec<u64> = spans.iter().map(ended).collect();
-    // After a request without an end, nobody knows how long the next one waited.
+    // After a request without an end, the wait of the next one is unknown.
     let known: Vec<bool> = spans.iter().map(|span| span.end.is_some()).collect();
     for (index, span) in spans.into_iter().enumerate() {
         let chain = of_span[index];
@@ -118,7 +118,7 @@ fn ended(span: &Span) -> u64 {
 /// Finds the request that each request continues. An answer that was not recorded is taken from the
 /// prompt that continues it.
 fn parents(spans: &mut [Span]) -> Vec<Option<Parent>> {
-    // Requests by the fingerprint of what a prompt that continues them begins with.
+    // Requests by the fingerprint of the beginning that a continuing prompt has.
     let mut answered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut unanswered: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut parents = Vec::with_capacity(spans.len());

@@ -1,6 +1,6 @@
-//! Agents by their lengths, in the format of the tool `trie`: a line says how long the task is, how
-//! long each answer that calls a tool, how long the tool takes and how long its result is, and how
-//! long the last answer is. The texts are drawn.
+//! Agents by their lengths, in the format of the tool `trie`. A line has the length of the task, of
+//! each answer that calls a tool, of the tool's result and of the last answer, and the tool's
+//! duration. The texts are drawn.
 
 use std::rc::Rc;
 

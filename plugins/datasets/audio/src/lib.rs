@@ -22,7 +22,7 @@ const MOST_CLIPS: u32 = 64;
 /// The longest piece, in milliseconds: an hour.
 const LONGEST: u32 = 3_600_000;
 
-/// The most bytes of the audio of a request: what a dataset returns at once is limited to 64 MiB.
+/// The most bytes of the audio of a request: a dataset may return at most 64 MiB at once.
 const MOST_BYTES: usize = 48 << 20;
 
 /// Requests whose texts are made together, and the tokens after which there are no more of them.
@@ -153,12 +153,12 @@ impl Audio {
                 let clips = self.clips.draw(&mut random);
                 tokens += input;
                 wanted.push((random, input));
-                // What the text draws must not come again in the audio.
+                // The text's random numbers must not come again in the audio.
                 drawn.push((index, output, clips, stream(self.seed, kind + 2, index)));
             }
             let texts = self.words.texts(&*self.tokenizer, wanted);
             for ((index, output, clips, mut random), text) in drawn.into_iter().zip(texts) {
-                // What is left of the batch is made by the next call.
+                // The next call makes the rest of the batch.
                 if bytes >= ENOUGH {
                     break;
                 }

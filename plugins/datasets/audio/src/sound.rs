@@ -45,7 +45,7 @@ pub fn wav(random: &mut Python, rate: u32, length: usize, noise: f64) -> Vec<u8>
             let place = at as f32 / voiced as f32;
             let tone = if at < voiced {
                 phase += pitch * (1.0 + (glide - 1.0) * place) / rate as f32;
-                // The phase is kept small: what is lost of a large one would be heard.
+                // The phase is kept small: the rounding error of a large phase would be audible.
                 phase -= phase.floor();
                 let over: f32 = (1..)
                     .zip(overtones)

@@ -89,8 +89,8 @@ impl Default for Config {
     }
 }
 
-/// Tokens of a synthetic answer if nothing says how many: without a limit, an answer may fill the
-/// model's context, and the next turn is refused.
+/// Tokens of a synthetic answer without a configured number. Without a limit, an answer may fill
+/// the model's context, and the next turn is refused.
 const OUTPUT_LEN: u32 = 128;
 
 /// The format of a file.
@@ -143,7 +143,7 @@ pub enum Think {
 }
 
 impl Config {
-    /// Checks what does not depend on the format.
+    /// Checks the keys that do not depend on the format.
     ///
     /// # Errors
     /// [`Error::InvalidConfig`] that names the key.

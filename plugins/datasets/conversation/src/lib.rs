@@ -1,11 +1,11 @@
 //! Conversations of several turns. Each is a session: the first turn is its root, and each further
-//! one follows the answer to the one before, after the user's think time. A turn carries only its
+//! turn follows the answer to its predecessor, after the user's think time. A turn carries only its
 //! new messages; the host puts the history before them, with the answers that were given or the
 //! recorded ones.
 //!
 //! This module runs through the conversations and names them; a source reads or draws them, and
-//! `plan` makes samples of them. A sample's `input-tokens` are those of its new messages, without
-//! what a chat template adds.
+//! `plan` makes samples of them. A sample's `input-tokens` count its new messages, without the
+//! tokens that a chat template adds.
 #![deny(unsafe_code)]
 
 mod config;
@@ -34,7 +34,7 @@ pub use config::{Config, Format, Length, Outside, Think};
 /// Drawn conversations that may be outside of the bounds one after the other, at most.
 const MOST_OUTSIDE: u64 = 10_000;
 
-/// Spare conversations that are looked at beyond those that are wanted, at most.
+/// Most spare conversations to examine beyond the requested number.
 const MOST_SPARE: u32 = 1000;
 
 /// Conversations.
@@ -59,8 +59,8 @@ pub struct Conversations {
     /// Fingerprints of the conversations' names, and of the spare prompts.
     names: BTreeSet<u64>,
     spare_prompts: BTreeSet<u64>,
-    /// Time when the first conversation arrived by the file, the arrival of the last one, counted
-    /// from it, and the arrival from which those of the file count when it began again.
+    /// Arrival of the first conversation by the file, the arrival of the last one, counted from it,
+    /// and the offset of the file's arrivals after its restart.
     began: Option<u64>,
     arrival: u64,
     base: u64,
@@ -132,7 +132,7 @@ impl Dataset for Conversations {
         Ok(samples)
     }
 
-    /// First turns of conversations of which nothing is measured.
+    /// First turns of conversations that are not measured.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         for _ in 0..limit.saturating_add(MOST_SPARE) {
@@ -171,7 +171,7 @@ impl Conversations {
     fn fill(&mut self) -> Result<bool, Error> {
         let before = self.read;
         while self.ready.is_empty() {
-            // A file ends; what is drawn does not.
+            // A file ends; synthetic conversations do not.
             let outside = self.endless && self.read - before == MOST_OUTSIDE;
             if outside {
                 return Err(plan::nothing(MOST_OUTSIDE, 0, &self.remarks));
@@ -208,7 +208,7 @@ impl Conversations {
                     conversation.place
                 )));
             }
-            // What was dropped the first time was counted then.
+            // The first pass counted the dropped conversations.
             let mut again = Remarks::default();
             let remarks = if self.pass > 1 { &mut again } else { &mut self.remarks };
             let arrival = conversation.arrival;
@@ -237,7 +237,7 @@ impl Conversations {
 }
 
 impl Conversations {
-    /// The arrival of a conversation, never before the one before it.
+    /// The arrival of a conversation, never before the previous one's.
     fn arrive(&mut self, at: u64, session: &str) -> u64 {
         let began = *self.began.get_or_insert(at);
         let arrival = self.base.saturating_add(at.saturating_sub(began));

@@ -144,8 +144,8 @@ impl Group {
         }
     }
 
-    /// Returns the new messages in the `messages` of a row: all of them, unless they begin with
-    /// those of the row before.
+    /// Returns the new messages in the `messages` of a row: all of them, unless they begin with the
+    /// messages of the row before.
     fn new_of(&mut self, said: Vec<Value>) -> Result<Vec<Value>, String> {
         let known = self.before.len();
         if known == 0 {
@@ -340,7 +340,7 @@ fn aiperf(mut fields: Fields) -> Result<Conversation, String> {
     Ok(Conversation { name, ..group.finish() })
 }
 
-/// A turn of AIPerf's: what is new in it.
+/// Adds a turn of AIPerf's: its new messages.
 fn aiperf_row(group: &mut Group, mut fields: Fields) -> Result<(), String> {
     if let Some(milliseconds) = number(&mut fields, "delay")? {
         group.splitter.wait(nanoseconds("delay", milliseconds / 1e3)?);

@@ -1,5 +1,5 @@
-//! From conversations to samples: which turns are within the bounds, how long their answers are to
-//! be, and when they are due.
+//! From conversations to samples: the turns within the bounds, the lengths of their answers, and
+//! their due times.
 
 use std::rc::Rc;
 
@@ -113,7 +113,7 @@ impl Plan {
     }
 
     /// The samples of a conversation, the root first; `None` if it is dropped, which is then
-    /// counted in `remarks`. `number` is that of the conversation among all of the run.
+    /// counted in `remarks`. `number` is the conversation's number in the run.
     pub(crate) fn samples(
         &self,
         session: &str,
@@ -188,8 +188,8 @@ impl Plan {
         Some(samples)
     }
 
-    /// Tokens of each turn: of its new messages, the first with those that the model adds around a
-    /// text; and of its recorded answer, if there is one and it has any.
+    /// Tokens of each turn's new messages and, if not empty, of its recorded answer. The first turn
+    /// includes the tokens that the model adds around a text.
     fn count(&self, turns: &[Turn]) -> Vec<Tokens> {
         let groups: Vec<_> =
             turns.iter().flat_map(|turn| [&turn.messages[..], turn.answer.as_slice()]).collect();
@@ -244,8 +244,7 @@ impl Plan {
     }
 }
 
-/// The error if nothing can be measured, of so many conversations that were read and so many that
-/// were spare.
+/// The error if nothing can be measured, with the numbers of conversations read and spared.
 pub(crate) fn nothing(read: u64, spares: u64, remarks: &Remarks) -> Error {
     let reasons: Vec<String> = remarks
         .list()

@@ -36,7 +36,7 @@ pub(crate) trait Source {
     /// A conversation that [`next`](Self::next) does not return.
     fn spare(&mut self) -> Result<Option<Conversation>, Error>;
 
-    /// Begins again, without those that were [spare](Self::spare).
+    /// Begins again, without the [spare](Self::spare) conversations.
     fn rewind(&mut self) -> Result<(), Error>;
 }
 
@@ -44,7 +44,7 @@ pub(crate) trait Source {
 /// a line.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the file is of none, with what was expected.
+/// [`Error::InvalidInput`] if the file is of none, with the expected formats.
 pub(crate) fn recognise(
     files: &dyn Files,
     format: Option<Format>,

@@ -14,7 +14,7 @@ use runner_plugin::{Error, Message, Role, Tokenizer};
 use crate::config::{Config, Format};
 use crate::source::{Conversation, Source};
 
-/// The parts of a session, each of which draws from a generator of its own.
+/// The parts of a session, each with a generator of its own.
 const TURNS: u64 = 0;
 const WAITS: u64 = 1;
 /// Of the texts: two for each turn.

@@ -58,8 +58,7 @@ fn said(message: &Message) -> String {
     )
 }
 
-/// A sample in a line: what must come first, what is said, the recorded answer, and tokens in and
-/// out.
+/// A sample in a line: its dependencies, its messages, the recorded answer, and tokens in and out.
 fn shown(sample: &Sample) -> String {
     let (parent, messages) = match &sample.prompt {
         Prompt::Messages(messages) => (String::new(), messages),

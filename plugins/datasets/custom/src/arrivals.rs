@@ -17,7 +17,7 @@ impl Time {
     /// A number, or a date and time such as `2026-03-01T12:00:00.25Z`.
     ///
     /// # Errors
-    /// What was expected.
+    /// The message, with the expected form.
     pub fn read(value: &Value) -> Result<Self, String> {
         let number = match value {
             Value::Number(number) => number.as_f64(),
@@ -107,8 +107,7 @@ impl Arrivals {
             };
         };
         if config.shuffle || again {
-            // The order of shuffled rows is not that of their times, and a time does not come
-            // again.
+            // Shuffled rows are not in the order of their times, and a time does not come again.
             return Ok(None);
         }
         if self.began.is_none() && self.rows > 0 {
@@ -133,7 +132,7 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// The numbers are those of Python's `datetime.fromisoformat(text).timestamp()`.
+    /// Expected numbers come from Python's `datetime.fromisoformat(text).timestamp()`.
     #[test]
     fn dates_are_read() {
         for (text, expected) in [

@@ -1,5 +1,4 @@
-//! The columns of a row: which has what, by the names that were configured or by usual ones, and
-//! the values in them.
+//! The columns of a row by their roles, under configured or usual names, and the values in them.
 
 use serde_json::Value;
 
@@ -34,7 +33,7 @@ pub const PARAMETERS: &[&str] = &["parameters", "extra_body"];
 pub const ARRIVAL: &[&str] = &["arrival", "timestamp"];
 pub const SESSION: &[&str] = &["session", "session_id"];
 
-/// Usual names of Alpaca's columns: the instruction, and what it is about.
+/// Usual names of Alpaca's columns: the instruction and its subject.
 pub const ALPACA: (&str, &str) = ("instruction", "input");
 
 /// The meaning of the names in a first line.
@@ -202,7 +201,7 @@ pub fn structured(value: &Value) -> Value {
 /// A limit of output tokens in a column; `None` if there is none: 0, or -1 as in vLLM's files.
 ///
 /// # Errors
-/// What was expected in it.
+/// The message, with the expected value of the column.
 pub fn tokens(name: &str, value: &Value) -> Result<Option<u32>, String> {
     let number = match value {
         Value::Number(number) => number.as_f64(),

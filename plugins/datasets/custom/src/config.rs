@@ -1,4 +1,4 @@
-//! The user's configuration, and what it asks for that cannot be had.
+//! The user's configuration, and its requests that cannot be met.
 
 use runner_plugin::Error;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Conversations in a row: messages of the OpenAI API, what a user says turn by turn, and
+//! Conversations in a row: messages of the OpenAI API, a user's messages turn by turn, and
 //! ShareGPT's conversations.
 
 use runner_plugin::{Media, Message, Part, Role};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::media::{Finder, Kind};
 
-/// A turn: what is sent, and the answer on record.
+/// A turn: the messages to send, and the answer on record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// Messages before the answer, after the answer of the turn before.
@@ -19,7 +19,7 @@ pub struct Turn {
 pub enum Origin {
     /// Messages of the OpenAI API.
     Messages,
-    /// Only what a user says.
+    /// Only the user's messages.
     User,
     /// ShareGPT's conversations.
     ShareGpt,
@@ -28,7 +28,7 @@ pub enum Origin {
 /// Reads a conversation; `of` is the column's name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub fn read(of: &str, value: &Value, finder: &Finder) -> Result<(Origin, Vec<Turn>), String> {
     let items = value.as_array().ok_or_else(|| format!("`{of}`: expected a list"))?;
     if let Some(texts) = texts(items) {
@@ -130,7 +130,7 @@ fn message(item: &Value, shared: bool, finder: &Finder) -> Result<Message, Strin
 /// The content of a message: a text, or a list of parts.
 ///
 /// # Errors
-/// What was expected instead.
+/// The message, with the expected form.
 pub fn content(value: Option<&Value>, finder: &Finder) -> Result<Vec<Part>, String> {
     match value {
         None | Some(Value::Null) => Ok(vec![Part::Text(String::new())]),

@@ -10,16 +10,16 @@ use crate::config::Format;
 use crate::source::Row;
 use crate::tables;
 
-/// Says what names in a first line tell.
+/// A function that interprets the names in a first line.
 pub type Names<'a> = &'a dyn Fn(&[String]) -> Header;
 
-/// The number of bytes of a file tell whether it that is a table.
+/// The number of bytes of a file that are examined for the form of a table.
 const HEAD: u64 = 64 << 10;
 
-/// The format that follows from how a file begins, and what it was guessed from if it is a guess.
+/// The format that follows from a file's beginning, and the reason if it is a guess.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub fn told(
     stream: &dyn Fn() -> Box<dyn Read>,
     header: Names<'_>,
@@ -59,10 +59,10 @@ pub fn told(
     Ok((format, None))
 }
 
-/// The beginning of a stream, and whether it is all of it.
+/// The beginning of a stream, and true if it is all of it.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
     let mut head = Vec::new();
     let read = stream.take(HEAD + 1).read_to_end(&mut head);
@@ -75,7 +75,7 @@ pub fn head(stream: &mut dyn Read) -> Result<(Vec<u8>, bool), String> {
 /// A row of JSON: an object, a text as a prompt, or a list as a conversation.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub fn object(text: &[u8]) -> Result<Row, String> {
     let value = serde_json::from_slice(text).map_err(|error| {
         let said = error.to_string();

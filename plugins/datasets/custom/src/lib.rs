@@ -3,8 +3,8 @@
 //! batch files and fine-tuning files, Spec-Bench and SPEED-Bench are recognised without
 //! configuration.
 //!
-//! This module orders samples; `source` reads rows, `row` makes of each what it asks, `count`
-//! counts its tokens, `names` names it. `spare` chooses what is not measured.
+//! This module orders samples; `source` reads rows, `row` makes a prompt of each, `count` counts
+//! its tokens, `names` names it. `spare` chooses the rows that are not measured.
 #![deny(unsafe_code)]
 
 mod arrivals;
@@ -69,7 +69,7 @@ pub struct Custom {
     spare_sessions: HashSet<u64>,
     spared: u64,
     arrivals: Arrivals,
-    /// The session of the row before, its last sample, and how many it has.
+    /// The session of the row before, its last sample, and its number of samples.
     session: Option<(String, String, u32)>,
     sessions: HashSet<u64>,
 }
@@ -94,7 +94,7 @@ impl Dataset for Custom {
         }
         let mut remarks = Remarks::default();
         if config.shuffle {
-            // What decides about rows before they are shuffled decides about the order.
+            // A choice among rows before the shuffle determines the order.
             let by_class = !config.classes.is_empty();
             let pairs = match source.next()? {
                 Some(Found { row: Ok(row), .. }) => columns::is_pair(&config.columns, &row),
@@ -149,8 +149,8 @@ impl Dataset for Custom {
     fn next(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let limit = limit as usize;
         while self.ready.len() < limit {
-            // Never more rows than are needed, so that what is said about them does not depend on
-            // the size of calls.
+            // Never more rows than are needed, so that remarks about them do not depend on the size
+            // of calls.
             let wanted = (limit - self.ready.len()).min(BATCH);
             let mut rows = Vec::new();
             while rows.len() < wanted
@@ -171,8 +171,8 @@ impl Dataset for Custom {
         Ok(self.ready.drain(..limit.min(self.ready.len())).collect())
     }
 
-    /// Behind the rows that are measured, where it is known how many these are; otherwise from the
-    /// beginning of the file. Only the first request of a session.
+    /// Behind the measured rows, if their number is known; otherwise from the beginning of the
+    /// file. Only the first request of a session.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let mut samples = Vec::new();
         for counted in self.take_spares(limit as usize)? {
@@ -194,7 +194,7 @@ impl Dataset for Custom {
 const SHORT: &str = "conversation of fewer than two turns";
 
 impl Custom {
-    /// At the end of the file: whether to read it again.
+    /// At the end of the file: true if it is to be read again.
     fn again(&mut self) -> Result<bool, Error> {
         if self.drawn == 0 {
             return Err(self.nothing_left());
@@ -265,7 +265,7 @@ impl Custom {
             return Ok(());
         }
         if let Some(reason) = self.is_spare(&row.draft) {
-            // Where the file is read again, it was counted before.
+            // A file that is read again was counted before.
             if self.passes == 0 {
                 self.remarks.dropped(reason, || self.source.describe(row.place));
             }
@@ -368,7 +368,7 @@ impl Custom {
         }
     }
 
-    /// Checks that a row of this session follows the one before it, or begins it.
+    /// Checks that a row of this session follows its predecessor, or begins the session.
     fn in_order(&self, session: Option<&str>) -> Result<(), String> {
         let before = self.session.as_ref().map(|(name, ..)| name.as_str());
         match session {
@@ -384,7 +384,7 @@ impl Custom {
         }
     }
 
-    /// Puts a sample behind the one before it in its session.
+    /// Puts a sample behind its predecessor in its session.
     fn chain(&mut self, sample: &mut Sample, session: &str) {
         let index = match self.session.take() {
             Some((name, before, index)) if name == session => {
@@ -429,7 +429,7 @@ fn in_some_row(config: &Config, source: &mut Source) -> Result<(), Error> {
         missing.is_empty() || rows >= LOOKED_AT.0 || bytes >= LOOKED_AT.1
     });
     let (false, Ok(enough), Some(example)) = (missing.is_empty(), scanned, example) else {
-        // What is wrong with the file is said where the row is to be sent.
+        // Mistakes in the file are reported where the row is to be sent.
         return Ok(());
     };
     let missing: Vec<_> =

@@ -36,7 +36,7 @@ impl Finder {
     /// All media of a column: one, or a list.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// The message, with the expected form.
     pub fn all(&self, value: &Value, kind: Kind) -> Result<Vec<Media>, String> {
         match value {
             Value::Array(items) => items.iter().map(|item| self.one(item, kind)).collect(),

@@ -1,5 +1,5 @@
-//! Names of samples, of which no two are equal: the rows' own ones, and where those come twice or
-//! are missing, ones that are made of a sample's number.
+//! Unique names of samples: the rows' own names, and names made of a sample's number where a row's
+//! name is repeated or missing.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use crate::fingerprint;
 
 #[derive(Default)]
 pub struct Names {
-    /// Fingerprints of the rows' own names, and of what replaced one.
+    /// Fingerprints of the rows' own names, and of their replacements.
     taken: HashSet<u64>,
     /// True if a name was made for a row without one.
     made: bool,
 }
 
 impl Names {
-    /// The name of sample `number`, from 1, and whether it had to be changed. `turns` is how many
-    /// samples of a session it is for, which are called `NAME/0`, `NAME/1` and so on, or none if
-    /// the sample stands alone. `again` says that the file is read again, where every name gets the
+    /// The name of sample `number`, from 1, and whether it had to be changed. `turns` is the number
+    /// of samples of a session, which are called `NAME/0`, `NAME/1` and so on, or none if the
+    /// sample stands alone. `again` says that the file is read again, where every name gets the
     /// number.
     pub fn name(
         &mut self,
@@ -49,7 +49,7 @@ impl Names {
         self.take(name, None);
     }
 
-    /// A name that is free. What ends in the number differs from all that end in other ones.
+    /// A free name. Names that end in the number differ from all names that end in other numbers.
     fn free(&self, name: String, number: u64, turns: Option<usize>) -> String {
         let mut name = name;
         while !self.is_free(&name, turns) {

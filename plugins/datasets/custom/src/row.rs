@@ -1,5 +1,5 @@
-//! From a row to what is asked, and in which form. `columns` finds the columns, `conversation`
-//! reads conversations.
+//! From a row to its prompt, and the form of it. `columns` finds the columns, `conversation` reads
+//! conversations.
 
 use runner_plugin::{Candidates, Message, Part, Prompt, Role};
 use serde_json::{Map, Value};
@@ -82,7 +82,7 @@ impl Reader {
         let reference = find(row, of.reference.as_deref(), REFERENCE);
         let tools = find(request, of.tools.as_deref(), TOOLS).map(structured);
         let parameters = self.parameters(row, request, body.is_some(), tools.as_ref())?;
-        // Tools beside the prompt make it a conversation; those among the parameters only count as
+        // Tools beside the prompt make it a conversation; tools among the parameters only count as
         // tokens.
         let has_tools = tools.is_some();
         let arrival = find(row, of.arrival.as_deref(), ARRIVAL);
@@ -304,7 +304,7 @@ impl Reader {
         Ok(parameters)
     }
 
-    /// Gives what is asked its form.
+    /// Gives the prompt its form.
     fn shape(
         &self,
         draft: &mut Draft,

@@ -1,6 +1,6 @@
-//! The rows of a file, in its order or shuffled. A file is never held in memory: in its order it is
-//! read in pieces; shuffled, where each row begins is kept, in 8 bytes a row. Only of what cannot
-//! be read from the middle, compressed files and Parquet, shuffled rows are held, up to a bound.
+//! The rows of a file, in its order or shuffled. A file is never held in memory. In its order it is
+//! read in pieces; shuffled, the position of each row is kept, in 8 bytes a row. Compressed files
+//! and Parquet cannot be read from the middle: only their shuffled rows are held, up to a bound.
 
 use std::rc::Rc;
 
@@ -129,7 +129,7 @@ impl Source {
         Ok(Some(source))
     }
 
-    /// Shuffles the rows that `keep` accepts; what cannot be read is kept for its error.
+    /// Shuffles the rows that `keep` accepts; unreadable rows are kept for their errors.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if there are too many.

@@ -11,7 +11,7 @@ use crate::row::Draft;
 use crate::source::{Found, Place};
 use crate::{Custom, columns, fingerprint};
 
-/// The number of rows beyond those that that are asked for are compared.
+/// The number of rows beyond the requested ones that are compared.
 const AHEAD: usize = 256;
 
 /// The most bytes of prompts that are held to be compared.
@@ -19,7 +19,7 @@ const MOST_HELD: usize = 16 << 20;
 
 /// A row that can be taken.
 struct Candidate {
-    /// Its number among those that are held or shuffled.
+    /// Its number among the held or shuffled rows.
     number: usize,
     place: Place,
     draft: Draft,
@@ -32,7 +32,7 @@ struct Candidates {
     candidates: Vec<Candidate>,
     /// True if there are more rows than these.
     more: bool,
-    /// The number from which on rows may be taken; those before it are only compared.
+    /// The number from which on rows may be taken; earlier rows are only compared.
     first_spare: usize,
 }
 
@@ -86,7 +86,8 @@ impl Custom {
             if candidate.number < first_spare {
                 continue;
             }
-            // A session is taken by its first row, and whole; none of which a row is measured.
+            // A session is taken by its first row, and whole; a session with a measured row is not
+            // taken.
             if candidate.session.is_some_and(|session| measured.contains(&session)) {
                 continue;
             }
@@ -121,10 +122,10 @@ impl Custom {
         Ok(spares)
     }
 
-    /// Rows to choose from, in the order in which they are preferred: those behind as many as are
-    /// measured, or, of shuffled ones, those at the end as long as enough are left to measure.
-    /// Where it is not known how many are measured, or they are too large to be held, those at the
-    /// beginning of the file. Rows of the file's beginning are held from then on.
+    /// Rows to choose from, in the order of preference: rows behind the measured ones, or the last
+    /// shuffled rows if enough are left to measure. If the measured number is unknown, or the rows
+    /// are too large to hold, they come from the beginning of the file. Rows of the file's
+    /// beginning are held from then on.
     fn candidates(&mut self, limit: usize) -> Result<Candidates, Error> {
         let most = limit.saturating_add(AHEAD);
         let mut candidates = Vec::new();
@@ -141,7 +142,7 @@ impl Custom {
                     break;
                 }
             }
-            // Those before them are enough.
+            // The rows before them are enough.
             return Ok(Candidates { candidates, more: least > 0, first_spare: 0 });
         }
         let measured = self.amount.samples().or(self.amount.sessions());
@@ -161,7 +162,7 @@ impl Custom {
             bytes += self.candidate(&mut candidates, number, &self.ahead[number]);
             number += 1;
         }
-        // Rows that are not sent, such as those of other classes, are not measured either.
+        // Rows that are not sent, such as rows of other classes, are not measured either.
         let by_session = self.amount.samples().is_none();
         let mut counted = 0;
         let mut before = None;
@@ -180,8 +181,8 @@ impl Custom {
         Ok(Candidates { candidates, more, first_spare })
     }
 
-    /// Adds a row that can be taken, and says how long its prompt is. What is wrong with one that
-    /// cannot is said where it is to be measured.
+    /// Adds a row that can be taken, and returns the length of its prompt. Mistakes in other rows
+    /// are reported where the row is to be measured.
     fn candidate(&self, candidates: &mut Vec<Candidate>, number: usize, found: &Found) -> usize {
         let config = &self.reader.config;
         let Ok(row) = &found.row else { return 0 };
@@ -191,7 +192,7 @@ impl Custom {
         let Ok(draft) = self.reader.draft(row) else {
             return 0;
         };
-        // What an earlier call took is not measured either way.
+        // Rows that an earlier call took are not measured either way.
         if self.is_spare(&draft).is_some() {
             return 0;
         }

@@ -25,8 +25,8 @@ struct Table {
     tight: bool,
 }
 
-/// True if a file without JSON is a table or text, from its beginning, and in words what it was
-/// taken for. `whole` says that this is the whole file.
+/// True if a file without JSON is a table or text, from its beginning; also describes the detected
+/// kind. `whole` says that this is the whole file.
 ///
 /// # Errors
 /// If it could be both.
@@ -102,7 +102,7 @@ fn table(head: &[u8], whole: bool, separator: u8, header: Names<'_>) -> Option<T
     })
 }
 
-/// True if a name is one that a column has: one or two words.
+/// True if a name suits a column: one or two words.
 fn is_plain(name: &str) -> bool {
     (1..=2).contains(&name.split_whitespace().count()) && !name.ends_with(['.', '?', '!', ':'])
 }

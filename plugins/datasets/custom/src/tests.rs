@@ -371,7 +371,7 @@ fn spare_samples_are_never_measured() {
         let samples = dataset.next(60).unwrap();
         assert!(samples.iter().all(|sample| !spared.contains(text(sample))));
         if config.contains("shuffle") {
-            // What is measured is the same as without them.
+            // The measured samples are the same as without spares.
             let wanted = count.samples().unwrap_or(15) as usize;
             assert_eq!(plain.next(60).unwrap()[..wanted], samples[..wanted]);
         }

@@ -1,5 +1,5 @@
-//! Independent generators for the parts of a session, so that what is drawn for one of them depends
-//! on nothing but the seed, the session's number and the part.
+//! Independent generators for the parts of a session, so that the values of one depend only on the
+//! seed, the session's number and the part.
 
 use runner_plugin::random::NumpyGenerator;
 

@@ -26,8 +26,8 @@ pub mod words;
 /// The scenario's name for the file of a dataset.
 pub const FILE: &str = "data";
 
-/// The most turns of a session: enough for the longest agents, and a bound on what one line can
-/// make a run hold.
+/// The most turns of a session: enough for the longest agents, and a bound on the memory that one
+/// line can take.
 pub const MOST_TURNS: usize = 10_000;
 
 /// The longest wait between two requests, in seconds: 30 days.

@@ -5,7 +5,7 @@ use runner_plugin::Media;
 /// The content of `data:image/png;base64,…`.
 ///
 /// # Errors
-/// What was expected, if it is another kind of URL.
+/// The message, with the expected form, if it is another kind of URL.
 pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
     let wrong = || {
         let shown: String = url.chars().take(40).collect();
@@ -22,7 +22,7 @@ pub(crate) fn from_data_url(url: &str) -> Result<Media, String> {
 /// Bytes of base64, with its padding or without.
 ///
 /// # Errors
-/// Where it is none.
+/// If the text is none.
 pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     let media = Media::of_base64("", text).ok_or("expected base64")?;
     Ok(media.bytes)

@@ -10,11 +10,11 @@ use crate::media;
 /// Bytes of text to tokenize in one call of the host.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Reads a message. What is neither role nor content becomes its `extra`, without fields that are
+/// Reads a message. Fields beside role and content become its `extra`, without fields that are
 /// `null`.
 ///
 /// # Errors
-/// What is wrong with it, beginning with the field.
+/// The message, with the mistake, beginning with the field.
 pub fn message(value: Value) -> Result<Message, String> {
     let Value::Object(mut fields) = value else {
         return Err(
@@ -33,7 +33,7 @@ pub fn message(value: Value) -> Result<Message, String> {
 /// Reads a list of messages.
 ///
 /// # Errors
-/// What is wrong with one of them, beginning with its place in the list: `messages[2]: …`.
+/// The mistake in one of them, beginning with its place in the list: `messages[2]: …`.
 pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
     let numbered = values.into_iter().enumerate();
     numbered
@@ -44,7 +44,7 @@ pub fn messages(values: Vec<Value>) -> Result<Vec<Message>, String> {
 /// The role of that name.
 ///
 /// # Errors
-/// Which there are.
+/// The message, with the known roles.
 pub fn role(name: &str) -> Result<Role, String> {
     Ok(match name {
         "system" => Role::System,
@@ -64,7 +64,7 @@ pub fn role(name: &str) -> Result<Role, String> {
 /// Content: a text, a list of parts, or nothing.
 ///
 /// # Errors
-/// What was expected.
+/// The message, with the expected form.
 pub fn content(value: Option<Value>) -> Result<Vec<Part>, String> {
     match value {
         None | Some(Value::Null) => Ok(vec![Part::Text(String::new())]),
@@ -113,7 +113,7 @@ fn part(piece: Value) -> Result<Part, String> {
 /// A picture from a `data:` URL.
 ///
 /// # Errors
-/// What was expected; nothing is fetched.
+/// The message, with the expected form; nothing is fetched.
 pub fn picture(url: &str) -> Result<Part, String> {
     media::from_data_url(url).map(Part::Image)
 }
@@ -191,8 +191,8 @@ pub fn is_text(message: &Message) -> bool {
 }
 
 /// Tokens of each group of messages, all in few calls of the host; absent for a group that holds
-/// more than text. Of each message the [texts](texts) count, without what a chat template puts
-/// around them.
+/// more than text. Only the [texts](texts) of messages count, without the tokens of a chat
+/// template.
 #[must_use]
 pub fn count(tokenizer: &dyn Tokenizer, groups: &[&[Message]]) -> Vec<Option<u32>> {
     let mut counts: Vec<Option<u32>> =

@@ -7,7 +7,7 @@ use runner_plugin::{Error, Files};
 
 use crate::{FILE, LONGEST_WAIT};
 
-/// Lines of the file `data`, one by one, each of which can be put back.
+/// Lines of the file `data`, one by one; each can be put back.
 pub struct Rows {
     lines: Lines,
     kept: Option<(u64, Vec<u8>)>,
@@ -48,7 +48,7 @@ pub fn wrong(number: u64, what: &str) -> Error {
 /// A number of seconds as nanoseconds.
 ///
 /// # Errors
-/// What was expected; `field` is its name.
+/// The message, with the expected range; `field` is its name.
 pub fn nanoseconds(field: &str, seconds: f64) -> Result<u64, String> {
     if (0.0..=LONGEST_WAIT).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);

@@ -1,5 +1,5 @@
-//! From messages to turns. A turn is what is asked at once: the messages up to one that a model
-//! answers, and the answer on record.
+//! From messages to turns. A turn is one request: the messages up to one that a model answers, and
+//! the answer on record.
 
 use runner_plugin::{Message, Role};
 

@@ -1,12 +1,12 @@
 //! Texts of a given number of tokens, drawn from a seed: English words at random, or passages of
 //! the file `text`.
 //!
-//! A text is cut after the token that is wanted, decoded, and counted again, since a text may
-//! tokenize to another number than it was made of. What is missing is added and what is too much is
-//! cut, a few times; the count that is returned is always that of the text.
+//! A text is cut after the wanted token, decoded, and counted again, since a text may tokenize to
+//! another number than it was made of. Missing tokens are added and surplus tokens are cut, a few
+//! times; the returned count is always the text's own.
 //!
-//! No text begins with a `z`, but those of [`Writer::apart`] do. So what is sent to warm a server
-//! up never begins like what is measured.
+//! Only texts of [`Writer::apart`] begin with a `z`. So a warm-up prompt never begins like a
+//! measured one.
 
 use runner_plugin::lengths::MOST_TOKENS;
 use runner_plugin::random::NumpyGenerator;
@@ -32,7 +32,7 @@ pub struct Wanted {
     pub tokens: u32,
 }
 
-/// A text, and how many tokens it has.
+/// A text, and its number of tokens.
 pub type Written = (String, u32);
 
 /// Writes texts.
@@ -93,7 +93,7 @@ impl Writer {
         Ok(written.into_iter().next().unwrap_or_default())
     }
 
-    /// About as much text as has this many tokens, or more.
+    /// Draws text of about this many tokens, or more.
     fn draw(&self, random: &mut NumpyGenerator, tokens: u32) -> Result<String, Error> {
         if tokens == 0 {
             return Ok(String::new());
@@ -107,7 +107,7 @@ impl Writer {
         Ok(chosen(random, WORDS, tokens))
     }
 
-    /// Cuts and extends texts until they have as many tokens as they should.
+    /// Cuts and extends texts until they have the wanted number of tokens.
     fn fit(
         &self,
         tokenizer: &dyn Tokenizer,
@@ -166,7 +166,7 @@ impl Writer {
                 }
             }
         }
-        // What was extended and not cut again is cut to what can be said to be its length.
+        // Texts that were extended and not cut again are cut to a length that can be reported.
         for at in open {
             let text = std::slice::from_ref(&texts[at]);
             let mut ids = tokenizer.encode(text, false);
@@ -226,7 +226,7 @@ fn passage(file: &dyn File, random: &mut NumpyGenerator, tokens: u32) -> Result<
 /// Words that begin with a `z`.
 const APART: &str = "zero zone zoom zest zeal zinc zip zebra zenith zigzag";
 
-/// Common English words, none of which begins with a `z`.
+/// Common English words; none begins with a `z`.
 const WORDS: &str = "\
 able about above accept across act add after again age agree air all allow almost alone along already also always \
 among amount animal answer any appear apple area arm army around arrive art ask attack author away baby back bad bag \

@@ -24,7 +24,7 @@ use size::Sizes;
 /// The most images of a request.
 const MOST_IMAGES: u32 = 256;
 
-/// The most bytes of the images of a request: what a dataset returns at once is limited to 64 MiB.
+/// The most bytes of the images of a request: a dataset may return at most 64 MiB at once.
 const MOST_BYTES: usize = 48 << 20;
 
 /// Requests whose texts are made together, and the tokens after which there are no more of them.
@@ -166,12 +166,12 @@ impl Images {
                 let count = self.images.draw(&mut random);
                 tokens += input;
                 wanted.push((random, input));
-                // What the text draws must not come again in the images.
+                // The text's random numbers must not come again in the images.
                 drawn.push((index, output, count, stream(self.seed, kind + 2, index)));
             }
             let texts = self.words.texts(&*self.tokenizer, wanted);
             for ((index, output, count, mut random), text) in drawn.into_iter().zip(texts) {
-                // What is left of the batch is made by the next call.
+                // The next call makes the rest of the batch.
                 if bytes >= ENOUGH {
                     break;
                 }

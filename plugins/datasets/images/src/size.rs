@@ -6,8 +6,7 @@ use runner_plugin::random::Python;
 
 use crate::Config;
 
-/// Sides of an image, in pixels: one that is smaller shows nothing, and one that is larger takes
-/// very long.
+/// Sides of an image, in pixels: a smaller image shows nothing, and a larger one takes very long.
 const SIDES: std::ops::RangeInclusive<u32> = 8..=8192;
 
 /// The most pixels of an image: 48 MiB without compression.
@@ -16,7 +15,7 @@ const MOST_PIXELS: u32 = 1 << 24;
 /// Checks that an image is not too large to be made.
 ///
 /// # Errors
-/// [`Error::InvalidConfig`] with its size, and what is possible.
+/// [`Error::InvalidConfig`] with its size, and the possible sizes.
 pub fn check(width: u32, height: u32) -> Result<(), Error> {
     if width * height <= MOST_PIXELS {
         return Ok(());

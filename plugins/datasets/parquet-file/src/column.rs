@@ -25,13 +25,13 @@ pub struct Column {
     read: Rc<ReadAt>,
     leaf: Leaf,
     chunk: Chunk,
-    /// The place where the next bytes to read are, and those that were read.
+    /// The offset of the next bytes to read, and the bytes that were read.
     at: u64,
     kept: Vec<u8>,
     dictionary: Vec<Value>,
     /// The number of values, missing ones included, the pages so far had.
     seen: u64,
-    /// Definition and repetition levels of what is left of the page, and its values.
+    /// Definition and repetition levels of the rest of the page, and its values.
     levels: VecDeque<(u16, u16)>,
     present: VecDeque<Value>,
 }
@@ -55,7 +55,7 @@ impl Column {
     /// The definition and repetition level of the next value; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong with a page.
+    /// The message, with the mistake in a page.
     pub fn peek(&mut self) -> Result<Option<(u16, u16)>, String> {
         while self.levels.is_empty() {
             if self.seen >= self.chunk.values {
@@ -83,7 +83,7 @@ impl Column {
         value.map(Some).ok_or_else(|| "a page is damaged".to_owned())
     }
 
-    /// Makes sure that this many bytes are kept, or those to the end of the chunk.
+    /// Makes sure that this many bytes are kept, or the bytes to the end of the chunk.
     fn fill(&mut self, length: usize) -> Result<(), String> {
         while self.kept.len() < length && self.at < self.chunk.end {
             let missing = (length - self.kept.len()) as u64;

@@ -45,7 +45,7 @@ impl Parquet {
     /// Reads the metadata of a file of `size` bytes.
     ///
     /// # Errors
-    /// What is wrong with the file, or not supported.
+    /// The message, with the mistake in the file or the unsupported feature.
     pub fn open(read: Box<ReadAt>, size: u64) -> Result<Self, String> {
         let read: Rc<ReadAt> = Rc::from(read);
         let not_whole = || "it is not a whole Parquet file: expected `PAR1` at its end".to_owned();
@@ -79,7 +79,7 @@ impl Parquet {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong with the file, or not supported.
+    /// The message, with the mistake in the file or the unsupported feature.
     pub fn row(&mut self) -> Result<Option<Numbered>, String> {
         while self.left == 0 {
             let Some(group) = self.schema.groups.get(self.group) else {
@@ -115,7 +115,7 @@ fn all(read: &Rc<ReadAt>, from: u64, length: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A place among the columns of a node, by which it is seen whether the node is there.
+/// A place among the columns of a node; its levels show if the node is there.
 fn first(node: &Node) -> Option<usize> {
     match &node.what {
         What::Leaf(at) => Some(*at),
@@ -124,14 +124,14 @@ fn first(node: &Node) -> Option<usize> {
     }
 }
 
-/// The levels of what comes next for a node.
+/// The levels of a node's next value.
 fn peek(node: &Node, columns: &mut [Column]) -> Result<(u16, u16), String> {
     let column = first(node).and_then(|at| columns.get_mut(at));
     let levels = column.map_or(Ok(None), Column::peek)?;
     Ok(levels.unwrap_or((0, 0)))
 }
 
-/// Passes over what is missing in all columns of a node.
+/// Skips a value that is missing in all columns of a node.
 fn skip(node: &Node, columns: &mut [Column]) -> Result<(), String> {
     match &node.what {
         What::Leaf(at) => columns[*at].take().map(drop),
@@ -175,7 +175,7 @@ fn content(node: &Node, columns: &mut [Column]) -> Result<Value, String> {
         }
         What::List(repeated) => {
             let items = field(repeated, columns)?;
-            // What occurs often is a group around the element, unless an old writer left the group
+            // A repeated field is a group around the element, unless an old writer left the group
             // out.
             let wrapped = match &repeated.what {
                 What::Group(nodes) if nodes.len() == 1 && repeated.name != "array" => nodes.first(),

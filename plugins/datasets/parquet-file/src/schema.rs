@@ -99,7 +99,7 @@ pub struct Chunk {
     pub values: u64,
 }
 
-/// The schema: what a row is, its columns, and the groups of rows.
+/// The schema: the structure of a row, its columns, and the groups of rows.
 pub struct Schema {
     pub root: Node,
     pub leaves: Vec<Leaf>,
@@ -110,7 +110,7 @@ impl Schema {
     /// Reads a file's metadata.
     ///
     /// # Errors
-    /// What is wrong with it, or not supported.
+    /// The message, with the mistake or the unsupported feature.
     pub fn read(metadata: &Value<'_>) -> Result<Self, String> {
         let damaged = || "its metadata is damaged".to_owned();
         let mut elements = metadata.list(2).iter();

@@ -51,8 +51,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads the struct at the beginning of some bytes, and says how many bytes it takes. `None` if it
-/// is not complete, or is none.
+/// Reads the struct at the beginning of some bytes, and returns its length in bytes. `None` if it
+/// is incomplete or invalid.
 pub fn read(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     let mut input = Input { bytes, at: 0 };
     let value = input.fields(DEEPEST)?;
@@ -139,7 +139,7 @@ impl<'a> Input<'a> {
                     length => u64::from(length),
                 };
                 let depth = depth.checked_sub(1)?;
-                // An item takes a byte or more, so that what is missing ends the list.
+                // An item takes a byte or more, so missing bytes end the list.
                 let mut items = Vec::new();
                 for _ in 0..length {
                     items.push(self.value(head & 15, depth)?);

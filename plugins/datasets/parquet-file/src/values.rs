@@ -106,7 +106,7 @@ fn lengths_first<'a>(input: &mut Input<'a>, most: usize) -> Option<Vec<&'a [u8]>
 /// `count` values of a column.
 ///
 /// # Errors
-/// What is wrong with them, or not supported.
+/// The message, with the mistake or the unsupported feature.
 pub fn values(
     leaf: &Leaf,
     encoding: i64,
@@ -193,7 +193,7 @@ pub fn values(
     }
 }
 
-/// A value from its bytes. What is neither a number nor text becomes a `data:` URL.
+/// A value from its bytes. Bytes that are neither number nor text become a `data:` URL.
 fn value(leaf: &Leaf, bytes: &[u8]) -> Result<Value, String> {
     let whole = |number: i64| match leaf.means {
         Means::Decimal(scale) => Value::from(number as f64 / 10_f64.powi(scale)),

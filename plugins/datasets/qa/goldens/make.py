@@ -105,7 +105,7 @@ def harness(task_path, splits, shots, change=None):
     config["num_fewshot"] = shots
     config.pop("metadata", None)
     made = datasets.DatasetDict({split: datasets.Dataset.from_list(rows) for split, rows in splits.items()})
-    # On disk as a download is, so that what a task makes of its rows, such as the order of choices, is made once and
+    # On disk like a download, so that a task's changes of its rows, such as the order of choices, are made once and
     # read again from then on.
     folder = tempfile.mkdtemp(dir=TEMPORARY.name)
     made.save_to_disk(folder)
@@ -136,7 +136,7 @@ def asked(make, form, limit=None):
         context, settings = instance.args
         prompt = {"text": context} if form == "text" else json.loads(context)
         prompt["stop"] = settings["until"]
-        # What the harness' models do if a task says nothing.
+        # The default of the harness' models.
         prompt["output-tokens"] = settings.get("max_gen_toks", 256)
         target = task.doc_to_target(instance.doc)
         prompt["target"] = target if isinstance(target, (str, list)) else str(target)

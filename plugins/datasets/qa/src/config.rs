@@ -1,4 +1,4 @@
-//! The user's configuration, and what it asks for that cannot be had.
+//! The user's configuration, and its requests that cannot be met.
 
 use runner_plugin::Error;
 use schemars::JsonSchema;
@@ -108,7 +108,7 @@ impl Config {
         })
     }
 
-    /// The subject of rows that do not name theirs: the only one that is asked about.
+    /// The subject of rows that do not name theirs: the only requested one.
     pub fn only_subject(&self) -> Option<&str> {
         match &self.subjects[..] {
             [one] => Some(one),

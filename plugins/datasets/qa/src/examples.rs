@@ -31,7 +31,7 @@ pub enum Examples {
 }
 
 /// Draws the rows of the examples for each question. One generator draws for all questions in the
-/// file's order, so the draw for one depends on those before it.
+/// file's order, so each draw depends on the earlier ones.
 pub struct Draws {
     random: Python,
     /// Number of rows to draw from, and of rows that are drawn.

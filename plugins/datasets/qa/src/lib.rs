@@ -1,11 +1,11 @@
 //! The questions of published benchmarks, with examples before them, and the references that
 //! scorers compare answers with: GSM8K, MMLU, MMLU-Pro, GPQA, ARC, HumanEval, MBPP, IFEval and
 //! LongBench, worded as EleutherAI's lm-evaluation-harness 0.4.13 words them, and BFCL as
-//! `bfcl-eval` 2026.3.23 asks them. Files are those that their authors publish. Multiple choice is
-//! generative: an answer is a text, from which a scorer takes the letter.
+//! `bfcl-eval` 2026.3.23 asks them. Files have the form that their authors publish. Multiple choice
+//! is generative: a scorer takes the letter from the answer's text.
 //!
 //! This module orders questions and makes samples of them. `table` reads rows, `task` words them,
-//! `examples` chooses what comes before, `prompt` puts both together.
+//! `examples` chooses the examples before them, `prompt` puts both together.
 #![deny(unsafe_code)]
 
 mod config;
@@ -135,8 +135,8 @@ impl Dataset for Qa {
         Ok(samples)
     }
 
-    /// The same questions with a number before them, so that no question is lost to requests that
-    /// are not measured, and no cache knows the beginning of one that is.
+    /// The same questions with a number before them. So no question is lost to requests that are
+    /// not measured, and no cache knows the beginning of a measured one.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         let mut passed = 0;

@@ -20,7 +20,7 @@ pub struct QuestionText {
     pub answer: Option<String>,
 }
 
-/// A message, and what follows it where messages become one text.
+/// A message, and the text that follows it where messages become one text.
 struct Said {
     role: Role,
     text: String,
@@ -29,7 +29,7 @@ struct Said {
 
 /// The prompt of a question.
 ///
-/// `description` comes before everything, `delimiter` between a question and what follows it.
+/// `description` comes before everything, `delimiter` between a question and its successor.
 pub fn prompt(
     form: Form,
     description: Option<&str>,

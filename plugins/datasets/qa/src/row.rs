@@ -56,7 +56,7 @@ impl Row {
     /// A column of text.
     ///
     /// # Errors
-    /// What was expected in it.
+    /// The message, with the expected type of the column.
     pub fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.value(name)?;
         value.as_str().ok_or_else(|| unexpected(name, "a text", value))
@@ -65,7 +65,7 @@ impl Row {
     /// A column of a text or a number, as text.
     ///
     /// # Errors
-    /// What was expected in it.
+    /// The message, with the expected type of the column.
     pub fn label(&self, name: &str) -> Result<String, String> {
         match self.value(name)? {
             Value::String(text) => Ok(text.clone()),
@@ -77,7 +77,7 @@ impl Row {
     /// A column of several texts.
     ///
     /// # Errors
-    /// What was expected in it.
+    /// The message, with the expected type of the column.
     pub fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let value = self.value(name)?;
         texts(value).ok_or_else(|| unexpected(name, "a list of texts", value))
@@ -98,7 +98,7 @@ pub fn texts(value: &Value) -> Option<Vec<String>> {
     items.map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// Reports the value that was expected in a column, and the one that was found.
+/// Reports the expected and the found value of a column.
 pub fn unexpected(name: &str, expected: &str, found: &Value) -> String {
     let found = found.to_string();
     let shown = match found.char_indices().nth(60) {

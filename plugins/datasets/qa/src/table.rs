@@ -1,7 +1,7 @@
 //! The rows of a file by their numbers: JSON lines, a JSON array, CSV or Parquet, compressed or
-//! not, as the file's content tells. Where each row begins is kept; of what cannot be read from its
-//! middle, compressed files and Parquet, the rows are held, up to a bound. What the columns mean is
-//! for the tasks.
+//! not, as the file's content tells. The position of each row is kept. Compressed files and Parquet
+//! cannot be read from the middle: their rows are held, up to a bound. The tasks interpret the
+//! columns.
 
 use std::io::Read;
 use std::rc::Rc;
@@ -177,7 +177,7 @@ impl Table {
         Ok(())
     }
 
-    /// The format that follows from how a file begins.
+    /// The format that follows from a file's beginning.
     fn told(&self, packed: Packed) -> Result<Format, String> {
         let mut stream = stream(&self.file, packed);
         let mut buffer = [0; 4096];

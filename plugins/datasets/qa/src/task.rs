@@ -1,5 +1,5 @@
-//! The tasks: what is the same in all questions of one. How each words its questions is in the
-//! modules below, and `each` has them by task.
+//! The tasks: the facts that all questions of a task share. The modules below word the questions,
+//! and `each` has them by task.
 
 mod arc;
 mod bfcl;
@@ -124,7 +124,7 @@ pub struct Question {
     pub tools: Option<Value>,
     /// The reference for a scorer, to compare the answer with.
     pub reference: Option<Value>,
-    /// Texts that end an answer, beside those of the task.
+    /// Texts that end an answer, beside the task's own.
     pub stop: &'static [&'static str],
     /// Output tokens to request, in place of the task's.
     pub output_tokens: Option<u32>,

@@ -1,4 +1,4 @@
-//! Tests that prompts are those of the reference implementations, and tests of messages about
+//! Tests that prompts equal the reference implementations' prompts, and tests of messages about
 //! mistakes.
 
 mod goldens;

@@ -88,8 +88,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// The measured texts: the first conversations that are not empty, as many as the run measures.
-    /// A text that is not empty but has no tokens would shift the end; the caller's check covers
+    /// The measured texts: the first conversations that are not empty, up to the run's number. A
+    /// text that is not empty but has no tokens would shift the end; the caller's check covers
     /// that.
     fn measured(&mut self) -> Result<&(Vec<Vec<u8>>, usize), Error> {
         let measured = match self.measured.take() {
@@ -133,8 +133,8 @@ impl Source for Corpus {
         Ok(formed(tokenizer, self.making, prompts))
     }
 
-    /// From the back of the shuffled file, texts that do not begin like a measured one. If it is
-    /// not known how many are measured, at most half of the file is used.
+    /// From the back of the shuffled file, texts that do not begin like a measured one. If the
+    /// measured number is unknown, at most half of the file is used.
     fn spare(&mut self, tokenizer: &dyn Tokenizer, limit: usize) -> Result<Vec<Drawn>, Error> {
         let lengths = self.drafts.lengths();
         let (length, output) = (lengths.longest(), lengths.longest_output());

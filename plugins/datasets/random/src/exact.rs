@@ -1,5 +1,5 @@
-//! Texts of exact lengths: token ids become text, and the text is adjusted until it tokenizes to as
-//! many.
+//! Texts of exact lengths: token ids become text, and the text is adjusted until it tokenizes to
+//! the number of ids.
 
 use runner_plugin::Tokenizer;
 
@@ -13,9 +13,9 @@ const SPARE: usize = 32;
 /// passed.
 const AROUND: usize = 64;
 
-/// A text of each of these, which tokenizes to as many tokens as there are ids. Ids that are
-/// missing are taken from the beginning again, and surplus ones are cut off. A text for which there
-/// is no such end is as near as it came.
+/// A text for each of these, which tokenizes to the number of its ids. Missing ids are taken from
+/// the beginning again, and surplus ones are cut off. A text without such an end is as near as it
+/// came.
 pub(crate) fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<String> {
     let mut texts = vec![String::new(); drawn.len()];
     let mut open: Vec<(usize, Vec<u32>)> = drawn.iter().cloned().enumerate().collect();
@@ -43,8 +43,8 @@ pub(crate) fn texts(tokenizer: &dyn Tokenizer, drawn: Vec<Vec<u32>>) -> Vec<Stri
     texts
 }
 
-/// As many ids as `wanted` has: surplus ones are cut off, and missing ones are its own, again and
-/// again.
+/// The ids at the length of `wanted`: surplus ones are cut off, and missing ones are its own, again
+/// and again.
 fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids.truncate(wanted.len());
     let missing = wanted.len() - ids.len();
@@ -52,8 +52,8 @@ fn to_length(mut ids: Vec<u32>, wanted: &[u32]) -> Vec<u32> {
     ids
 }
 
-/// The beginning of the ids' text that tokenizes to as many tokens as there are ids, if one of
-/// those does that end near where this number is passed.
+/// The beginning of the ids' text that tokenizes to the number of ids, if a cut near that number
+/// does.
 fn cut(tokenizer: &dyn Tokenizer, ids: &[u32]) -> Option<String> {
     let wanted = u32::try_from(ids.len()).ok()?;
     let count = |text: &str| tokenizer.count(&[text.to_owned()], false).pop();

@@ -37,7 +37,7 @@ pub(crate) struct Free {
     lengths: Vec<(Drawable, Drawable)>,
 }
 
-/// Distinguishes the generator of lengths from those of prompts.
+/// Distinguishes the generator of lengths from the generators of prompts.
 const LENGTHS: u64 = 0x6c65_6e67_7468_7300;
 
 impl Free {

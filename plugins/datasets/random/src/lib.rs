@@ -1,14 +1,13 @@
 //! Synthetic prompts of given lengths, and pieces of texts. The same seed, number of prompts and
 //! tokenizer give the prompts of the chosen Python tool.
 //!
-//! The tools draw all lengths before all offsets, for as many prompts as the run has. So the
-//! prompts equal theirs only if the run's number of requests is known beforehand, and only that
-//! many of them; further ones, and those of a run that is limited by time, are drawn in the same
-//! way in blocks of 1024.
+//! The tools draw all lengths before all offsets, for all prompts of the run. So the prompts equal
+//! theirs only if the run's number of requests is known beforehand, and only up to that number.
+//! Further prompts, and prompts of a run that is limited by time, are drawn in the same way in
+//! blocks of 1024.
 //!
 //! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model
-//! adds around it, since this is what a server counts. The tools report the requested number
-//! instead.
+//! adds around it, as a server counts them. The tools report the requested number instead.
 #![deny(unsafe_code)]
 
 mod config;

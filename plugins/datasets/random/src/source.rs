@@ -76,9 +76,9 @@ impl From<Content> for Prompt {
     }
 }
 
-/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with
-/// those that the model adds around it: this is what the server will count, and differs from what
-/// was drawn where texts are not adjusted.
+/// Prompts of token ids in the form that is sent. The tokens of a text are counted again, with the
+/// tokens that the model adds around it. This is the server's count, and differs from the drawn
+/// length where texts are not adjusted.
 pub(crate) fn formed(
     tokenizer: &dyn Tokenizer,
     making: Making,
@@ -105,7 +105,7 @@ pub(crate) fn formed(
         .collect()
 }
 
-/// Prompts to draw at once if it is not known how many the run measures, and after those.
+/// Prompts to draw at once if the measured number is unknown, and after the measured ones.
 const BLOCK: u64 = 1024;
 
 /// The values that are drawn for a prompt before it is built. Small, because a run may measure
@@ -118,7 +118,7 @@ pub(crate) struct Draft {
 }
 
 /// Drafts, drawn in blocks: first all input lengths, then all output lengths, then all offsets, for
-/// as many prompts as the run measures. The tools draw in this order, so only then are the numbers
+/// all prompts that the run measures. The tools draw in this order, so only then are the numbers
 /// the same.
 #[derive(Debug)]
 pub(crate) struct Drafts {

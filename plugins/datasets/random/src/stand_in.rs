@@ -11,7 +11,7 @@ use crate::source::{AnswerRequest, Drafts, Drawn, ENOUGH_TOKENS, Source, formed}
 /// The stand-in's tokens are characters, so there is nothing to adjust.
 const PLAIN: Making = Making { form: Form::Text, exact: false };
 
-/// Every token is drawn at random from those that stand for text.
+/// Draws every token at random from the tokens that stand for text.
 #[derive(Debug)]
 pub(crate) struct StandIn {
     random: NumpyGenerator,

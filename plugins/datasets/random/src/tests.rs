@@ -1,7 +1,7 @@
-//! The golden cases, what spare samples must not disturb, and what a user is told.
+//! The golden cases, the effects that spare samples must not have, and the messages for a user.
 //!
-//! The digests of the cases with the tokenizer `pairs` are those of the tools' own Python code with
-//! the same tokenizer.
+//! The digests of the cases with the tokenizer `pairs` come from the tools' own Python code with
+//! that tokenizer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -252,7 +252,7 @@ fn classes_have_their_shares_and_their_lengths() {
         assert_eq!(chat.len() + code.len(), 4000);
         assert!(chat.iter().all(|(_, output)| *output == 30));
         assert!(code.iter().all(|(_, output)| *output == 7));
-        // As many tokens as were drawn, with the one that the model adds; a text of ids may read as
+        // The drawn number of tokens, with the token that the model adds; a text of ids may read as
         // a few more.
         let mut inputs: Vec<u32> = chat.iter().map(|(input, _)| *input).collect();
         inputs.sort_unstable();

@@ -17,7 +17,7 @@ const BYTES_A_TOKEN: u64 = 6;
 /// Bytes in which the beginning of a word is searched, at most.
 const WORD: usize = 64;
 
-/// The number of places that are remembered to count those that come up again.
+/// The number of places that are remembered to count repeated places.
 const PLACES: usize = 1 << 20;
 
 /// Every prompt begins at a word drawn at random, and goes on at the beginning of the file behind

@@ -60,7 +60,7 @@ impl Vllm {
     fn drawn(&self, text: String, ids: Vec<u32>, asked: AnswerRequest) -> Drawn {
         let length = ids.len() as u32;
         match self.form {
-            // The ids are those of the text, so only what the model adds is missing.
+            // The ids belong to the text, so only the tokens that the model adds are missing.
             Form::Text => {
                 Drawn { content: Content::Text(text), input_tokens: length + self.added, asked }
             }

@@ -1,26 +1,26 @@
 //! Cuts a stream of bytes into records: lines, paragraphs, records of a CSV file, items of a JSON
-//! array. It finds where they begin and end; what is in them is for others.
+//! array. It finds their beginnings and ends; others read their content.
 
 use std::io::Read;
 
 /// Bytes to read at once where a file is read from its beginning to its end.
 pub const PIECE: usize = 1 << 20;
 
-/// The longest record, in bytes: one that is longer is a mistake, such as a quotation mark that is
-/// never closed. Its bytes, the text that is made of them and the prompt are in memory at the same
-/// time, and a plugin has 256 MiB.
+/// The longest record, in bytes: a longer one is a mistake, such as a quotation mark that is never
+/// closed. Its bytes, the text that is made of them and the prompt are in memory at the same time,
+/// and a plugin has 256 MiB.
 pub const LONGEST: usize = 24 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Lines; those that are blank do not count.
+    /// Lines; blank ones do not count.
     Lines,
     /// Lines of cells with this byte between them. A cell that begins with a quotation mark goes on
     /// until the mark that closes it, also over the ends of lines.
     Quoted(u8),
     /// Blank lines.
     Paragraphs,
-    /// Commas of the one array that the file is.
+    /// Commas of the file's one array.
     Items,
 }
 
@@ -32,7 +32,7 @@ pub struct Record {
     pub line: u64,
     /// The place where it begins, in bytes.
     pub offset: u64,
-    /// Its bytes, without what separates it from the next one.
+    /// Its bytes, without the separator from the next one.
     pub bytes: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ pub struct Records {
     stream: Box<dyn Read>,
     cut: Cut,
     piece: usize,
-    /// Bytes that were read, and how many of them were consumed.
+    /// Bytes that were read, and the number of consumed ones.
     kept: Vec<u8>,
     given: usize,
     /// The place where the bytes not consumed begin.
@@ -84,7 +84,7 @@ enum Cell {
     /// At its beginning, where a quotation mark opens it.
     #[default]
     Start,
-    /// In a cell without quotation marks around it; those in it are text.
+    /// In a cell without quotation marks around it; quotation marks inside are text.
     Bare,
     /// Within quotation marks.
     Quoted,
@@ -108,8 +108,8 @@ impl Records {
         }
     }
 
-    /// The records of a stream that begins with one that is `offset` bytes from the file's
-    /// beginning. It reads little, for few records.
+    /// The records of a stream whose first record is `offset` bytes from the file's beginning. It
+    /// reads little, for few records.
     pub fn starting_at(stream: Box<dyn Read>, cut: Cut, offset: u64) -> Self {
         Self { piece: 16 << 10, offset, number: 1, stage: Stage::Item, ..Self::new(stream, cut) }
     }
@@ -127,7 +127,7 @@ impl Records {
     /// The next record that is not blank; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong: the stream cannot be read, is not an array, or has a record that is too long.
+    /// The mistake: the stream cannot be read, is not an array, or has a record that is too long.
     pub fn next_record(&mut self) -> Result<Option<Record>, String> {
         if self.number == 0 && self.offset == 0 {
             while self.rest().len() < 3 && self.more()? {}
@@ -202,8 +202,8 @@ impl Records {
         record
     }
 
-    /// The place where the next record ends, and how many bytes separate it from the one after it;
-    /// `None` if there is none.
+    /// The place where the next record ends, and the number of bytes that separate it from its
+    /// successor; `None` if there is none.
     fn end(&mut self) -> Result<Option<(usize, usize)>, String> {
         let mut seen = Scan { blank: true, ..Scan::default() };
         let mut searched = 0;
@@ -275,7 +275,7 @@ impl Records {
 }
 
 impl Scan {
-    /// The place where a record ends in the bytes that follow those seen before.
+    /// The place where a record ends in the bytes after the seen ones.
     fn end(&mut self, cut: Cut, bytes: &[u8]) -> Option<usize> {
         match cut {
             Cut::Lines => memchr::memchr(b'\n', bytes),
@@ -324,7 +324,7 @@ fn newlines(bytes: &[u8]) -> u64 {
 /// The cells of a record of a CSV file, as RFC 4180 has them.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub fn cells(record: &[u8], separator: u8) -> Result<Vec<String>, String> {
     let record = record.strip_suffix(b"\r").unwrap_or(record);
     let mut cells = Vec::new();

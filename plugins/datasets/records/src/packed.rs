@@ -19,7 +19,7 @@ pub enum Packed {
     Zstd,
 }
 
-/// A file as a stream of what is in it, compressed or not.
+/// A file as a stream of its content, compressed or not.
 pub struct Bytes {
     pub file: Rc<dyn File>,
     /// Position of the next read, in bytes from its beginning.

@@ -1,8 +1,8 @@
-//! Synthetic prompts of groups that share a prefix, to measure what a server's prefix cache is
-//! worth. The same seed and tokenizer give the prompts of the chosen Python tool.
+//! Synthetic prompts of groups that share a prefix, to measure the benefit of a server's prefix
+//! cache. The same seed and tokenizer give the prompts of the chosen Python tool.
 //!
 //! A sample's `input-tokens` are counted from the text that is sent, with the tokens that the model
-//! adds around it, since this is what a server counts.
+//! adds around it, as a server counts them.
 //!
 //! Spare samples have prefixes of their own: a warmup leaves nothing in the cache that a measured
 //! request would find.

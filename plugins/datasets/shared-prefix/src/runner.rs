@@ -1,10 +1,10 @@
 //! Shared prefixes with exactly the tokens asked for, of any lengths, without end.
 //!
 //! Every prefix and every conversation has a generator of its own, seeded from the seed and its
-//! number, so that none depends on how many there are. Ids that stand for no text of their own are
-//! not drawn. A text is used only if it tokenizes to the requested number of tokens and begins with
-//! the tokens of its prefix: otherwise two prompts of a group would not share in the server's cache
-//! what they share in their texts.
+//! number, so that none depends on their number. Ids that stand for no text of their own are not
+//! drawn. A text is used only if it tokenizes to the requested number of tokens and begins with the
+//! tokens of its prefix: otherwise two prompts of a group would share less in the server's cache
+//! than in their texts.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl Runner {
         ids
     }
 
-    /// Ids to put others behind: most of those leave its last token as it is.
+    /// Ids to put others behind: most others leave its last token as it is.
     fn root(
         &mut self,
         length: u32,

@@ -1,10 +1,10 @@
 //! Shared prefixes as `generated-shared-prefix` of SGLang's `bench_serving` makes them.
 //!
-//! Lengths come from NumPy's generator: of all prefixes, then of all questions, then of all
+//! Lengths come from NumPy's generator: lengths of all prefixes, then of all questions, then of all
 //! answers. Ids come from Python's `random.choices` among the whole vocabulary, special ids
-//! included: those of all prefixes, then those of all questions, then the shuffle. So the place of
-//! the first prompt is known only when every id was drawn. The ids are not kept: the generator's
-//! state is, every few thousand of them, and they are drawn again from there.
+//! included: ids of all prefixes, then of all questions, then the shuffle. So the place of the
+//! first prompt is known only when every id was drawn. The ids are not kept. The generator's state
+//! is kept, every few thousand ids, and the ids are drawn again from there.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ impl Source for Sglang {
     }
 }
 
-/// Draws as many ids as a piece has, and forgets them.
+/// Draws the ids of a piece of this length, and forgets them.
 fn skip(python: &mut Python, length: u32) {
     for _ in 0..length {
         python.random();

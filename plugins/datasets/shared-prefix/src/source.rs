@@ -51,7 +51,7 @@ impl Content {
         hasher.finish()
     }
 
-    /// Its tokens as the server counts them: with those that the model adds around a text.
+    /// Its tokens as the server counts them: with the tokens that the model adds around a text.
     pub(crate) fn tokens(&self, tokenizer: &dyn Tokenizer) -> u32 {
         match self {
             Content::Text(text) => {
@@ -77,14 +77,14 @@ pub(crate) fn decoded(tokenizer: &dyn Tokenizer, ids: Vec<u32>) -> String {
     tokenizer.decode(&[ids]).pop().unwrap_or_default()
 }
 
-/// The ids of a text, without those that the model adds.
+/// The ids of a text, without the ids that the model adds.
 pub(crate) fn encoded(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     let ids = tokenizer.encode(&[text.to_owned()], false).pop();
     ids.unwrap_or_default()
 }
 
-/// The ids from which an algorithm draws: all below a number, or, where the model's tokenizer is
-/// not known, those of its stand-in that stand for text.
+/// The ids from which an algorithm draws: all below a number; or, without a known tokenizer of the
+/// model, the stand-in's ids that stand for text.
 #[derive(Clone, Debug)]
 pub(crate) struct Population {
     below: u32,

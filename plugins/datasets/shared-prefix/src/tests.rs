@@ -1,4 +1,5 @@
-//! The tools' own prompts, what spare samples must not disturb, and what a user is told.
+//! The tools' own prompts, the effects that spare samples must not have, and the messages for a
+//! user.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -87,8 +88,8 @@ struct Golden {
     sha256: String,
 }
 
-/// `goldens.json` is what SGLang's and vLLM's own modules made: `host/benches/digests/prompts.py`
-/// prints it.
+/// `goldens.json` has the prompts of SGLang's and vLLM's own modules:
+/// `host/benches/digests/prompts.py` prints it.
 #[test]
 fn prompts_are_those_of_the_tools_own_code() {
     let goldens: Goldens =
@@ -265,7 +266,7 @@ fn what_the_runner_makes_has_the_tokens_asked_for() {
     assert_eq!(heads.len(), 5);
     assert!(heads.values().all(|count| (20..70).contains(count)), "{heads:?}");
     assert_eq!(lengths, (44..=71).collect());
-    // A sequence does not depend on how many are drawn, and the prefixes take turns without a
+    // A sequence does not depend on the number of sequences, and the prefixes take turns without a
     // shuffle.
     let config = r#"{"algorithm": "runner", "groups": 3, "prefix-len": 5, "question-len": 5, "shuffle": false}"#;
     let samples = first(&mut opened(config, 3, None), 9, 4);

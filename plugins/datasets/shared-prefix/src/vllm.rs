@@ -1,7 +1,7 @@
 //! Shared prefixes as `prefix_repetition` of `vllm bench serve` makes them.
 //!
 //! All ids are drawn by NumPy's generator, and drawn again where their text does not tokenize to
-//! the requested number, so how many are drawn depends on the tokenizer. The shuffle, by Python's,
+//! the requested number, so the number of draws depends on the tokenizer. The shuffle, by Python's,
 //! comes last: to know the first prompt, all have to be made.
 
 use runner_plugin::random::{NumpyLegacy, Python};
@@ -16,8 +16,8 @@ const MENDINGS: u32 = 10;
 /// The most bytes of ids that are kept: half of a plugin's memory.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Ids in the place of which the generator's state is kept, from which they are made again: the
-/// state is smaller.
+/// Beyond this number of ids, the generator's smaller state is kept instead, and the ids are made
+/// again from it.
 const LONG: usize = 640;
 
 /// The prompts of a seed.
@@ -114,7 +114,7 @@ impl Vllm {
         })
     }
 
-    /// Returns how many of `count` requests have no prompt.
+    /// Returns the number of `count` requests that have no prompt.
     pub(crate) fn left_of(&self, count: u64) -> u64 {
         count.saturating_sub(self.total.into())
     }

@@ -132,7 +132,7 @@ fn turns(scanner: &mut Scanner<'_>, extent: Extent) -> Result<Turns, Fault> {
     Ok(seen)
 }
 
-/// Passes over one turn: how many bytes it says, or what is wrong with it.
+/// Passes over one turn: the number of bytes of its text, or its mistake.
 fn turn(scanner: &mut Scanner<'_>) -> Result<(Option<u64>, Option<&'static str>), Fault> {
     if scanner.peek()? != Some(b'{') {
         scanner.value()?;

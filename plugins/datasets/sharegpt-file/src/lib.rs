@@ -153,7 +153,7 @@ impl Conversations {
         random.shuffle(&mut self.spans);
     }
 
-    /// Reads the first two turns of the one at `position`; `None` past the last.
+    /// Reads the first two turns of the conversation at `position`; `None` past the last.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where its text is not valid JSON or not valid UTF-8.
@@ -166,8 +166,8 @@ impl Conversations {
         Ok(turns.map(|(first, second)| Pair { prompt: first.value, completion: second.value }))
     }
 
-    /// Reads all turns of the one at `position`; `None` past the last. For a file opened with
-    /// [`open_whole`](Self::open_whole).
+    /// Reads all turns of the conversation at `position`; `None` past the last. For a file opened
+    /// with [`open_whole`](Self::open_whole).
     ///
     /// # Errors
     /// As [`read`](Self::read).

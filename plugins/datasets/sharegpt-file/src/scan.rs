@@ -1,8 +1,8 @@
 //! Passes over JSON without keeping it: a file comes in pieces, values are skipped, and a fault
 //! knows its place.
 //!
-//! Strings are skipped, not read: what is wrong inside of one (an unknown escape, a broken
-//! character) shows when it is read for use.
+//! Strings are skipped, not read: a mistake inside one (an unknown escape, a broken character)
+//! shows when it is read for use.
 
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};
@@ -94,7 +94,7 @@ impl Fault {
     }
 }
 
-/// Advises what to do about a byte that cannot stand where it does.
+/// Advises on a byte that cannot stand at its place.
 fn advice(offset: u64, conversation: u64, found: u8) -> &'static str {
     match (conversation, found) {
         (0, b'{') if offset < 16 => {
@@ -253,7 +253,7 @@ impl<'a> Scanner<'a> {
         Err(self.unexpected(expected))
     }
 
-    /// Passes over a string whose opening quote lies behind; says how many bytes it has.
+    /// Passes over a string whose opening quote lies behind; returns its number of bytes.
     pub(crate) fn string(&mut self) -> Result<u64, Fault> {
         const EXPECTED: &str = "the rest of a string";
         let start = self.offset();

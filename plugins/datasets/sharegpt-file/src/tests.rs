@@ -187,7 +187,7 @@ fn a_file_of_another_shape_is_refused_with_its_place() {
         ),
     ];
     for (text, expected) in cases {
-        // vLLM reads entries without turns, so that these get as far as what is wrong with them.
+        // vLLM reads entries without turns, so that these get as far as their mistakes.
         let message = complaint(text, Like::Vllm);
         assert!(message.contains(expected), "{text}\ngave: {message}\nnot:  {expected}");
     }

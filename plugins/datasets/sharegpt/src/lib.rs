@@ -69,7 +69,7 @@ struct Kept {
 /// The result of examining some conversations.
 #[derive(Default)]
 struct Examined {
-    /// Those within the bounds.
+    /// Conversations within the bounds.
     kept: Vec<Kept>,
     /// Places in the shuffled file of the others, and why they are not.
     dropped: Vec<(usize, String)>,
@@ -160,9 +160,9 @@ impl Dataset for ShareGpt {
         Ok(samples)
     }
 
-    /// From the back of the shuffled file. To know what is measured, as many conversations are
-    /// examined as the run will measure; this is work that [`next`](Self::next) need not do again.
-    /// Where that number is not known, half of the file at most is taken.
+    /// From the back of the shuffled file. To know the measured conversations, this examines the
+    /// run's number of them; [`next`](Self::next) need not repeat that work. If the number is
+    /// unknown, half of the file at most is taken.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let front = match self.count {
             Some(count) => {
@@ -197,7 +197,8 @@ impl ShareGpt {
     fn keep(&mut self, wanted: usize) -> Result<(), Error> {
         let measured = self.count.map_or(0, |count| usize::try_from(count).unwrap_or(usize::MAX));
         while self.kept.len() < wanted && self.examined < self.conversations.len() {
-            // Rather fewer than needed: what is examined beyond the last one wanted is in vain.
+            // Rather fewer than needed: conversations beyond the last one wanted are examined in
+            // vain.
             let missing = (wanted - self.kept.len()).min(BATCH);
             let end = self.conversations.len().min(self.examined + missing);
             let found = self.examine(self.examined..end)?;
@@ -206,8 +207,8 @@ impl ShareGpt {
                 self.remarks.dropped(&reason, || self.conversations.place(position));
             }
             for kept in found.kept {
-                // Among those that the run measures nothing is left out: spare samples were chosen
-                // not to be there.
+                // Measured conversations are never left out: the choice of spare samples excluded
+                // them.
                 if self.kept.len() < measured || !self.spares.contains(&kept.fingerprint) {
                     self.kept.push(kept);
                 } else {
@@ -220,7 +221,7 @@ impl ShareGpt {
         Ok(())
     }
 
-    /// Tokenizes conversations, and tells those within the bounds from the others.
+    /// Tokenizes conversations, and separates conversations within the bounds from the others.
     fn examine(&self, positions: Range<usize>) -> Result<Examined, Error> {
         let mut found = Examined::default();
         let mut batch = Vec::new();
@@ -265,7 +266,7 @@ impl ShareGpt {
         }
     }
 
-    /// One of those kept once more, where the file has fewer than the run measures.
+    /// A kept conversation once more, if the file has fewer than the run measures.
     fn repeated(&mut self) -> Option<Kept> {
         let random = self.repetition.as_mut()?;
         if self.count.is_none_or(|count| self.given as u64 >= count) {

@@ -28,7 +28,7 @@ use places::Places;
 use rows::{Columns, Layout, Row};
 use sound::Sound;
 
-/// The longest file: what a dataset returns at once is limited to 64 MiB.
+/// The longest file: a dataset may return at most 64 MiB at once.
 const LONGEST: u64 = 48 << 20;
 
 /// The most mistakes that an error names.
@@ -80,7 +80,7 @@ pub struct Speech {
     places: Places,
     recordings: Vec<Recording>,
     remarks: Remarks,
-    /// Samples given, and those that are not measured, which are taken from the end.
+    /// Samples given, and spare samples, which are taken from the end.
     given: usize,
     spared: usize,
 }
@@ -100,7 +100,7 @@ impl Dataset for Speech {
         for row in read.rows {
             match checked(&places, &row) {
                 Ok(sound) => {
-                    // What follows `#` tells samples of one name apart.
+                    // The part after `#` tells samples of one name apart.
                     let mut id = rows::id(&row.sound).replace('#', "_");
                     if !names.insert(id.clone()) {
                         id = format!("{id}#{}", recordings.len() + 1);
@@ -166,7 +166,7 @@ impl Dataset for Speech {
         Ok(samples)
     }
 
-    /// From the end, so that those that are measured come first.
+    /// From the end, so that the measured samples come first.
     fn spare(&mut self, limit: u32) -> Result<Vec<Sample>, Error> {
         let (mut samples, mut bytes) = (Vec::new(), 0);
         // One is left to measure.

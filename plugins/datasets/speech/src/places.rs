@@ -1,4 +1,4 @@
-//! The files of the scenario: one that is named, those of a folder, and the sound that a row means
+//! The files of the scenario: one named file, the files of a folder, and the sound that a row means
 //! by whatever path its author had.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,12 @@ pub struct Places {
     files: Box<dyn Files>,
     /// The files of the folders `data` and `audio`, if these are folders: their whole names.
     names: BTreeSet<String>,
-    /// Of those that are sounds, by their names without folder and ending: the first of each.
+    /// The first sound of each name without folder and ending.
     by_stem: BTreeMap<String, String>,
 }
 
 impl Places {
-    /// Looks at what there is.
+    /// Lists the files.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a folder's list cannot be read.
@@ -102,7 +102,7 @@ impl Places {
     }
 }
 
-/// True if a file's name ends as that of a sound.
+/// True if a file's name ends like a sound's.
 pub fn is_sound(name: &str) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     ending.is_some_and(|ending| SOUNDS.contains(&&*ending))

@@ -22,7 +22,7 @@ use crate::places::{DATA, Places, is_sound, stem, text};
 /// The columns that a sound is found in, where the configuration names none.
 const FILES: [&str; 7] =
     ["file_name", "audio_filepath", "audio_path", "audio", "path", "file", "wav"];
-/// Those of its text.
+/// The columns of its text.
 const TEXTS: [&str; 8] = [
     "text",
     "transcription",
@@ -74,7 +74,7 @@ pub struct Columns {
     pub text: Option<String>,
 }
 
-/// All rows, and what is wrong with those that cannot be used.
+/// All rows, and the mistakes of the rows that cannot be used.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub rows: Vec<Row>,
@@ -129,7 +129,7 @@ fn no_data() -> Error {
     )
 }
 
-/// The layout of the folder and its files of texts; for `text-files`, those of sound.
+/// The layout of the folder and its files of texts; for `text-files`, its files of sound.
 fn found(places: &Places, layout: Option<Layout>) -> Result<(Layout, Vec<&str>), Error> {
     let of = |layout: Layout| -> Vec<&str> {
         let is = |name: &&str| {
@@ -216,7 +216,7 @@ impl Rows {
             Some(line) if line.contains('\t') => b'\t',
             _ => b',',
         };
-        // What is compressed is taken for JSON lines.
+        // Compressed files are taken for JSON lines.
         let (cut, is_json) = match text.chars().next() {
             Some('[') => (Cut::Items, true),
             Some('{') => (Cut::Lines, true),
@@ -369,7 +369,7 @@ fn of_columns(
     Ok((sound, text.to_owned(), number("duration")))
 }
 
-/// A name for a sample: that of its sound, without the folder `data` and the ending.
+/// A name for a sample: its sound's name, without the folder `data` and the ending.
 pub fn id(sound: &str) -> String {
     let (folder, _) = sound.rsplit_once('/').unwrap_or(("", sound));
     let folder = folder.split_once('/').map_or("", |(_, below)| below);

@@ -20,7 +20,7 @@ const MOST_CHUNKS: usize = 1000;
 /// Reads a file's header.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The message, with the mistake in the file.
 pub fn read(file: &dyn File) -> Result<Sound, String> {
     let start = file.read(0, 12)?;
     let at = |from: usize, mark: &[u8]| start.get(from..from + mark.len()) == Some(mark);
@@ -49,7 +49,7 @@ pub fn read(file: &dyn File) -> Result<Sound, String> {
     }
 }
 
-/// The seconds of a WAV file: the bytes of its sound by those of a second.
+/// The seconds of a WAV file: the bytes of its sound divided by the bytes of a second.
 fn wav(file: &dyn File) -> Result<f64, String> {
     let size = file.size();
     let mut place = 12;
@@ -80,7 +80,7 @@ fn wav(file: &dyn File) -> Result<f64, String> {
                     return Err("its sound comes before what says its format".to_owned());
                 };
                 let there = size.saturating_sub(begin);
-                // What is written to a pipe states no length.
+                // A file that was written to a pipe states no length.
                 let stated = match length {
                     0 | 0xffff_ffff => there,
                     stated => stated,
@@ -103,7 +103,8 @@ fn wav(file: &dyn File) -> Result<f64, String> {
     Err("it has no sound: no `data` in it".to_owned())
 }
 
-/// The seconds of a FLAC file, if its header says them: its samples by those of a second.
+/// The seconds of a FLAC file, if its header says them: its samples divided by the samples of a
+/// second.
 fn flac(file: &dyn File) -> Result<Option<f64>, String> {
     let header = file.read(4, 4 + 34)?;
     // The first block is STREAMINFO, of 34 bytes.

@@ -163,7 +163,7 @@ fn tables_of_other_forms_name_their_sounds() {
     let tabs = b"client_id\tpath\tsentence\nx\tb.wav\tBE\n";
     let files = folder(&[("data", tabs), ("audio/clips/a.wav", &sound), ("audio/b.wav", &sound)]);
     assert_eq!(all(files, "{}")[0].3["text"], "BE");
-    // A sound in another folder is not the one that a path without folders means.
+    // A path without folders does not mean a sound in another folder.
     let files = folder(&[("data", tabs), ("audio/clips/b.wav", &sound)]);
     assert!(refused(files, "{}").contains("there is no sound `b.wav`"));
     // A file that the scenario names by itself.
@@ -319,7 +319,7 @@ fn headers_say_lengths() {
     // Samples of a stream are not counted beforehand.
     assert_eq!(seconds(&flac(44_100, 0)), None);
     assert_eq!(seconds(b"OggS and more"), None);
-    // Of what a program wrote into a pipe, the rest is sound.
+    // In a file that a program wrote into a pipe, the rest is sound.
     let mut piped = wav(8_000);
     let at = piped.windows(4).position(|bytes| bytes == b"data").unwrap() + 4;
     piped[at..at + 4].copy_from_slice(&[0xff; 4]);
@@ -335,7 +335,7 @@ fn damaged_headers_end_in_words() {
     let (wav, flac) = (wav(100), flac(8_000, 100));
     for whole in [&wav[..], &flac[..]] {
         for end in 0..whole.len() {
-            // What has a length has it for a reason.
+            // A cut file has a length only if enough of its header is left.
             if let Ok(sound) = header(&whole[..end]) {
                 assert!(whole == flac && end > 42, "{end}: {sound:?}");
             }

@@ -1,4 +1,4 @@
-//! The user's configuration, and which combinations are invalid. Leaves what a format means to
+//! The user's configuration, and its invalid combinations. Leaves the meaning of a format to
 //! `formats`.
 
 use runner_plugin::Error;

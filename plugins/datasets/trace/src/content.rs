@@ -1,6 +1,6 @@
-//! Made-up prompts as runs of streams of words. Each stream is an endless sequence of words of
-//! which any position can be computed by itself, so a block's content depends on nothing but the
-//! seed and the block's name.
+//! Made-up prompts as runs of streams of words. Each stream is an endless sequence of words; any
+//! position can be computed by itself. So a block's content depends only on the seed and the
+//! block's name.
 
 use crate::words::Words;
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Row = 3,
     /// A session's prompts without blocks: a later one continues an earlier one.
     Session = 4,
-    /// A round of a session: what it adds to the prompt before.
+    /// A round of a session: its addition to the prompt before.
     Round = 5,
     /// A recorded answer.
     Answer = 6,

@@ -49,7 +49,7 @@ pub(crate) struct Entry {
     pub(crate) time: i64,
     /// The session: rows with the same number belong together.
     pub(crate) group: u32,
-    /// The line's number; of a request within a line, which of [`Index::requests`] it is.
+    /// The line's number; for a request within a line, its index in [`Index::requests`].
     number: u32,
 }
 
@@ -133,8 +133,8 @@ struct Scan {
     all: u64,
     /// By the hash of a session's name, or by a request's name.
     known: BTreeMap<u64, Known>,
-    /// By the hash of a session's name, how many whole blocks the last row with hash ids had, and a
-    /// hash of those ids.
+    /// By the hash of a session's name: the number of whole blocks in the last row with hash ids,
+    /// and a hash of those ids.
     blocks: BTreeMap<u64, (usize, u64)>,
     origin: Option<i64>,
     /// The first row without a time.
@@ -337,7 +337,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Puts the rows in order, and leaves out those that are too long or outside the window.
+    /// Puts the rows in order, and leaves out rows that are too long or outside the window.
     fn arranged(&self, seen: Scan, notes: &mut Remarks) -> Result<Index, Error> {
         if !seen.mistakes.is_empty() {
             return Err(Error::InvalidInput(seen.mistakes.join("\n")));
@@ -351,7 +351,8 @@ impl Pass<'_> {
         let mut index = seen.index;
         let origin = seen.origin.unwrap_or_default();
         let shared = index.entries.len();
-        // When each session begins; by that its rows are ordered, and belong to the window.
+        // The beginning of each session: it orders the session's rows, and places them in the
+        // window.
         let mut begins = vec![NEVER; if in_sessions { seen.groups as usize } else { 0 }];
         if in_sessions {
             for entry in index.entries.iter().rev() {
@@ -411,8 +412,8 @@ impl Pass<'_> {
         Ok(index)
     }
 
-    /// Returns the message if nothing is left: the step at which the requests were lost, of so many
-    /// requests in the file, in the share, and in the window.
+    /// Returns the message if nothing is left: the step at which the requests were lost, with the
+    /// numbers of requests in the file, in the share, and in the window.
     fn nothing(&self, all: u64, shared: usize, inside: usize) -> String {
         if all == 0 {
             return "the file has no requests: only line 1, which names the columns".to_owned();

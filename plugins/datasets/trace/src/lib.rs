@@ -1,13 +1,13 @@
-//! Replays traces of production traffic: when requests arrived, how long they and their answers
-//! were, which belong to one session, and which blocks their prompts share. The texts are made up,
-//! since traces have none, but for rows that hold their own.
+//! Replays traces of production traffic: the arrivals of requests, the lengths of prompts and
+//! answers, their sessions, and the blocks that prompts share. The texts are made up, since traces
+//! have none, but for rows that hold their own.
 //!
 //! | format | times | blocks | sessions |
 //! | --- | --- | --- | --- |
 //! | `mooncake` | milliseconds | 512 tokens, the last one partial | `session_id`, with deltas |
 //! | `bailian` | seconds | 16 tokens | `parent_chat_id` |
 //! | `weka` | seconds of a session | `block_size`, whole ones only | one a line, with sub-agents |
-//! | `tracelab` | those of events | by the split of each prompt | `session_id` |
+//! | `tracelab` | times of events | by the split of each prompt | `session_id` |
 //! | `burstgpt` | seconds | none | `Session ID` |
 //! | `azure` | dates | none | none |
 //! | `vllm-timed` | seconds | 16 tokens | none |
@@ -17,18 +17,18 @@
 //! size and the tokenizer (`content`). They come from a set of tokens that never merge with each
 //! other (`words`), so that the same block is the same tokens wherever it stands, and a prompt's
 //! text tokenizes to its blocks' tokens one after the other. A partial block is the beginning of
-//! the whole one. What has no hash id is content of its own: a function of the seed, the row or
-//! session, and the position.
+//! the whole one. Tokens without a hash id are content of their own: a function of the seed, the
+//! row or session, and the position.
 //!
 //! # Sessions
-//! Rows of Mooncake's format that name a session hold only what is new, as AIPerf reads them,
-//! unless one row's hash ids begin with those of the row before it in its session: then every row
-//! of that session holds its whole prompt.
+//! Rows of Mooncake's format that name a session are deltas, as AIPerf reads them. If one row's
+//! hash ids begin with the hash ids of the row before it in its session, every row of that session
+//! holds its whole prompt instead.
 //!
-//! With `replay = "sessions"` a session's requests follow its first one, each after the end of the
-//! one that it follows and the recorded pause. The pause is the time from the end of that reply to
-//! the next request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is
-//! the time between the two requests, which counts the recorded reply too.
+//! With `replay = "sessions"` a session's requests follow its first one, each after the end of its
+//! predecessor and the recorded pause. The pause is the time from the end of that reply to the next
+//! request, where the trace records the end (Weka, TraceLab, BurstGPT); otherwise it is the time
+//! between the two requests, which counts the recorded reply too.
 //!
 //! # Memory
 //! The file is passed over once, which also checks all of it, and twenty-four bytes are kept for

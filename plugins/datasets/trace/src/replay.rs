@@ -1,6 +1,6 @@
-//! Makes samples of the rows that `index` kept, one after the other, however many are asked for at
-//! once. Owns what a sample waits for and which tokens its prompt has; holds one session, and the
-//! piece of the file around it.
+//! Makes samples of the rows that `index` kept, one after the other, independent of the number per
+//! call. Owns a sample's dependencies and its prompt's tokens; holds one session, and the piece of
+//! the file around it.
 
 mod one_line;
 
@@ -41,10 +41,10 @@ pub(crate) struct Player {
 struct State {
     /// Entries that were given out.
     at: usize,
-    /// The session of the last one, and what was given out of it.
+    /// The session of the last one, and the samples that were given out of it.
     group: Option<u32>,
     given: Vec<SentSample>,
-    /// A session in one line, of which requests are left.
+    /// A session in one line that has further requests.
     open: Option<Open>,
     /// The session's prompt before, by session, of traces that split prompts. Not more runs than
     /// the trace has rows.
@@ -129,7 +129,7 @@ impl Player {
             if !spare {
                 return Ok(Some(sample));
             }
-            // What follows it would wait for a sample that was not returned.
+            // Its successors would wait for a sample that was not returned.
             self.state.cut = Some(entry.group);
             let reason = "a prompt that was used for warm-up";
             self.notes.dropped(reason, || format!("line {line}"));
@@ -225,8 +225,8 @@ impl Player {
         turns[at] - 1
     }
 
-    /// Returns the dependency of a session's further row: on the request that it names, or on the
-    /// one before it.
+    /// Returns the dependency of a session's further row: on the request that it names, or on its
+    /// predecessor.
     fn dependency(&mut self, row: &Row, time: Option<i64>, line: u32) -> Option<Dependency> {
         let parent = row.link.and_then(|link| link.parent);
         let named = parent
@@ -324,14 +324,14 @@ impl Player {
         sample
     }
 
-    /// A session's prompt: the beginning of the one before it, and a run of its own.
+    /// A session's prompt: the beginning of the previous one, and a run of its own.
     fn split(&mut self, prefix: u32, fresh: u32, own: &[u64; 2], group: u32) -> Vec<Run> {
         let runs = self.state.splits.entry(group).or_default();
         content::cut(runs, prefix);
         let found = content::length(runs);
         let rest = [
-            // What was cached but not part of the prompt before: the answer to it, or what other
-            // sessions had sent.
+            // Cached tokens outside the previous prompt: its answer, or tokens that other sessions
+            // had sent.
             Run { stream: stream(Kind::Session, &own[..1]), from: found, length: prefix - found },
             Run { stream: stream(Kind::Round, own), from: 0, length: fresh },
         ];
@@ -377,8 +377,8 @@ impl Player {
         Sample { input_tokens: count, ..Sample::new(id, Prompt::Text(text)) }
     }
 
-    /// A turn that holds only what is new: a conversation, or what follows in one. An answer is
-    /// made up for runs whose histories do not take the model's own.
+    /// A turn that is a delta: a conversation, or a continuation of one. An answer is made up for
+    /// runs whose histories do not take the model's own.
     fn continued(&self, mut sample: Sample, own: &[u64; 2], after: &[Dependency]) -> Sample {
         let messages = match sample.prompt {
             Prompt::Text(text) => vec![Message::text(Role::User, text)],

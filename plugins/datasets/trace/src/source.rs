@@ -1,5 +1,5 @@
 //! Reads lines and ranges of a file through pieces of one mebibyte. Owns the limit on a line's
-//! length; leaves what a line means to `formats`.
+//! length; leaves the meaning of a line to `formats`.
 
 use runner_plugin::json::BYTE_ORDER_MARK;
 use runner_plugin::{Error, File};

@@ -78,7 +78,7 @@ fn all(config: &str, trace: &str) -> Vec<Sample> {
     rest(&mut open(config, trace), 3)
 }
 
-/// The prompt of a sample that is a text, or what it adds to its conversation.
+/// The prompt of a sample that is a text, or its addition to the conversation.
 fn text(sample: &Sample) -> &str {
     match &sample.prompt {
         Prompt::Text(text) => text,

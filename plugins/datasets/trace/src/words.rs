@@ -1,7 +1,6 @@
-//! The tokens of which made-up prompts consist: a set of tokens such that a text made from any
-//! sequence of them tokenizes to exactly this sequence. So tokens never merge where blocks meet,
-//! and equal blocks are equal to the token in every prompt, with no need to mend a block after its
-//! neighbours.
+//! The tokens of made-up prompts: a set of tokens such that a text made from any sequence of them
+//! tokenizes to exactly this sequence. So tokens never merge where blocks meet. Equal blocks are
+//! equal to the token in every prompt, with no need to mend a block after its neighbours.
 //!
 //! # How the set is found
 //! Candidates are, in this order: tokens of a space and two to nine lower-case letters; of a space
@@ -12,8 +11,8 @@
 //! 2. All that stay are put in random order, several times, and the text is tokenized. If every
 //!    token comes back, the set is closed.
 //! 3. Otherwise tokens merge across words. Then the text of each pair of 128 candidates is
-//!    tokenized, and candidates are removed, the one with most merging pairs first, until no pair
-//!    merges. The rest must pass step 2.
+//!    tokenized, and candidates are removed, most merging pairs first, until no pair merges. The
+//!    rest must pass step 2.
 //!
 //! The same tokenizer gives the same set on every machine. Tokenizers that put a space before every
 //! text are recognized, and the first word's own space is left out for them.
@@ -207,7 +206,7 @@ fn holds(tokenizer: &dyn Tokenizer, words: &[Word], bare: bool) -> bool {
     true
 }
 
-/// Those of the words of which no pair merges.
+/// The words without a merging pair.
 fn unmerged(tokenizer: &dyn Tokenizer, mut words: Vec<Word>, bare: bool) -> Vec<Word> {
     let size = words.len();
     let pairs: Vec<(usize, usize)> = (0..size * size).map(|at| (at / size, at % size)).collect();

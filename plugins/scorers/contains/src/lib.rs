@@ -75,7 +75,7 @@ impl Default for Config {
     }
 }
 
-/// Scores `contains`, or what `name` says: 1 or 0.
+/// Scores `contains`, or the score that `name` names: 1 or 0.
 pub struct Contains {
     config: Config,
     pattern: Option<Wanted>,

@@ -1,7 +1,7 @@
-//! Scorer that checks if an answer's final number is the reference's, for problems such as those of
-//! GSM8K. The rules are those of the task `gsm8k`, version 3.0, of EleutherAI's
-//! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`,
-//! and `exact_match` of `lm_eval/api/metrics.py`).
+//! Scorer that checks if an answer's final number is the reference's, for problems such as GSM8K's.
+//! The rules come from the task `gsm8k`, version 3.0, of EleutherAI's lm-evaluation-harness 0.4.13
+//! (`lm_eval/tasks/gsm8k/gsm8k.yaml`, `lm_eval/filters/extraction.py`, and `exact_match` of
+//! `lm_eval/api/metrics.py`).
 //!
 //! | score | the number of an answer |
 //! | --- | --- |
@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// Scores `final-number-strict`, `final-number-flexible`, and what of both could not be parsed.
+/// Scores `final-number-strict`, `final-number-flexible`, and an unparsed score of each.
 pub struct FinalNumber {
     config: Config,
 }
@@ -101,8 +101,8 @@ fn last(text: &str) -> Option<&str> {
         if is_number {
             found = Some(&text[at..end]);
         }
-        // What begins with a sign and is no number may still be one without: the next round tries
-        // it.
+        // A text that begins with a sign and is no number may be a number without the sign: the
+        // next round tries it.
         at = if is_number { end } else { at + 1 };
     }
     found

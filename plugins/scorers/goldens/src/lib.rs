@@ -1,8 +1,7 @@
-//! Judges the answers of a `golden.jsonl` natively and compares the scores with those of the
-//! reference implementation. `make.py` beside this crate writes those files; this crate only reads
-//! them.
+//! Judges the answers of a `golden.jsonl` natively and compares the scores with the reference
+//! implementation's. `make.py` beside this crate writes those files; this crate only reads them.
 //!
-//! The first line says which implementation gave the scores, and how many answers follow. Each
+//! The first line has the implementation that gave the scores, and the number of answers. Each
 //! further line has the scorer's `config`, an `exchange` with the keys of `exchanges.json`, and the
 //! `scores` by name.
 //!
@@ -19,10 +18,10 @@ use serde_json::{Value, json};
 /// so a larger difference is one in the rules.
 const TOLERANCE: f64 = 1e-9;
 
-/// Judges every answer of a golden file and returns how many there are.
+/// Judges every answer of a golden file and returns their number.
 ///
 /// # Panics
-/// If a score differs, with the first of them; or if the file is not what it should be.
+/// If a score differs, with the first difference; or if the file is malformed.
 #[must_use]
 pub fn agree<S: Scorer>(golden: &str) -> usize {
     let mut lines = golden.lines();
@@ -86,7 +85,7 @@ pub fn exchange(value: &Value) -> Exchange {
 /// Opens a scorer with a configuration.
 ///
 /// # Errors
-/// What the scorer says against the configuration.
+/// The scorer's objection to the configuration.
 pub fn open<S: Scorer>(config: &Value) -> Result<S, runner_plugin::Error> {
     S::open(parse(&config.to_string())?, Box::new(StandIn))
 }

@@ -1,9 +1,9 @@
-//! Looking for words and patterns as Python's `re` does. Which of them an instruction wants is
-//! decided elsewhere.
+//! Searches for words and patterns as Python's `re` does. Callers choose the words that an
+//! instruction wants.
 //!
 //! A word without characters that have a meaning in patterns is compared character by character,
 //! with Unicode's cases. Other words are patterns, which `regex-lite` reads: their classes and
-//! cases are those of ASCII.
+//! cases cover only ASCII.
 
 use judging::python;
 use regex_lite::{Regex, RegexBuilder};
@@ -25,7 +25,7 @@ impl Word {
     /// Takes a keyword.
     ///
     /// # Errors
-    /// What is wrong with it, if it is a pattern.
+    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.chars().count() > LONGEST {
             return Err(format!(
@@ -135,7 +135,7 @@ impl Splitter {
     /// Takes a splitter.
     ///
     /// # Errors
-    /// What is wrong with it, if it is a pattern.
+    /// The message, with the mistake, if it is a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         if is_plain(text) {
             return Ok(Splitter::Literal(text.to_owned()));
@@ -180,8 +180,8 @@ pub fn points(text: &str) -> usize {
         + points_with(&text, |rest| rest.starts_with(&['-']).then_some(1))
 }
 
-/// The number of matches that begin at a line's start, after white space of any number of lines,
-/// with what `begins` takes, and go on to the end of a line.
+/// The number of matches that begin at a line's start and go on to the end of a line. White space
+/// of any number of lines may precede the part that `begins` takes.
 fn points_with(text: &[char], begins: impl Fn(&[char]) -> Option<usize>) -> usize {
     let mut count = 0;
     let mut at = 0;
@@ -258,8 +258,8 @@ pub fn has_title(text: &str) -> bool {
     })
 }
 
-/// True if there is a postscript: after the marker, of which `P.S.` and `P.P.S` may have spaces in
-/// them, anything.
+/// True if there is a postscript: the marker, then anything. The markers `P.S.` and `P.P.S` may
+/// have spaces in them.
 ///
 /// # Errors
 /// If the marker is a pattern that cannot be read.

@@ -1,5 +1,4 @@
-//! The instructions of IFEval: which there are, what they are given, and whether an answer follows
-//! one.
+//! The instructions of IFEval: their names, their arguments, and the check of an answer.
 
 use judging::python;
 use serde_json::{Map, Value};
@@ -54,7 +53,7 @@ pub enum Instruction {
     EnglishLowercase,
     NoComma,
     Quotation,
-    /// One that is never judged.
+    /// An instruction that is never judged.
     Unjudged,
 }
 
@@ -118,7 +117,7 @@ impl Instruction {
     /// The instruction of this name with these arguments.
     ///
     /// # Errors
-    /// What was expected.
+    /// The message, with the expected arguments.
     pub fn new(id: &str, given: &Map<String, Value>) -> Result<Self, String> {
         let with = Arguments { id, given };
         let made = match id {
@@ -236,7 +235,7 @@ impl Instruction {
                 let answer = python::strip(answer).trim_matches('"').to_lowercase();
                 answer.ends_with(phrase.as_str())
             }
-            // Whether it is English is not told.
+            // The answer's language is unknown here, so only a wrong case is judged.
             Self::EnglishCapital => return (!python::is_upper(answer)).then_some(false),
             Self::EnglishLowercase => return (!python::is_lower(answer)).then_some(false),
             Self::NoComma => !answer.contains(','),
@@ -249,7 +248,7 @@ impl Instruction {
     }
 }
 
-/// True if there are as many as wanted.
+/// True if the found number equals the wanted one.
 fn is(found: usize, wanted: f64) -> bool {
     (found as f64 - wanted).abs() < f64::EPSILON
 }
@@ -271,8 +270,8 @@ fn paragraphs(answer: &str) -> Option<usize> {
     Some(count)
 }
 
-/// True if there are as many paragraphs as wanted between empty lines, and the nth begins with the
-/// word.
+/// True if the number of paragraphs between empty lines is the wanted one, and the nth begins with
+/// the word.
 fn begins_with(answer: &str, wanted: f64, nth: usize, first: &str) -> bool {
     let paragraphs: Vec<&str> = answer.split("\n\n").map(python::strip).collect();
     let count = paragraphs.iter().filter(|paragraph| !paragraph.is_empty()).count();

@@ -127,7 +127,7 @@ impl Reader<'_> {
         (!is_whole || whole <= DIGITS).then_some(())
     }
 
-    /// One or more digits; returns how many.
+    /// Passes over one or more digits; returns their number.
     fn digits(&mut self) -> Option<usize> {
         let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.rest = &self.rest[count..];

@@ -2,7 +2,7 @@
 //! (Zhou et al., 2023) as in the task `ifeval` of EleutherAI's lm-evaluation-harness 0.4.13
 //! (`lm_eval/tasks/ifeval/`).
 //!
-//! | score | what it is |
+//! | score | meaning |
 //! | --- | --- |
 //! | `prompt-level-strict` | 1 if the answer follows all instructions of its prompt |
 //! | `prompt-level-loose` | the same, each instruction also in the answer without its first line, its last, both, and its asterisks |
@@ -10,24 +10,24 @@
 //! | `ifeval-unjudged` | 1 if an instruction of the prompt cannot be judged |
 //!
 //! The reference is a row of the dataset: `instruction_id_list`, and `kwargs` with a table for each
-//! instruction; what else it has is not read.
+//! instruction; other fields are not read.
 //!
-//! # What is not judged
+//! # Unjudged instructions
 //!
 //! | instruction | why |
 //! | --- | --- |
 //! | `language:response_language` | the harness asks `langdetect`, whose answers are random |
 //! | `change_case:english_capital`, `change_case:english_lowercase` | the same, but only for an answer that has the right case; another does not follow the instruction |
 //! | `length_constraints:number_sentences`, `change_case:capital_word_frequency` | the harness splits sentences with a trained model (NLTK's Punkt) |
-//! | any with a letter or number in place of which the harness draws one at random | there is nothing to compare with |
+//! | any whose letter or number the harness replaces by a random one | there is nothing to compare with |
 //!
 //! An instruction that is not judged counts in no share. A prompt that has one has a
 //! `prompt-level-` score only if another instruction is not followed, which makes it 0. So means
 //! are of fewer prompts, and `ifeval-unjudged` says how many are affected.
 //!
-//! Keywords are patterns of Python's `re` in the harness. Those with characters that mean something
-//! in a pattern are read by `regex-lite`, whose classes are ASCII's, and one that it cannot read
-//! makes the reference unusable; all others are compared with Unicode's cases.
+//! Keywords are patterns of Python's `re` in the harness. `regex-lite`, whose classes are ASCII's,
+//! reads keywords with characters that mean something in a pattern; an unreadable one makes the
+//! reference unusable; all others are compared with Unicode's cases.
 #![deny(unsafe_code)]
 
 mod find;
@@ -54,7 +54,7 @@ pub struct Config {
     pub part: Part,
 }
 
-/// Number of instructions that were judged, and of those that were followed.
+/// Number of instructions that were judged, and number of followed ones.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     judged: u64,

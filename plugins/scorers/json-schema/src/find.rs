@@ -1,4 +1,4 @@
-//! Finds the JSON in an answer. Whether it is valid is decided elsewhere.
+//! Finds the JSON in an answer. Leaves its validity to others.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub fn json(answer: &str, fenced: bool) -> Option<Value> {
 }
 
 fn in_a_fence(answer: &str) -> Option<Value> {
-    // Where the block began whose end is not yet found.
+    // The start of the block whose end is not yet found.
     let mut begin = None;
     let mut at = 0;
     for line in answer.split_inclusive('\n') {

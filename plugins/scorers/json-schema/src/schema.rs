@@ -1,5 +1,5 @@
-//! Reads a schema: checks that every keyword is one that is judged, with a value that it can have,
-//! and compiles the patterns. Judging values is left to `valid`.
+//! Reads a schema: checks that every keyword is supported and has a possible value, and compiles
+//! the patterns. Judging values is left to `valid`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ const LARGEST: usize = 256 * 1024;
 /// The number of schemas that may be inside each other.
 const DEEPEST: usize = 100;
 
-/// The number of characters that a pattern may have, and how many bytes it may take once compiled.
+/// The most characters of a pattern, and its most bytes once compiled.
 const PATTERN: (usize, usize) = (1000, 64 * 1024);
 
 /// The number of mistakes that are reported.
@@ -88,7 +88,7 @@ impl Schema {
     /// Reads a schema.
     ///
     /// # Errors
-    /// What is wrong with it, each with the place.
+    /// The mistakes, each with its place.
     pub fn new(root: Value) -> Result<Schema, Vec<String>> {
         let size = root.to_string().len();
         if size > LARGEST {
@@ -101,7 +101,7 @@ impl Schema {
             followed: BTreeSet::new(),
             pending: vec!["#".to_owned()],
         };
-        // What a reference points at must be a schema, too, wherever it stands.
+        // The target of a reference must be a schema, too, wherever it stands.
         while let Some(pointer) = reading.pending.pop() {
             match lookup(&root, &pointer) {
                 Some(target) => reading.schema(target, &pointer, 0),

@@ -54,7 +54,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Keywords that apply to every kind of value, and those of numbers and texts.
+    /// Checks keywords that apply to every kind of value, and keywords of numbers and texts.
     fn keyword(
         &mut self,
         table: &Map<String, Value>,
@@ -92,7 +92,7 @@ impl Judging<'_> {
         })
     }
 
-    /// By how many of some schemas a value is valid.
+    /// The number of these schemas by which a value is valid.
     fn count(&mut self, schemas: &[Value], value: &Value, depth: u32) -> Result<usize, Endless> {
         let mut count = 0;
         for schema in schemas {

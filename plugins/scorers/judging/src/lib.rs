@@ -1,6 +1,6 @@
 //! Code that scorers share: the sample's reference, the part of an answer that counts, scores, and
-//! Python's notions of text ([`python`]), because most rules are those of tools in Python. Each
-//! scorer decides by itself which answers are right.
+//! Python's notions of text ([`python`]), because most rules come from tools in Python. Each scorer
+//! decides by itself which answers are right.
 //!
 //! # One rule for all scorers
 //!
@@ -65,15 +65,15 @@ pub fn score(name: &str, value: f64) -> Score {
     Score { name: name.to_owned(), value }
 }
 
-/// Returns whether a finish reason, in the server's own word, says that the limit of tokens ended
-/// the answer.
+/// True if a finish reason, in the server's own word, says that the limit of tokens ended the
+/// answer.
 #[must_use]
 pub fn is_cut(finish: &str) -> bool {
     let finish = finish.to_ascii_lowercase();
     CUT.contains(&finish.as_str())
 }
 
-/// 1 for what is true, 0 for what is false.
+/// 1 for true, 0 for false.
 #[must_use]
 pub fn truth(name: &str, value: bool) -> Score {
     score(name, f64::from(u8::from(value)))

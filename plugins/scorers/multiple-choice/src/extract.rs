@@ -1,5 +1,5 @@
-//! The extractions: from an answer to what it chooses. Each function is one filter of the harness;
-//! which one applies, and whether the choice is right, is decided elsewhere.
+//! The extractions: from an answer to its choice. Each function is one filter of the harness;
+//! callers choose the filter and judge the choice.
 
 use judging::python;
 

@@ -1,8 +1,8 @@
-//! Scorer that checks if an answer chooses the right letter. The extractions are those of the
+//! Scorer that checks if an answer chooses the right letter. The extractions come from the
 //! generative tasks of EleutherAI's lm-evaluation-harness 0.4.13 (`lm_eval/tasks/`, with the
 //! filters of `lm_eval/filters/extraction.py`):
 //!
-//! | `extraction` | of the task | what it takes |
+//! | `extraction` | of the task | extracted part |
 //! | --- | --- | --- |
 //! | `mmlu-pro` | `mmlu_pro` | the first `answer is \(?([ABCDEFGHIJ])\)?` |
 //! | `mmlu` | `mmlu_*_generative` | the first line |
@@ -11,15 +11,15 @@
 //! | `flexible` | both of these, `flexible-extract` | the last `(A)`; without one, the last choice whose text the answer repeats; without one, the last letter after `:` |
 //! | `arc` | `arc_challenge_chat` | the whole answer |
 //!
-//! What was taken and the reference are compared without regard to case and ASCII punctuation, so
-//! `(b)` is `B`. Where a task cuts answers at certain texts, set them as `request.stop`: `.` and an
-//! empty line for `arc`.
+//! The choice and the reference are compared without regard to case and ASCII punctuation, so `(b)`
+//! is `B`. Where a task cuts answers at certain texts, set them as `request.stop`: `.` and an empty
+//! line for `arc`.
 //!
 //! The reference is a letter (`"B"` or `"(B)"`), the index of one from 0 (`1`), its number from 1
 //! as a text (`"2"`, as in ARC), or a table with one of these under `answer` and, for `flexible`,
 //! the choices' texts under `choices`.
 //!
-//! A sample without a reference is not judged. `multiple-choice-unparsed` is 1 if what was taken is
+//! A sample without a reference is not judged. `multiple-choice-unparsed` is 1 if the choice is
 //! neither right nor one of the letters; `multiple-choice` is 0 then.
 #![deny(unsafe_code)]
 

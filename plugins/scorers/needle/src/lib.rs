@@ -1,4 +1,4 @@
-//! Scorer that counts the reference's needles that an answer repeats. The rule is that of RULER
+//! Scorer that counts the reference's needles that an answer repeats. The rule comes from RULER
 //! (NVIDIA/RULER, `scripts/eval/synthetic/constants.py`, `string_match_all`), as in EleutherAI's
 //! lm-evaluation-harness 0.4.13 (`lm_eval/tasks/ruler/common_utils.py`): the share of the texts
 //! that are in the answer, in lower case, after control characters have become line breaks.
@@ -42,7 +42,7 @@ impl Default for Config {
 /// Scores `needle`, the share of the needles found, and `needle-all`, 1 if none is missing.
 pub struct Needle {
     config: Config,
-    /// Of each class the sum of `needle`, and of how many answers.
+    /// By class, the sum of `needle`, and the number of answers.
     classes: BTreeMap<String, (f64, f64)>,
 }
 

@@ -37,16 +37,17 @@ pub fn score(answer: &str, reference: &str) -> f64 {
     }
 }
 
-/// The number of n-grams of each order that are in both, each as often as it is in both. An n-gram
-/// is the number of the one that is shorter by its last character, and that character. The shorter
-/// text's are numbered, and the longer one's are looked up only as far as the shorter has them.
+/// The number of n-grams of each order that are in both texts, each as often as it is in both. An
+/// n-gram is encoded by the number of its prefix, shorter by a character, and its last character.
+/// The shorter text's n-grams are numbered; the longer text's n-grams are looked up only as far as
+/// the shorter text has them.
 fn common(one: &[char], other: &[char]) -> [u32; ORDER] {
     let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
     let capacity = shorter.len() * ORDER;
     let mut numbers: HashMap<u64, u32, BuildHasherDefault<Mix>> =
         HashMap::with_capacity_and_hasher(capacity, BuildHasherDefault::default());
-    // How often the shorter text has the n-gram, and the longer has not yet; the first is the empty
-    // one.
+    // Occurrences of the n-gram in the shorter text that the longer has not matched yet; the first
+    // entry is the empty n-gram.
     let mut left = Vec::with_capacity(capacity + 1);
     left.push(0_u32);
     for start in 0..shorter.len() {

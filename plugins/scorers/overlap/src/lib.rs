@@ -1,7 +1,7 @@
 //! Scorer that measures the overlap of an answer with the reference. Of several references each
 //! measure takes the best.
 //!
-//! | score | what it is | as in |
+//! | score | meaning | as in |
 //! | --- | --- | --- |
 //! | `rouge-l` | F1 of the longest common subsequence of words, from 0 to 1 | google-research's `rouge_score` 0.1.2, `rougeL`, `use_stemmer=False` |
 //! | `chrf` | chrF2: F-score with β = 2 of character n-grams up to 6, from 0 to 100 | sacreBLEU 2.6.0, `CHRF()` for one sentence |

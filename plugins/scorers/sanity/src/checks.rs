@@ -1,4 +1,4 @@
-//! The checks, each a function of a text. What follows from them is decided elsewhere.
+//! The checks, each a function of a text. Callers decide the consequences.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ const LEAST_WORDS: usize = 50;
 /// Characters at the end of a text that are searched for a loop.
 const TAIL: usize = 4096;
 
-/// The number of characters that a loop takes up, and how often its piece occurs in it, at least.
+/// The least characters of a loop, and the least repetitions of its piece.
 const LOOP: (usize, usize) = (64, 8);
 
 /// Special tokens that do not have the form `<|name|>`: of Llama 2, Mistral, Gemma, T5, and of
@@ -62,8 +62,8 @@ pub fn ends_in_a_loop(text: &str) -> bool {
     false
 }
 
-/// True if a text has a special token in it: one that is listed, or `<|name|>`, also with
-/// DeepSeek's wide bars.
+/// True if a text has a special token in it: a listed one, or `<|name|>`, also with DeepSeek's wide
+/// bars.
 pub fn leaks_tokens(text: &str) -> bool {
     TOKENS.iter().any(|token| text.contains(token))
         || has_named_token(text, "<|", "|>")

@@ -23,7 +23,7 @@ struct Pieces {
     table: Option<Map<String, Value>>,
 }
 
-/// Reads the calls; `None` if they are not what they should be.
+/// Reads the calls; `None` if they are malformed.
 pub fn read(text: &str) -> Option<Vec<Call>> {
     let mut calls: Vec<Pieces> = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {

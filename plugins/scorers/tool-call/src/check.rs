@@ -1,5 +1,5 @@
-//! The check of calls against those that are right. Each function is one of `ast_checker.py`, with
-//! the same steps in the same order, because what they accept depends on it.
+//! The check of calls against the right ones. Each function is one of `ast_checker.py`, with the
+//! same steps in the same order, because the result depends on the order.
 
 use judging::shown;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl<'r> Wanted<'r> {
     /// Finds the tool of a right call.
     ///
     /// # Errors
-    /// What was expected of the reference.
+    /// The message, with the expected form of the reference.
     pub fn new(
         answer: &'r Value,
         functions: &[&'r Value],
@@ -133,8 +133,8 @@ impl Declared {
     }
 }
 
-/// `parallel_function_checker_no_order`; with one right call, it does what the checks of `simple`
-/// and `multiple` do.
+/// `parallel_function_checker_no_order`; with one right call, it gives the same result as the
+/// checks of `simple` and `multiple`.
 pub fn all_match(wanted: &[Wanted<'_>], calls: &[Call]) -> bool {
     let mut taken = vec![false; calls.len()];
     wanted.len() == calls.len()
@@ -153,8 +153,8 @@ fn is_empty(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// `type_checker`: `None` if the type is wrong, otherwise whether the value is what BFCL calls a
-/// variable: of the type of the right values and not of the declared one.
+/// `type_checker`: `None` if the type is wrong; otherwise true if the value is a variable in BFCL's
+/// terms: of the right values' type, and not of the declared one.
 fn has_type(value: &Value, right: &[Value], declared: Type, items: Option<Type>) -> Option<bool> {
     let of_right = right.iter().find(|right| !is_empty(right)).map(Type::of);
     let is_variable = of_right.is_some_and(|of_right| of_right != declared);

@@ -11,14 +11,14 @@
 //! - `ground_truth`: the calls, each a table of one name and its arguments, and of each argument
 //!   the list of values that are right; `""` in such a list says that the argument may be left out.
 //!
-//! An answer is right if it makes as many calls as there are in `ground_truth`, and each of them is
-//! matched by a call that no earlier one took, in any order. A call matches if the name is equal,
-//! no required argument is missing, none is unknown, each has the declared type, and each value is
-//! among those that are right. Texts are compared in lower case and without spaces and `,./-_*^`;
-//! integers pass as `float`. Types are `string`, `integer`, `float`, `boolean`, `array`, `tuple`,
-//! `dict`, `any`; and, beyond BFCL's check, `number` for `float` and `object` for `dict`. Two rules
-//! of BFCL look odd and are kept: the type of an array's items is checked one level deep, and an
-//! argument whose right values are of another type than declared may be of that type.
+//! An answer is right if its number of calls equals the number in `ground_truth`, and each right
+//! call is matched by a call that no earlier one took, in any order. A call matches if the name is
+//! equal, no required argument is missing, none is unknown, each has the declared type, and each
+//! value is among the right ones. Texts are compared in lower case and without spaces and
+//! `,./-_*^`; integers pass as `float`. Types are `string`, `integer`, `float`, `boolean`, `array`,
+//! `tuple`, `dict`, `any`; and, beyond BFCL's check, `number` for `float` and `object` for `dict`.
+//! Two rules of BFCL look odd and are kept: the type of an array's items is checked one level deep,
+//! and an argument whose right values are of another type than declared may be of that type.
 //!
 //! Without `ground_truth`, or with an empty one, an answer without calls is right. A sample without
 //! a reference is not judged. `tool-call-unparsed` is 1 if there is no call although one is wanted,

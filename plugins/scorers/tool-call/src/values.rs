@@ -93,7 +93,7 @@ pub fn plain(text: &str) -> String {
     text.replace([' ', ',', '.', '/', '-', '_', '*', '^'], "").to_lowercase().replace('\'', "\"")
 }
 
-/// A value of which texts are plain, but not what is inside it.
+/// Makes a value's own text plain, but no text inside it.
 pub fn plain_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(plain(text)),

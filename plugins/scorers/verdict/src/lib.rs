@@ -1,7 +1,6 @@
-//! The verdict of a model that judges others, read from its answer. The forms are those that the
-//! judge prompts of MT-Bench ask for (lm-sys/FastChat,
-//! `fastchat/llm_judge/data/judge_prompts.jsonl`): `[[7]]` for a grade, and `[[A]]`, `[[B]]` or
-//! `[[C]]` for which of two answers is better, C being a tie.
+//! The verdict of a model that judges others, read from its answer. The judge prompts of MT-Bench
+//! ask for these forms (lm-sys/FastChat, `fastchat/llm_judge/data/judge_prompts.jsonl`): `[[7]]`
+//! for a grade, and `[[A]]`, `[[B]]` or `[[C]]` for the better of two answers, C being a tie.
 //!
 //! | score | value |
 //! | --- | --- |
@@ -13,7 +12,7 @@
 //! A grade outside of the scale is no verdict, and neither is moved into it.
 //!
 //! An answer that the limit of tokens cut has no verdict, wherever brackets stand in it: a judge
-//! that was cut may have repeated the form, or quoted what it judges, before it came to its own
+//! that was cut may have repeated the form, or quoted the judged text, before it came to its own
 //! verdict.
 //!
 //! An answer without a verdict has no `grade` and no `choice`, so no mean counts it as a bad one;

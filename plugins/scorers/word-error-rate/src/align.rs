@@ -1,10 +1,10 @@
-//! The Levenshtein distance of two sequences, and how many of a shortest alignment's steps are of
-//! each kind: Myers' bit-parallel algorithm (1999) in blocks, as Hyyrö has it (2003), which computes
-//! 64 cells at once.
+//! The Levenshtein distance of two sequences, and the steps of each kind in a shortest alignment:
+//! Myers' bit-parallel algorithm (1999) in blocks, as Hyyrö has it (2003), which computes 64 cells
+//! at once.
 //!
-//! Several alignments are the shortest, and differ in their counts. This one is that of RapidFuzz,
-//! which `jiwer` uses: from the end, a deletion where it can be one, otherwise an insertion where
-//! the cell before is less than its neighbour, otherwise a step of both.
+//! Several alignments are the shortest, and differ in their counts. This one is RapidFuzz's, which
+//! `jiwer` uses: from the end, a deletion where it can be one, otherwise an insertion where the
+//! cell before is less than its neighbour, otherwise a step of both.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub struct Aligned {
     pub counts: Option<Counts>,
 }
 
-/// Differences between a cell and the one above it, for 64 cells: +1, and −1.
+/// Differences between a cell and its upper neighbour, for 64 cells: +1, and −1.
 #[derive(Clone, Copy)]
 struct Vertical {
     plus: u64,

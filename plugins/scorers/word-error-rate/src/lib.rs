@@ -1,7 +1,7 @@
 //! Scorer of transcriptions: word error rate and character error rate, as Python's `jiwer` 4.0.0
 //! computes them.
 //!
-//! | score | of | what it is | as in |
+//! | score | of | meaning | as in |
 //! | --- | --- | --- | --- |
 //! | `word-error-rate` | the run | insertions, deletions and substitutions of all samples by the words of all references | `jiwer.wer` of two lists |
 //! | `character-error-rate` | the run | the same of characters, spaces included | `jiwer.cer` of two lists |
@@ -11,20 +11,20 @@
 //! | `audio-seconds` | a sample | the length of the sound, where the reference has it as `seconds` | |
 //!
 //! A rate is above 1 where more is inserted than the reference has. With an empty reference it is
-//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several references
-//! the one counts that has the lowest rate of words, and of these the first.
+//! the number of insertions, as in `jiwer`: 0 if nothing was said of silence. Of several
+//! references, the first with the lowest rate of words counts.
 //!
-//! `normalization` says what a word is:
+//! `normalization` defines a word:
 //!
 //! | value | as in `jiwer` |
 //! | --- | --- |
 //! | `none` | `wer_default`: runs of white space become a space, and words are between spaces. A single tab or line break is part of a word |
 //! | `words` | `ToLowerCase`, `RemovePunctuation`, `SubstituteRegexes({r"\s+": " "})`, `Strip` |
 //!
-//! Counts are those of the alignment that `jiwer` takes of the shortest ones. They equal its own up
-//! to some 2000 words a text; beyond, it takes another alignment of the same length. Where two
-//! texts have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs
-//! no rate, because its time grows with their number; such a sample is an error, so that no rate of
+//! Counts come from the alignment that `jiwer` takes of the shortest ones. They equal its own up to
+//! some 2000 words a text; beyond, it takes another alignment of the same length. Where two texts
+//! have more than 268 million pairs of words there are no counts, and beyond 34 billion pairs no
+//! rate, because its time grows with their number. Such a sample is an error, so that no rate of
 //! the run leaves it out in silence.
 //!
 //! A sample without a reference is not judged. Nothing is extracted, so there is no `-unparsed`.

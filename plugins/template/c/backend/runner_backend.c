@@ -102,7 +102,7 @@ void add_speculation(events *events, slice steps, slice steps_by_accepted) {
   uint64_t sum = 0;
   for (slice rest = steps_by_accepted, item; next(&rest, &item);) {
     list.ptr = grown(list.ptr, list.len, &capacity, sizeof *list.ptr);
-    // What is no count makes the sum differ.
+    // An item that is no count makes the sum differ.
     if (list.len == 1024 || !count_of(item, &list.ptr[list.len])) {
       sum = UINT64_MAX;
       break;

@@ -1,4 +1,4 @@
-// What a backend needs in addition to `runner_plugin.h`: frames, events, requests, and parsing of server replies.
+// The library of a backend, in addition to `runner_plugin.h`: frames, events, requests, and parsing of server replies.
 
 #ifndef RUNNER_BACKEND_H
 #define RUNNER_BACKEND_H
@@ -37,8 +37,8 @@ void add_usage(events *events, counts counts);
 // Another number that the server counts for the request, by a name such as `image-tokens`: a JSON number. No event if it
 // is no count.
 void add_count(events *events, const char *name, slice value);
-// How long the parts of the request took by the server's own clock: JSON numbers, of which one is so many milliseconds,
-// such as 1000 for seconds. A value that is no duration is treated as absent, as is one that is not named.
+// Durations of the parts of the request by the server's own clock: JSON numbers in a unit of this many milliseconds,
+// such as 1000 for seconds. A value that is no duration is treated as absent, like an unnamed one.
 typedef struct {
   slice queue, prefill, first_token, decode;
   double milliseconds;
@@ -50,7 +50,7 @@ void add_speculation(events *events, slice steps, slice steps_by_accepted);
 // The server reported an error, which is a JSON value, inside a reply with a success status.
 void add_failure(events *events, slice error);
 
-// What the next request of the conversation gets, such as an id that the server issued; at most 64 KiB.
+// Data for the next request of the conversation, such as an id that the server issued; at most 64 KiB.
 void add_carry(events *events, slice bytes);
 
 // Ends a decoding: returns events and state if it succeeded, frees them if not, and frees the input. With the framing
@@ -73,7 +73,7 @@ exports_backend_request_t *single(exports_backend_call_t *call);
 exports_backend_step_t *first_step(exports_backend_call_t *call, uint8_t framing);
 // or messages over a WebSocket, for `say`.
 exports_backend_socket_t *web_socket(exports_backend_call_t *call, const char *path);
-// Adds a text message to those of a WebSocket, and returns it, for its `delay` in nanoseconds and its `hold`.
+// Adds a text message to a WebSocket's messages, and returns it, for its `delay` in nanoseconds and its `hold`.
 exports_backend_outgoing_t *say(exports_backend_socket_t *socket, slice text);
 
 // The next of several requests, as `first_step`: it is sent when this reply has ended.
@@ -82,7 +82,7 @@ exports_backend_step_t *add_next(events *events, uint8_t framing);
 exports_backend_request_t *add_clean_up(events *events);
 // Over a WebSocket: a text message, to be sent after what waits to be sent.
 exports_backend_outgoing_t *add_send(events *events, slice text);
-// A piece of sound of so many milliseconds; less than 0 if only decoding it would tell.
+// A piece of sound of this many milliseconds; less than 0 if only decoding it would tell.
 void add_audio(events *events, double milliseconds);
 
 // A JSON object under construction; begins as `{0}`, and `close_body` ends it.

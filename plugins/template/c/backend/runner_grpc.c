@@ -188,7 +188,7 @@ static void add_status(events *events, slice code, slice said) {
   discard(&words);
   exports_backend_refusal_t *refusal = &add(events, EXPORTS_BACKEND_MEANING_FAILURE)->val.failure;
   refusal->reason = reason;
-  // What a server sent need not be text.
+  // A server's bytes need not be text.
   refusal->message = owned(slice_of_buffer(&message));
   discard(&message);
 }

@@ -142,7 +142,7 @@ void put_number(buffer *to, double number) {
     number *= factor;
   }
   // The shortest decimal that is this number; quotients of whole numbers up to 2^53 and powers of ten up to 10^22
-  // are exact, so it is found where there is one of so many digits.
+  // are exact, so it is found where one of this many digits exists.
   double scale = 1;
   int places = 0;
   while (places < 20 && round(number * scale) / scale != number && number * scale * 10 < 1e15) scale *= 10, places++;
@@ -289,7 +289,7 @@ static size_t scalar_length(slice text) {
   return length ? length : number_length(text);
 }
 
-// Reads a value from beginning to end. Not by calling itself: what is nested deeply costs no stack.
+// Reads a value from beginning to end. Not by calling itself: deep nesting costs no stack.
 slice json(slice text) {
   text = after_blanks(text);
   uint8_t open[DEEPEST];

@@ -2,8 +2,8 @@
 //
 // This file is yours: it came with the project, and you may change it. There is a C library, but none of its input
 // and output (`printf` and even `snprintf` would import files, which no plugin has): write text with the functions
-// below. What a function of the contract is given belongs to it, and it frees it; what it gives back belongs to the
-// host, so it is memory of `malloc`, as `owned` and the like give it.
+// below. A function of the contract owns its arguments, and frees them; its results belong to the host, so they are
+// memory of `malloc`, as `owned` and the like give it.
 
 #ifndef RUNNER_PLUGIN_H
 #define RUNNER_PLUGIN_H
@@ -56,8 +56,8 @@ plugin_string_t finished(buffer *text);
 plugin_list_u8_t finished_bytes(buffer *text);
 void discard(buffer *text);
 
-// JSON. A value is the slice of text that it stands in; a value that is not there is an empty slice, and so is
-// what is looked for in it, so `get(get(reply, "usage"), "tokens")` needs no checks between.
+// JSON. A value is the slice of text that it stands in; a missing value is an empty slice, and so is any value
+// inside it, so `get(get(reply, "usage"), "tokens")` needs no checks between.
 
 // The value in a text; an empty slice if there is none, or if it is nested deeper than 64 levels. The other functions
 // take slices of a value that this one has checked, and never read beyond it.

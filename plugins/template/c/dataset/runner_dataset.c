@@ -22,7 +22,7 @@ bool open_lines(lines *lines, const char *name, types_error_t *error) {
   return fail(error, TYPES_ERROR_INVALID_CONFIG, &said);
 }
 
-// Adds a piece of the file to what is kept; lines that were handed out are let go.
+// Adds a piece of the file to the kept bytes; lines that were handed out are let go.
 static bool read_piece(lines *lines, types_error_t *error) {
   if (lines->taken) {
     memmove(lines->kept.ptr, lines->kept.ptr + lines->taken, lines->kept.len - lines->taken);

@@ -1,4 +1,4 @@
-// What a dataset needs in addition to `runner_plugin.h`: samples, and reading the files that the scenario names.
+// The library of a dataset, in addition to `runner_plugin.h`: samples, and reading the files that the scenario names.
 
 #ifndef RUNNER_DATASET_H
 #define RUNNER_DATASET_H
@@ -31,14 +31,14 @@ typedef struct {
 // Adds a sample with only an id and a prompt, which is a text.
 types_sample_t *add_sample(samples *samples, plugin_string_t id, slice prompt);
 
-// A function that gives at most so many further samples, as `exports_dataset_method_generator_next` does.
+// A function that gives at most `limit` further samples, as `exports_dataset_method_generator_next` does.
 typedef bool further(exports_dataset_generator_t *generator, uint32_t limit, exports_dataset_list_sample_t *result,
                      types_error_t *error);
 // Samples that are not measured: the first ones that depend on no other. The rest of a session that begins with one of
 // them is left out. The sample after them goes to `ahead`, which begins as `{0}`; `next` gives it first.
 bool first_alone(exports_dataset_generator_t *generator, further *next, samples *ahead, uint32_t limit,
                  exports_dataset_list_sample_t *result, types_error_t *error);
-// Gives what was drawn ahead. Call it at the beginning of `next`, if its limit is not 0.
+// Gives the samples that were drawn ahead. Call it at the beginning of `next`, if its limit is not 0.
 void take_ahead(samples *ahead, samples *found);
 
 #endif

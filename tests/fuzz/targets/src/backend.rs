@@ -125,7 +125,7 @@ impl<'d> Question<'d> {
 /// Everything that a backend makes of an answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Read {
-    /// Of a reply: its events with their frames, and how it ends.
+    /// For a reply: its events with their frames, and its ending.
     Events(Vec<(usize, Meaning)>, Result<(), Error>),
     /// Of an answer with an error status.
     Refusal(Refusal),

@@ -38,7 +38,8 @@ impl<'d> Iterator for Cuts<'d> {
         if self.rest.is_empty() {
             return None;
         }
-        // Mostly a few bytes, now and then many: both small cuts and what is whole at once are met.
+        // Mostly a few bytes, now and then many: both small cuts and whole messages at once are
+        // met.
         let length = match self.below(4) {
             3 => 1 + self.below(512) as usize,
             _ => 1 + self.below(12) as usize,

@@ -67,7 +67,7 @@ pub fn component(data: &[u8]) {
     });
 }
 
-/// The beginning of a reply, of which the backends look at nothing but whether it is streamed.
+/// The head of a reply; the backends look only at its `streaming`.
 fn head(streaming: bool) -> Head {
     Head { status: 200, headers: Vec::new(), streaming, context: Vec::new() }
 }
@@ -77,7 +77,7 @@ fn open((name, config): (&str, &str)) -> Dialect {
     let plugin = load(&format!("backends/{name}.wasm"), &search)
         .expect("the component is built: `cargo xtask plugins`");
     let grants = Grants {
-        // Time is no part of what is checked: the machine may be busy.
+        // Time is not checked: the machine may be busy.
         limits: Limits { backend_call_ms: 600_000, ..Limits::default() },
         log: LogBook::default(),
         files: Arc::new(BTreeMap::new()),
@@ -88,7 +88,7 @@ fn open((name, config): (&str, &str)) -> Dialect {
     Backend::new(plugin, &config, grants).and_then(|backend| backend.open()).expect("it opens")
 }
 
-/// Compares what the bindings of both sides have as types of their own.
+/// Compares values of the two sides' bindings, whose types differ.
 fn same(expected: &impl Debug, seen: &impl Debug) {
     assert_eq!(format!("{expected:?}"), format!("{seen:?}"));
 }

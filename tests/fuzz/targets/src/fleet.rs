@@ -9,8 +9,8 @@ use crate::bytes::{Cuts, first};
 const MOST_HOSTS: usize = 1 << 16;
 
 /// Bytes of a connection are frames or an error, however the network cuts them, and take no more
-/// memory than a frame may have; what is a frame is written as it was read. A list of hosts is
-/// refused in words, or has a bound.
+/// memory than a frame may have; a frame is written as it was read. A list of hosts is refused with
+/// a message, or has a bound.
 pub fn fleet(data: &[u8]) {
     let (choice, data) = first(data);
     let bound = match choice % 4 {
@@ -34,7 +34,7 @@ fn frames<'d>(bound: Bound, pieces: impl Iterator<Item = &'d [u8]>) -> (Vec<Vec<
         loop {
             match decoder.next() {
                 Ok(Some(frame)) => {
-                    // What is written may be longer than what was read.
+                    // The written frame may be longer than the read one.
                     let Ok(written) = frame.encode(bound) else {
                         continue;
                     };

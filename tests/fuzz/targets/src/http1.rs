@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::bytes::{Cuts, first};
 
-/// A server's bytes on a fresh connection: where they are cut makes no difference to what is read,
-/// to how it ends, or to what was handed on before that.
+/// A server's bytes on a fresh connection: the cuts make no difference to the parts that are read,
+/// to the ending, or to the bytes that were handed on before.
 pub fn http1(data: &[u8]) {
     let (seed, reply) = first(data);
     let whole = read(vec![reply]);
@@ -27,7 +27,7 @@ pub fn http1(data: &[u8]) {
     assert_eq!(whole.head, cut.head);
     assert_eq!(whole.end, cut.end);
     assert_eq!(whole.body, cut.body);
-    // What follows the reply may not have been read, and is then found when the connection is used
+    // Bytes after the reply may not have been read, and are then found when the connection is used
     // again.
     assert!(cut.again || !whole.again, "reusable, but not when cut");
 }
@@ -102,7 +102,7 @@ impl Sink for Body {
     }
 }
 
-/// Polls until it is ready, which takes at most so many polls.
+/// Polls until the future is ready, at most this many times.
 fn ready<T>(future: impl Future<Output = T>, polls: usize) -> T {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());
@@ -139,7 +139,7 @@ impl Connect for Pieces {
     }
 }
 
-/// A stream of which each read gives the next piece, after it was waited for.
+/// A stream; each read gives the next piece, after a wait for it.
 struct Sent {
     pieces: Vec<Vec<u8>>,
     waited: bool,

@@ -15,7 +15,7 @@ pub fn outline(data: &[u8]) {
     if outline.functions > limits.functions || outline.nesting > limits.nesting {
         assert!(refused.is_some());
     }
-    // Whatever is named takes bytes.
+    // Every name takes bytes.
     let named = outline.imports.iter().chain(&outline.exports);
     assert!(named.map(String::len).sum::<usize>() <= data.len());
     assert!(outline.nesting <= data.len() as u64);

@@ -4,8 +4,8 @@ use miette::Diagnostic;
 use reader::ScenarioError;
 use scenario::Scenario;
 
-/// A scenario's text: what is wrong with it is said in words with places within it; what is right
-/// can be shown, said again with flags, and laid over itself, and stays the same.
+/// A scenario's text. Mistakes have messages with places within the text. A correct scenario can be
+/// shown, repeated as flags, and laid over itself, and stays the same.
 pub fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

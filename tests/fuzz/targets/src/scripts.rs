@@ -5,8 +5,8 @@ use mock::Script;
 use crate::bytes::first;
 use crate::scenarios::told;
 
-/// A script's text: what is wrong with it is said in words with places within it, and what is right
-/// can be played.
+/// A script's text: mistakes have messages with places within the text, and a correct script can be
+/// played.
 pub fn mock_script(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -27,7 +27,7 @@ const ROUTES: [(&str, &str); 6] = [
     ("/generate", "application/json"),
 ];
 
-/// A body for a route that the first byte chooses: it is understood, or refused in words.
+/// A body for a route that the first byte chooses: it is understood, or refused with a message.
 pub fn mock_request(data: &[u8]) {
     let (choice, body) = first(data);
     let (path, content_type) = ROUTES[usize::from(choice) % ROUTES.len()];

@@ -8,7 +8,7 @@ use runner_plugin_testing::files::Named;
 #[path = "../../../../plugins/datasets/speech/src/sound.rs"]
 mod header;
 
-/// A file's header: it is refused in words, or the sound has a length that its file can have.
+/// A file's header: it is refused with a message, or the sound has a length that its file can have.
 pub fn sound(data: &[u8]) {
     let files = Named::default().with_bytes("file", data);
     let file = files.open("file").expect("the file is there");

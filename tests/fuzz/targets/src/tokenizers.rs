@@ -8,8 +8,8 @@ use tokenizer::{ChatTemplate, Tokenizer};
 
 use crate::bytes::first;
 
-/// A tokenizer file of any format, or a choice among small ones, with a text: what our reader makes
-/// of the file encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat
+/// A tokenizer file of any format, or a choice among small ones, with a text: our reader's
+/// tokenizer encodes and decodes as the `tokenizers` crate does, and its facts hold. Or a chat
 /// template, which ends.
 pub fn tokenizer(data: &[u8]) {
     // Threads of the crate's own would cost more than they save with texts so short.
@@ -223,8 +223,8 @@ fn file(choices: &[u8]) -> String {
     .to_string()
 }
 
-/// The letter that stands for a byte in such files: itself where it can be seen, else one of those
-/// from U+0100 on.
+/// The letter that stands for a byte in such files: itself if it is visible, else a letter from
+/// U+0100 on.
 fn letter(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

@@ -54,8 +54,8 @@ fn log() -> Log {
     Log::read(LOG).expect("it is a log")
 }
 
-/// A case's text: mistakes are told in words. The script of a sound case is played or refused in
-/// words, and a run is judged.
+/// A case's text: mistakes have messages. The script of a sound case is played or refused with a
+/// message, and a run is judged.
 pub fn verify_case(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -80,8 +80,9 @@ pub fn verify_case(data: &[u8]) {
     }
 }
 
-/// A profile's text: mistakes are told in words. A sound one is a client whose command has only placeholders that have values or are named, and whose result, here the same text, is
-/// read and judged.
+/// A profile's text: mistakes have messages. A sound one is a client whose command has only
+/// placeholders that have values or are named, and whose result, here the same text, is read and
+/// judged.
 pub fn verify_profile(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -107,8 +108,8 @@ pub fn verify_profile(data: &[u8]) {
     judged(&case, &profile, data);
 }
 
-/// A client that left this result is judged: each check has words, and the outcome is that of the
-/// worst.
+/// Judges a client that left this result: each check has a text, and the outcome is the worst
+/// check's.
 fn judged(case: &Case, profile: &Profile, result: &[u8]) {
     let names = profile.sources.iter().map(|source| source.name.clone());
     let contents: BTreeMap<_, _> = names.map(|name| (name, Ok(result.to_vec()))).collect();

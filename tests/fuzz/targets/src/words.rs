@@ -9,8 +9,8 @@ use scenario::{Scenario, keys};
 
 use crate::bytes::first;
 
-/// A word on the command line, in one of the notations: it is refused with words, or what it stands
-/// for is written in a way that stands for the same.
+/// A word on the command line, in one of the notations: it is refused with a message, or its value
+/// is written in a way that stands for the same value.
 pub fn words(data: &[u8]) {
     let (choice, data) = first(data);
     let Ok(text) = std::str::from_utf8(data) else {
@@ -73,7 +73,7 @@ pub fn words(data: &[u8]) {
     }
 }
 
-/// Returns the value that was read; absent if it was refused, in words.
+/// Returns the value that was read; absent if it was refused, with a message.
 fn answer<T, E: ToString>(read: Result<T, E>) -> Option<T> {
     read.map_err(|error| assert!(!error.to_string().is_empty())).ok()
 }

@@ -123,7 +123,7 @@ static IN_DESCRIBE: Written = Written::nothing(b"misdeed in describe: nothing...
 pub struct Codec(Config);
 
 impl Codec {
-    /// Does the configured misdeed if this call, about `matter`, is the one for it.
+    /// Does the configured misdeed if it belongs to this call, about `matter`.
     fn tempted(&self, call: Call, matter: &[u8]) -> Option<Answer> {
         let config = &self.0;
         if config.spill {
@@ -164,7 +164,7 @@ fn said(answer: Option<Answer>) -> Result<Option<Answer>, Error> {
     }
 }
 
-/// Leaves bytes unread until they end in a blank line, then says how many there were.
+/// Leaves bytes unread until they end in a blank line, then returns their number.
 fn wait(state: Vec<u8>, frames: &backend::Frames) -> backend::Decoded {
     let mut events = Vec::new();
     let mut unread = frames.bytes.len() as u32;

@@ -1,5 +1,5 @@
-//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: what
-//! no engine that ships does, and what others do.
+//! A sound backend of the OpenAI routes whose server wants its key as the configuration says: in
+//! ways that no shipped engine uses, and others do.
 #![deny(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ impl Backend for Keyed {
         };
         let mut body = openai::standard_body(route, route.limit(), sample, settings)?;
         settings.lay_over(&mut body, sample)?;
-        // What a signature has to get right: an escape in the path, and parameters that are not in
+        // The hard parts of a signature: an escape in the path, and parameters that are not in
         // order.
         let path = format!("/v1{}?b=%2Fx%20y&a=1", route.path());
         let request = Request::json(path, &body);

@@ -120,7 +120,7 @@ impl Codec {
 }
 
 impl Codec {
-    /// Reads words that end with a line feed, and leaves what is not whole unread.
+    /// Reads words that end with a line feed, and leaves an incomplete word unread.
     fn lines(&self, mut state: State, frames: &backend::Frames) -> Result<backend::Decoded, Error> {
         let bytes = &frames.bytes;
         let mut events = Vec::new();

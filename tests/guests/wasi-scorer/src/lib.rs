@@ -1,6 +1,6 @@
-//! A scorer that asks WASI for what its configuration names, and returns the results as the names
-//! of its scores. No plugin written with the SDK would; tools for other languages put such imports
-//! into everything they build.
+//! A scorer that asks WASI for the facts that its configuration names, and returns the results as
+//! the names of its scores. No plugin written with the SDK would; tools for other languages put
+//! such imports into everything they build.
 
 use std::collections::HashMap;
 

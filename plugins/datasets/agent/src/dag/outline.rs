@@ -1,5 +1,5 @@
-//! One pass over the file: where each conversation is, which one starts which, and that each of
-//! them begins. Leaves to `dag` what becomes of a conversation.
+//! One pass over the file: the place of each conversation, the conversations that it starts, and
+//! the check that each begins. Leaves the further treatment of a conversation to `dag`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
@@ -80,12 +80,12 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The place where the conversations are, by their names, and the names of those that no other one
+/// The places of the conversations by name, and the names of the conversations that no other one
 /// starts, in the order of the file.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if a line is no conversation, if it starts one that is not there, or if
-/// one never begins.
+/// [`Error::InvalidInput`] if a line is no conversation, if it starts a missing one, or if one
+/// never begins.
 pub(super) fn pass(file: &dyn File) -> Result<(BTreeMap<String, Place>, Vec<String>), Error> {
     let mut places = BTreeMap::new();
     let mut order = Vec::new();
@@ -188,7 +188,7 @@ fn check_circles(
     Ok(())
 }
 
-/// Checks what starts where.
+/// Checks the conversations that each turn starts.
 fn check(outline: &Outline) -> Result<(), String> {
     if outline.orchestrator {
         return Err(

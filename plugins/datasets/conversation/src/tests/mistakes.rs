@@ -101,7 +101,7 @@ fn mistakes_name_their_line_and_their_key() {
 fn bounds_that_nothing_keeps_to_are_refused() {
     let mut dataset =
         open(r#"{"min-turns": 5, "input-len": 4}"#, 1, Named::default(), Pairs).expect("a dataset");
-    // Spare samples have one turn each, and there are only so many texts of one token.
+    // Spare samples have one turn each, and the number of texts of one token is limited.
     assert_eq!(dataset.spare(2).expect("spare samples").len(), 2);
     let error = dataset.next(1).expect_err("no conversation has five turns");
     let Error::InvalidInput(message) = error else {

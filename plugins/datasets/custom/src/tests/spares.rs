@@ -33,7 +33,7 @@ fn a_prompt_that_comes_once_is_taken_first() {
     let mut dataset = prompts(&rows);
     assert_eq!(split(&mut dataset, 1), (vec!["other".to_owned()], vec!["same".to_owned(); 5]));
     assert!(dataset.remarks().is_empty());
-    // Where every prompt comes twice or nothing would be left, nothing is taken.
+    // If every prompt comes twice or nothing would be left, nothing is taken.
     for rows in [&["a", "a", "b", "b"][..], &["a"]] {
         let (spares, measured) = split(&mut prompts(rows), 3);
         assert!(spares.is_empty());

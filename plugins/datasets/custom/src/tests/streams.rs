@@ -1,4 +1,4 @@
-//! Files that are too large to be held, and how much of them is read.
+//! Files that are too large to be held, and the amount of them that is read.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -16,7 +16,7 @@ pub const FACTS: Facts = Facts {
     output_tokens: Some(100),
 };
 
-/// The question and the choices, of which there are at least three.
+/// The question and its choices, at least three.
 fn parts(row: &Row) -> Result<(&str, Vec<String>), String> {
     let value = row.value("question")?;
     // The authors' files have the choices within the question, and a table for each.

@@ -94,7 +94,7 @@ impl Language {
 /// Categories whose questions need tools that run.
 const MANY_TURNS: [&str; 3] = ["multi_turn", "web_search", "memory"];
 
-/// The category: what is before the last `_` of the name.
+/// The category: the part of the name before the last `_`.
 pub fn subject(row: &Row) -> Result<String, String> {
     let id = row.label("id")?;
     let category = id.rsplit_once('_').map(|(category, _)| category.to_owned());

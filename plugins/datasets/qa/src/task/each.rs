@@ -72,7 +72,7 @@ impl Task {
     /// The subject of a row; none if it has none.
     ///
     /// # Errors
-    /// What is wrong with the row.
+    /// The message, with the mistake in the row.
     pub fn subject(self, row: &Row, only: Option<&str>) -> Result<Option<String>, String> {
         match self {
             Task::Mmlu | Task::MmluCotZeroshot => mmlu::subject(row, only).map(Some),
@@ -87,7 +87,7 @@ impl Task {
     /// The question of a row.
     ///
     /// # Errors
-    /// What is wrong with the row.
+    /// The message, with the mistake in the row.
     pub fn question(self, row: &Row, of: &Context<'_>) -> Result<Question, String> {
         let mut question = match self {
             Task::Gsm8k | Task::Gsm8kCot | Task::Gsm8kCotLlama | Task::Gsm8kCotZeroshot => {
@@ -112,7 +112,7 @@ impl Task {
     /// A row as an example.
     ///
     /// # Errors
-    /// What is wrong with the row.
+    /// The message, with the mistake in the row.
     pub fn example(self, row: &Row, of: &Context<'_>) -> Result<QuestionText, String> {
         match self {
             Task::Gsm8kCot | Task::Gsm8kCotLlama => gsm8k::example(self, row),

@@ -30,12 +30,12 @@ const CHOICES: [&str; 4] =
 const RIGHT: usize = 3;
 
 /// The order of the choices of each row. The harness shuffles them row by row with one generator,
-/// so that of a row depends on all rows before it.
+/// so a row's order depends on all rows before it.
 #[derive(Debug, Default)]
 pub struct Orders(Vec<[u8; 4]>);
 
 impl Orders {
-    /// The orders of so many rows.
+    /// Draws the orders of this many rows.
     pub fn draw(rows: usize, seed: u64) -> Self {
         let mut random = Python::new(seed);
         let orders = (0..rows).map(|_| {
@@ -52,7 +52,7 @@ impl Orders {
     }
 }
 
-/// A choice as the harness cleans it. One that is missing is a space.
+/// A choice as the harness cleans it. A missing choice is a space.
 fn choice(row: &Row, name: &str) -> Result<String, String> {
     match row.any(name) {
         Some(_) => {

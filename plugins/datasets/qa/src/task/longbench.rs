@@ -1,5 +1,5 @@
 //! LongBench: the JSON lines of THUDM/LongBench, such as `hotpotqa.jsonl`, with `input`, `context`,
-//! `answers` and `dataset`; or those of the mirror that the harness reads, where `input` is
+//! `answers` and `dataset`; or the lines of the mirror that the harness reads, where `input` is
 //! `question`. Files of LongBench-E, whose names end in `_e`, have the same prompts.
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{Facts, Question, Source};
 use crate::prompt::QuestionText;
 use crate::row::Row;
 
-/// `longbench_*`; stop texts and limits are those of each dataset.
+/// `longbench_*`; each dataset has its own stop texts and limits.
 pub const FACTS: Facts = Facts {
     shots: 0,
     examples: Source::None,
@@ -207,7 +207,7 @@ fn set_of(subject: &str) -> Result<&'static Set, String> {
     })
 }
 
-/// The dataset of a row; `only` is that of files that do not name theirs.
+/// The dataset of a row; `only` is the dataset of files that do not name theirs.
 pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
     match (row.any("dataset"), only) {
         (Some(_), _) => row.text("dataset").map(str::to_owned),

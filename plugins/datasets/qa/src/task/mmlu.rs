@@ -111,7 +111,7 @@ pub fn subjects() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().flat_map(|(_, subjects)| subjects.iter().copied())
 }
 
-/// The subject of a row; `only` is that of files that do not name theirs.
+/// The subject of a row; `only` is the subject of files that do not name theirs.
 pub fn subject(row: &Row, only: Option<&str>) -> Result<String, String> {
     match (row.any("subject"), only) {
         (Some(_), _) => row.text("subject").map(str::to_owned),

@@ -1,5 +1,5 @@
-//! Every prompt, stop text, limit and reference against those that `goldens/make.py` had the
-//! reference implementations make of the same files.
+//! Compares every prompt, stop text, limit and reference with the goldens, which `goldens/make.py`
+//! had the reference implementations make of the same files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{all, of_goldens, open};
 
-/// The goldens by name: the header, and what is asked.
+/// The goldens by name: the header, and the questions.
 fn goldens() -> BTreeMap<String, (Value, Vec<Value>)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/goldens"));
     let entries = std::fs::read_dir(folder).expect("the folder of goldens");

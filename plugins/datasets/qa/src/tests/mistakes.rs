@@ -267,7 +267,7 @@ fn subjects_that_the_file_does_not_have() {
     );
 }
 
-/// A file of many equal rows, of which none is held.
+/// A file of many equal rows; none is held.
 #[derive(Clone)]
 struct Long(u64);
 

@@ -1,6 +1,6 @@
 //! Alibaba Bailian's traces of Qwen (`alibaba-edu/qwen-bailian-usagetraces-anon`): seconds, blocks
-//! of 16 tokens, and requests that name the one they follow. Every row is a whole prompt, with what
-//! the service kept of the turns before.
+//! of 16 tokens, and requests that name their predecessor. Every row is a whole prompt, with the
+//! earlier turns as far as the service kept them.
 
 use serde::Deserialize;
 

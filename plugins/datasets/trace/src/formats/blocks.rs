@@ -7,7 +7,7 @@ use crate::content::{self, Kind, Run, stream};
 /// The number of hash ids of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// One for every block, of which the last one may be partial.
+    /// One for every block; the last block may be partial.
     Ceil,
     /// One for every whole block.
     Floor,
@@ -29,7 +29,7 @@ pub(crate) struct Layout {
     pub(crate) lenient: bool,
 }
 
-/// Runs, and what had to be repaired.
+/// Runs, and the repair that was made.
 pub(crate) type Blocks = (Vec<Run>, Option<&'static str>);
 
 impl Layout {

@@ -16,7 +16,7 @@ fn needed(name: Name) -> [&'static str; 3] {
 /// The columns that a first line names, in lower case.
 ///
 /// # Errors
-/// Which are missing.
+/// The message, with the missing columns.
 pub(super) fn header(line: &[u8], name: Name) -> Result<Vec<String>, String> {
     let text = String::from_utf8_lossy(line);
     let columns: Vec<String> =

@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// True if a session's rows are in the order of their times, rather than in that of the file.
+    /// True if a session's rows are in the order of their times, rather than in the file's order.
     pub(crate) fn by_time(&self) -> bool {
         self.name != Name::Mooncake
     }
@@ -48,7 +48,7 @@ impl Format {
         })
     }
 
-    /// The blocks of a prompt; what has no id is content of its own.
+    /// The blocks of a prompt; tokens without an id are content of its own.
     pub(super) fn blocks(
         &self,
         rule: Rule,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// The messages of a JSON array.
 ///
 /// # Errors
-/// Which message is wrong, and what was expected.
+/// The number of the wrong message, and the expected form.
 pub(super) fn messages(value: Value) -> Result<Vec<Message>, String> {
     let Value::Array(values) = value else {
         return Err("`messages` is no array".to_owned());
@@ -60,11 +60,11 @@ fn part(part: Value) -> Result<Part, String> {
     }
 }
 
-/// The conversation or the text of a request's body, and the fields that are neither that nor what
-/// the run decides.
+/// The conversation or the text of a request's body, and its other fields, except fields that the
+/// run decides.
 ///
 /// # Errors
-/// What was expected.
+/// The message, with the expected form.
 pub(super) fn body(
     mut body: Map<String, Value>,
 ) -> Result<(super::row::Content, Map<String, Value>), String> {

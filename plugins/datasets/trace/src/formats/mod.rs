@@ -94,7 +94,7 @@ impl Format {
     /// A line as a request.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The message, with the mistake.
     pub(crate) fn row(&self, line: &[u8], number: u32) -> Result<Row, String> {
         match self.name {
             Name::Mooncake => mooncake::row(self, line, number),

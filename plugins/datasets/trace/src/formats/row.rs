@@ -1,5 +1,5 @@
-//! A row of a trace as one request, and the numbers and lines that rows are read from. Leaves what
-//! a format calls them to the module of the format.
+//! A row of a trace as one request, and the numbers and lines that rows are read from. Leaves their
+//! names to the module of the format.
 
 use runner_plugin::Message;
 use serde::Deserialize;
@@ -20,15 +20,14 @@ pub(crate) struct Row {
     /// Time that the client waited before it, in nanoseconds, if the trace says so itself.
     pub(crate) wait: Option<i64>,
     pub(crate) session: Option<String>,
-    /// Its own name and that of the request that it follows, in traces that link requests.
+    /// Its own name and its predecessor's, in traces that link requests.
     pub(crate) link: Option<Link>,
     pub(crate) class: Option<String>,
     pub(crate) output: Option<u32>,
     pub(crate) content: Content,
     /// True if it holds only the messages that are new since the request before it in its session.
     pub(crate) delta: bool,
-    /// The hash ids of its whole blocks, where it does not say itself whether it holds only what is
-    /// new.
+    /// The hash ids of its whole blocks, unless the row itself says whether it is a delta.
     pub(crate) ids: Vec<u64>,
     /// Further fields of the request.
     pub(crate) parameters: Map<String, Value>,
@@ -36,7 +35,7 @@ pub(crate) struct Row {
     pub(crate) repaired: Option<&'static str>,
     /// The reason why the row is no request.
     pub(crate) unusable: Option<&'static str>,
-    /// True if it had pictures, of which the trace says only the number.
+    /// True if it had pictures; the trace says only their number.
     pub(crate) pictures: bool,
 }
 
@@ -44,7 +43,7 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) name: i64,
-    /// The name of the one that it follows.
+    /// The name of its predecessor.
     pub(crate) parent: Option<i64>,
 }
 
@@ -59,8 +58,8 @@ pub(crate) enum Content {
         /// New ones.
         fresh: u32,
     },
-    /// Made up: as many tokens, which continue those of the session's shorter prompts, or are the
-    /// row's own where it has no session.
+    /// Made up: this many tokens. They continue the session's shorter prompts, or are the row's own
+    /// where it has no session.
     Tokens(u32),
     /// As recorded.
     Text(String),
@@ -89,7 +88,7 @@ impl Content {
 /// Reads a line of JSON.
 ///
 /// # Errors
-/// What is wrong with it; what it is, if it is no JSON object at all.
+/// The mistake; or the beginning of the line, if it is no JSON object.
 pub(crate) fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     runner_plugin::json::parse(line).map_err(|said| match line.trim_ascii_start().first() {
         Some(b'{') => said,

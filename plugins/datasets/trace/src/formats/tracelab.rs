@@ -1,7 +1,7 @@
 //! TraceLab's rounds of coding agents (`uw-syfi/TraceLab`): a row a round, with the engine's split
-//! of its prompt into what it had cached and what was new. There are no hash ids; which tokens are
-//! equal follows from the split: a round's prompt begins with as many tokens of the session's
-//! prompt before it as were cached, and the rest is its own.
+//! of its prompt into cached and new tokens. There are no hash ids; equal tokens follow from the
+//! split. The cached part of a round's prompt is the beginning of the session's previous prompt,
+//! and the rest is its own.
 
 use serde::Deserialize;
 

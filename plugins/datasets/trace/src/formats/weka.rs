@@ -1,13 +1,13 @@
 //! The agents' sessions of kv-cache-tester (`callanjfox/kv-cache-tester`,
 //! `docs/trace_replay_tester.md`): a session is one object on one line, with its requests and,
 //! among them, sub-agents with requests of their own. Every request has its whole prompt. A hash id
-//! stands for a whole block, so there are floor(`in` / `block_size`) of them, and what is left over
-//! is the request's own. With `hash_id_scope: "local"` ids mean the same block only within their
-//! session, its sub-agents included; with `"global"` within the file.
+//! stands for a whole block, so there are floor(`in` / `block_size`) of them, and the remaining
+//! tokens are the request's own. With `hash_id_scope: "local"` ids mean the same block only within
+//! their session, its sub-agents included; with `"global"` within the file.
 //!
-//! A request follows the one before it in its agent's list, after its `think_time`. A sub-agent
+//! A request follows its predecessor in its agent's list, after its `think_time`. A sub-agent
 //! begins after the request before it in the list, and the next request of the list waits for all
-//! sub-agents in between, except for those with the status `async_launched`. A sub-agent whose
+//! sub-agents in between, except for sub-agents with the status `async_launched`. A sub-agent whose
 //! requests were not recorded is only time: the request behind it waits as long as recorded.
 
 use std::collections::BTreeSet;
@@ -30,9 +30,9 @@ const MOST_REQUESTS: usize = 100_000;
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) layout: Layout,
-    /// Names of the conversations: the agent's own, and those of its sub-agents.
+    /// Names of the conversations: the agent's own, and its sub-agents'.
     pub(crate) threads: Vec<String>,
-    /// The requests, each behind those that it waits for.
+    /// The requests, each behind its dependencies.
     pub(crate) nodes: Vec<Node>,
     /// Sub-agents without requests.
     pub(crate) hollow: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Node {
     pub(crate) thread: usize,
     /// The request of its conversation that it is, from 0.
     pub(crate) index: u32,
-    /// The one before it in its conversation.
+    /// Its predecessor in its conversation.
     pub(crate) before: Option<usize>,
     /// The requests that it waits for, and the pause after each, in nanoseconds.
     pub(crate) after: Vec<(usize, i64)>,
@@ -93,7 +93,7 @@ impl Session {
     /// The session of a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The message, with the mistake.
     pub(crate) fn of(line: &[u8], lenient: bool) -> Result<Self, String> {
         let head: Line<'_> = parsed(line)?;
         if head.block_size == 0 {
@@ -131,10 +131,10 @@ impl Session {
     }
 }
 
-/// A request of a session. `place` is which of the session's requests it is.
+/// A request of a session. `place` is its number among the session's requests.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The message, with the mistake.
 pub(crate) fn row(bytes: &[u8], layout: &Layout, place: u32) -> Result<Row, String> {
     let request: Request = parsed(bytes)?;
     let (length, no_input) = tokens("in", request.input)?;
@@ -172,7 +172,7 @@ impl Walk<'_> {
     ) -> Result<Option<usize>, String> {
         let mut before: Option<usize> = None;
         let mut joins: Vec<usize> = Vec::new();
-        // Whether the next request waited for a sub-agent whose requests are unknown.
+        // True if the next request waited for a sub-agent whose requests are unknown.
         let mut hollow = false;
         let mut index = 0;
         for (at, raw) in requests.iter().enumerate() {
@@ -292,14 +292,14 @@ impl Walk<'_> {
     }
 }
 
-/// Leaves out requests, with all that continues them, and has others wait for what is left. Says
-/// for each request whether it stays.
+/// Leaves out requests with all that continue them, and has others wait for the rest. Returns for
+/// each request true if it stays.
 pub(crate) fn without(nodes: &mut [Node], out: &[bool]) -> Vec<bool> {
     let mut stays = vec![true; nodes.len()];
     for at in 0..nodes.len() {
         let node = &nodes[at];
         let on = node.before.or_else(|| {
-            // A sub-agent's first request goes with the one that it follows.
+            // A sub-agent's first request goes with its predecessor.
             (node.thread > 0).then(|| node.after.first().map(|after| after.0)).flatten()
         });
         stays[at] = !out[at] && on.is_none_or(|on| stays[on]);

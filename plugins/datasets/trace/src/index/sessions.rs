@@ -19,7 +19,7 @@ pub(super) struct Known {
     pub(super) line: u32,
 }
 
-/// The group of what is not in the share.
+/// The group of requests outside the share.
 const UNSHARED: u32 = u32::MAX;
 
 impl Known {
@@ -33,8 +33,8 @@ impl Known {
 }
 
 impl Pass<'_> {
-    /// The group of a request of a tree, `None` if it is not in the share, and when it is replayed
-    /// at the earliest: not before the one that it follows.
+    /// The group of a request of a tree, `None` outside the share, and its earliest time of replay:
+    /// not before its predecessor.
     pub(super) fn linked(
         &self,
         link: Link,

@@ -1,5 +1,5 @@
-//! Sessions of which one line holds all requests: which of them stay, and the samples of one after
-//! the other. Holds the line while its samples are made.
+//! Sessions with all requests in one line: the requests that stay, and their samples, one after the
+//! other. Holds the line while its samples are made.
 
 use runner_plugin::{Dependency, Error, Sample, Turn};
 

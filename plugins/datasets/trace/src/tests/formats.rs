@@ -184,7 +184,7 @@ fn weka_sub_agents_run_beside_each_other_and_are_waited_for() {
     assert_eq!(text(&samples[1])[..4], text(&samples[0])[..4]);
     assert_eq!(text(&samples[6])[..16], text(&samples[5])[..16]);
     assert_ne!(text(&samples[7])[..8], text(&samples[0])[..8]);
-    // What is left over after the whole blocks is the request's own.
+    // The tokens after the whole blocks are the request's own.
     assert_eq!(text(&samples[5]).len(), 17);
     let global = trace("weka").replace("local", "global");
     let samples = all("{}", &global);
@@ -288,7 +288,7 @@ fn sessions_of_whole_prompts_are_not_added_up() {
     assert_eq!(after(&samples[1]), [("line-1", 0)]);
     assert_eq!(after(&samples[2]), [("line-2", 0)]);
     whole(&all(r#"{"block-size": 4, "replay": "timestamps"}"#, &rows));
-    // Other blocks are new ones, and what the rows say counts.
+    // Other blocks are new ones, and the rows' own statement counts.
     let deltas = row(8, "[1, 2]", "") + &row(8, "[3, 4]", "");
     let stated = row(8, "[1, 2]", "")
         + &row(12, "[1, 2, 4]", ", \"context_mode\": \"deltas_without_responses\"");
@@ -345,7 +345,7 @@ fn weka_keeps_the_time_of_a_sub_agent_without_requests() {
         panic!("one remark");
     };
     assert!(reason.contains("a sub-agent without requests") && line == "line 1");
-    // Nothing waits for one that runs beside.
+    // Nothing waits for a sub-agent that runs beside.
     let beside = session.replace("completed", "async_launched");
     assert_eq!(after(&all("{}", &beside)[1]), [("line-1-1", 1000)]);
 }

@@ -65,7 +65,7 @@ fn a_smaller_share_is_part_of_a_larger_one() {
     assert!((2..=20).contains(&few.len()), "{}", few.len());
     assert!((35..=65).contains(&many.len()), "{}", many.len());
     assert_ne!(many, sessions(0.5, 2));
-    // A prompt does not depend on what else is replayed.
+    // A prompt does not depend on the other replayed rows.
     let config = r#"{"share": 0.5}"#;
     let half = rest(&mut open_with(config, &rows, 1, StandIn).unwrap(), 9);
     let whole = rest(&mut open_with("{}", &rows, 1, StandIn).unwrap(), 9);
@@ -154,7 +154,7 @@ fn a_trace_out_of_order_is_replayed_in_order() {
 
 #[test]
 fn a_long_trace_is_read_from_beginning_to_end() {
-    // Longer than a piece of the file, and than what its length is estimated by.
+    // Longer than a piece of the file, and than the part that its length is estimated from.
     let mut rows = String::from("TIMESTAMP,ContextTokens,GeneratedTokens\n");
     for row in 0..40_000 {
         let (minute, second) = (row / 600, row % 600);

@@ -1,4 +1,4 @@
-//! Blocks are the same tokens wherever they stand, with tokenizers that merge what they can.
+//! Blocks are the same tokens wherever they stand, with tokenizers that merge wherever they can.
 
 use runner_plugin::{Dataset, Facts, Prompt, Sample, Tokenizer};
 use runner_plugin_testing::tokenizer::{Pairs, StandIn};
@@ -7,12 +7,12 @@ use super::{TRACES, open_with, rest, text, trace};
 use crate::config::Form;
 use crate::words::Words;
 
-/// Words of a space and two letters, of which many pairs have a token of their own. Ids: 0 is
+/// Words of a space and two letters; many pairs of them have a token of their own. Ids: 0 is
 /// special; then the letters, the words, and the pairs. With `bare`, a space is put before every
 /// text, and left out at its beginning.
 #[derive(Clone, Copy)]
 struct Merging {
-    /// One in so many pairs has a token; none at 0.
+    /// One pair in this many has a token; none at 0.
     merged: u32,
     bare: bool,
 }
@@ -223,7 +223,7 @@ fn spare_prompts_are_never_measured() {
     let mut dataset = open_with("{}", &rows, 7, StandIn).unwrap();
     assert_eq!(text(&dataset.spare(1).unwrap()[0]), spare);
     assert_eq!(rest(&mut dataset, 9).len(), 2);
-    // And what follows it in its session.
+    // And the next row of its session.
     let rows = format!(
         "{{\"session_id\": \"s\", \"text_input\": \"{spare}\", \"context_mode\": \"message_array_with_responses\"}}\n\
          {{\"session_id\": \"s\", \"text_input\": \"c\", \"context_mode\": \"message_array_with_responses\"}}\n{row}"

@@ -2,7 +2,7 @@
 //! `regex-lite` knows them.
 
 /// First and last character of each range whose general category begins with `P`, in version 14.0.0
-/// of the Unicode Character Database, which is that of Python 3.11.
+/// of the Unicode Character Database, which Python 3.11 uses.
 #[rustfmt::skip]
 const RANGES: [(u32, u32); 189] = [
     (0x21, 0x23), (0x25, 0x2A), (0x2C, 0x2F), (0x3A, 0x3B), (0x3F, 0x40), (0x5B, 0x5D), (0x5F, 0x5F), (0x7B, 0x7B),

@@ -2,8 +2,8 @@
 //! library, which counts the marks and the circled letters as letters.
 
 /// First and last character of each range whose general category begins with `M`, in version 14.0.0
-/// of the Unicode Character Database, which is that of Python 3.11; and the circled letters, which
-/// are symbols.
+/// of the Unicode Character Database, which Python 3.11 uses; and the circled letters, which are
+/// symbols.
 #[rustfmt::skip]
 const NO_LETTERS: [(u32, u32); 303] = [
     (0x300, 0x36F), (0x483, 0x489), (0x591, 0x5BD), (0x5BF, 0x5BF), (0x5C1, 0x5C2), (0x5C4, 0x5C5), (0x5C7,

@@ -1,4 +1,4 @@
-// What a backend needs: a base class, request bodies, events, and parsing of server replies.
+// The library of a backend: a base class, request bodies, events, and parsing of server replies.
 
 import {
   base64Of,
@@ -117,7 +117,7 @@ export class Backend {
   }
 
   /**
-   * Reads one frame (its bytes, and the event's name or null) and adds what it means to `events`. `state` is an
+   * Reads one frame (its bytes, and the event's name or null) and adds its meaning to `events`. `state` is an
    * object that is kept for the reply from frame to frame, JSON values only; it is limited to 64 KiB, so don't keep
    * the answer in it. With the framing `raw`, set `events.unread` to the number of bytes at the end of the frame that
    * belong to something incomplete: the next frame begins with them.
@@ -185,7 +185,7 @@ export class Backend {
     let start = 0;
     frames.ends.forEach((end, index) => {
       events.frame = index;
-      // The bytes of all frames are in one piece, so what was left unread is in front of the next ones.
+      // The bytes of all frames are in one piece, so unread bytes are in front of the next ones.
       const from = start - events.unread;
       events.unread = 0;
       this.read(frames.bytes.subarray(from, end), names.get(index) ?? null, kept, events);
@@ -205,7 +205,7 @@ function stored(state) {
   return text === "{}" ? NOTHING : bytesOf(text);
 }
 
-/** What the frames of a batch meant, in order. */
+/** The meanings of a batch's frames, in order. */
 export class Events {
   frame = 0;
   all = [];
@@ -292,7 +292,7 @@ export class Events {
 
   /**
    * The steps of speculative decoding, and how many of them accepted 0, 1, 2, … proposed tokens, if the server reports
-   * it; what is no list, or does not add up to the steps, is left out. No event if `steps` is no count.
+   * it; a value that is no list, or does not add up to the steps, is left out. No event if `steps` is no count.
    */
   speculation(steps, stepsByAccepted = []) {
     if (count(steps) === null) return;
@@ -328,7 +328,7 @@ export class Events {
   }
 
   /**
-   * The server reported an error inside a reply with a success status; `error` is what it sent. `why` is a reason of
+   * The server reported an error inside a reply with a success status; `error` is the sent value. `why` is a reason of
    * the contract, such as `overloaded`; without one, the words of the error decide.
    */
   failure(error, why = null) {
@@ -400,12 +400,12 @@ export const del = (path, headers = []) => ({ method: "DELETE", path, headers, b
 /** One request, whose reply is the answer. */
 export const single = (request) => ({ tag: "request", val: request });
 
-/** Several requests, of which this step is the first. */
+/** Several requests, beginning with this step. */
 export const steps = (first) => ({ tag: "steps", val: first });
 
 /**
  * One of several requests: how its reply is split into frames, how long after the reply before it is sent, which
- * statuses beside those of success are answers too, and what `start` gets as the head's `context`.
+ * statuses beside those of success are answers too, and the `context` that `start` gets in the head.
  */
 export function step(request, framing, { seconds = 0, accepted = [], context = NOTHING } = {}) {
   return { request, framing: choiceOf("step", FRAMINGS, framing), delay: nanoseconds(seconds), accepted, context };

@@ -7,10 +7,10 @@
 
 import log from "runner:plugin/log@1.0.0";
 
-/** An error to throw if the user's configuration is wrong. Name the key, what was expected, and what to do. */
+/** An error to throw if the user's configuration is wrong. Name the key, the expected value, and the remedy. */
 export const invalidConfig = (message) => ({ tag: "invalid-config", val: message.toWellFormed() });
 
-/** An error to throw if an input file is wrong. Name the place in the file and what was expected. */
+/** An error to throw if an input file is wrong. Name the place in the file and the expected content. */
 export const invalidInput = (message) => ({ tag: "invalid-input", val: message.toWellFormed() });
 
 /** An error to throw if the server sent something that this plugin does not understand. */
@@ -75,7 +75,7 @@ export function random(seed) {
   return next;
 }
 
-// The interpreter's own numbers, and where its clock begins, would be those of the moment of the build.
+// The interpreter's own numbers, and the start of its clock, would come from the moment of the build.
 Math.random = random(0);
 globalThis.performance = { now: () => 0, timeOrigin: 0 };
 
@@ -93,7 +93,7 @@ export function told(call) {
   try {
     return call();
   } catch (error) {
-    // What one call of the plugin's threw, those around it throw on.
+    // The calls around it rethrow the error of one call of the plugin's.
     if (KINDS.includes(error?.tag) || error === lastTold) throw error;
     lastTold = error;
     const place = error instanceof Error ? placeOf(error.stack ?? "") : "";
@@ -142,7 +142,7 @@ export const warn = (message) => log.write("warn", message.toWellFormed());
 
 /**
  * A key of the configuration: its default and its description.
- * Its type is that of the default: a string, a number, a boolean or a list of strings. If the default is a whole
+ * Its type is the default's: a string, a number, a boolean or a list of strings. If the default is a whole
  * number, the value must be one too.
  */
 export const option = (fallback, description) => ({ fallback, description });
@@ -229,10 +229,10 @@ function isDeep(text) {
   return false;
 }
 
-/** Bytes as text; what is not UTF-8 is replaced. */
+/** Bytes as text; invalid UTF-8 is replaced. */
 export function textOf(bytes) {
   let text = "";
-  // A call takes so many arguments and not many more.
+  // A call takes about this many arguments at most.
   for (let start = 0; start < bytes.length; start += 16384) {
     text += String.fromCharCode.apply(null, bytes.subarray(start, start + 16384));
   }

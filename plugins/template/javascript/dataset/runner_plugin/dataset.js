@@ -1,4 +1,4 @@
-// What a dataset needs: a base class, samples, and reading the files that the scenario names.
+// The library of a dataset: a base class, samples, and reading the files that the scenario names.
 
 import files from "runner:plugin/files@1.0.0";
 
@@ -10,7 +10,7 @@ export class Dataset {
   static config = {};
 
   /**
-   * `config` is what the user set; `seed` is what all random choices come from, exact up to 2^53;
+   * `config` is the user's configuration; `seed` is the source of all random choices, exact up to 2^53;
    * `count` is how many samples the run will measure, `sessions` how many sessions, or null.
    */
   constructor(config, seed, { count = null, sessions = null } = {}) {
@@ -85,7 +85,7 @@ export class Dataset {
 
 /**
  * A sample: its id, unique within a run, and its prompt: a text, or a prompt of the contract's type, such as
- * `{ tag: "tokens", val: [1, 2] }`. Further fields are those of a sample in `wit/types.wit`, in camel case. `reference` is
+ * `{ tag: "tokens", val: [1, 2] }`. Further fields follow the sample in `wit/types.wit`, in camel case. `reference` is
  * a plain value, such as 8, "8" or ["eight", "8"]; `parameters` is an object, or the text of one in JSON.
  * @param {string} id
  * @param {string | import("./contract").Prompt} prompt

@@ -1,4 +1,4 @@
-// What a scorer needs: a base class, and scores.
+// The library of a scorer: a base class, and scores.
 
 import { configured, telling, told } from "./index.js";
 

@@ -99,7 +99,7 @@ class Backend:
         start = 0
         for index, end in enumerate(frames.ends):
             events.frame = index
-            # The bytes of all frames are in one piece, so what was left unread is in front of the next ones.
+            # The bytes of all frames are in one piece, so unread bytes are in front of the next ones.
             start -= events.unread
             events.unread = 0
             self.read(frames.bytes[start:end], names.get(index), state, events)

@@ -52,7 +52,7 @@ def _failed(kind, error, trace):
     place = ""
     while trace is not None:
         code = trace.tb_frame.f_code
-        # The innermost line of the author's own, where there is one: an error inside `json` is rarely that of `json`.
+        # The innermost line of the author's own, where there is one: an error inside `json` is rarely `json`'s fault.
         if not place or (code.co_filename.startswith(OWN) and not code.co_filename.startswith(OWN + "runner_plugin/")):
             place = f" at {code.co_name}, {code.co_filename.removeprefix(OWN)} line {trace.tb_lineno}"
         trace = trace.tb_next

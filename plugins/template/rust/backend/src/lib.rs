@@ -1,6 +1,6 @@
 //! {{name}}: an engine that answers conversations with an event stream, as the OpenAI API does.
-//! Change what your engine does differently; `runner_plugin::Backend` documents each function, and
-//! those that you can add.
+//! Change the parts in which your engine differs; `runner_plugin::Backend` documents each function,
+//! and further ones that you can add.
 
 use runner_plugin::dialect::openai::{self, Route};
 use runner_plugin::{Backend, Control, Error, Frame, Meaning, Request, Sample, Settings};

@@ -24,7 +24,7 @@ enum Reference {
     AnyOf(Vec<String>),
 }
 
-/// The judge, and what it has seen so far.
+/// The judge, and its counts so far.
 pub struct Plugin {
     config: Config,
     exchanges: u32,
