@@ -333,10 +333,9 @@ fn mistakes_of_a_lab_file_are_told_at_once() {
     }
 }
 
-/// Scenarios that differ in their load alone are a curve, and the next release stands beside this
-/// one: its figures are kept, so that they are there when the other folder is not.
+/// Scenarios that differ in their load alone are a curve.
 #[test]
-fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
+fn a_lab_over_loads_is_drawn() {
     let files = Files::new("strategy = \"matrix\"\nrepeats = 1", "max-concurrency = [8]");
     let at = |load: u32| {
         let text = SCENARIO.replace("concurrency = 8", &format!("concurrency = {load}"));
@@ -349,30 +348,42 @@ fn a_lab_over_loads_is_drawn_and_held_against_the_one_before() {
     let lab = lab.replace("[\"short.toml\"]", "[\"short-1.toml\", \"short-4.toml\"]");
     std::fs::write(files.path().join("lab.toml"), &lab).unwrap();
     files.made().with_code(0);
-    std::fs::rename(files.path().join("out"), files.path().join("first")).unwrap();
-    let next = format!("page = {{ previous = \"first\" }}\n{lab}");
-    std::fs::write(files.path().join("lab.toml"), next).unwrap();
-    files.made().with_code(0);
     let report = files.report();
     let curves = &report["studies"][0]["curves"];
     assert_eq!(curves[0]["load"], "concurrency", "{report:#}");
     let places = curves[0]["lines"][0]["curve"]["places"].as_array().unwrap();
     let loads: Vec<f64> = places.iter().map(|of| of["at"].as_f64().unwrap()).collect();
     assert_eq!(loads, [1.0, 4.0]);
-    let rows = report["release"]["rows"].as_array().unwrap();
-    assert!(rows.len() >= 2 * 5, "{report:#}");
-    assert!(rows.iter().all(|row| row["verdict"] == "not-judged"), "one repeat: {rows:#?}");
     let html = std::fs::read_to_string(files.path().join("out/lab.html")).unwrap();
-    for part in ["<svg", "Against the previous release", "id=\"curve-1-1\""] {
+    for part in ["<svg", "id=\"curve-1-1\""] {
         assert!(html.contains(part), "{part}");
     }
     let drawn = files.drawn();
-    std::fs::remove_dir_all(files.path().join("first")).unwrap();
     assert!(drawn == files.drawn_again());
     files.follow_their_schemas();
-    // Measured further it cannot be: the message names the key.
-    let ended = files.made().with_code(3);
-    assert!(ended.stderr.contains("page.previous"), "{ended:#?}");
+}
+
+/// An engine is in a session of its own, so that nothing but its launch's identifier tells whose it
+/// is: it ends with a lab that is killed.
+#[test]
+fn an_engine_ends_with_a_lab_that_is_killed() {
+    let files = Files::new("", "max-concurrency = [8]");
+    let lab = files.path().join("lab.toml");
+    let text = std::fs::read_to_string(&lab).unwrap();
+    let elsewhere = text.replacen("launch = [", "launch = [\"setsid\", \"--wait\", ", 1);
+    std::fs::write(&lab, elsewhere).unwrap();
+    let mut process = Process::start(&mut files.command(&[]));
+    process.until("an engine answers", |_| files.events("ready") > 0);
+    process.signal("KILL");
+    process.until_gone();
+    let engine = format!("mock --port {}", files.port);
+    for _ in 0..600 {
+        if processes_with(&engine).is_empty() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("{:?} go on", processes_with(&engine));
 }
 
 /// The labs that ship expand, with scenarios that ship.

@@ -12,7 +12,7 @@ use lab::strategy::{Kind, Study};
 use lab::{Lab, Next, Results, RunKey, Scenario, Start, digest, findings, next, study};
 use result::finding::Verdict;
 
-pub const STRATEGIES: [&str; 4] = ["matrix", "one-at-a-time", "halving", "descent"];
+pub const STRATEGIES: [&str; 2] = ["matrix", "one-at-a-time"];
 
 /// Three options with three, two and two values.
 pub const OPTIONS: &str =
@@ -142,7 +142,7 @@ pub struct Ended {
 impl Ended {
     /// The p-value of its drift.
     pub fn drift(&self) -> Option<f64> {
-        let report = findings::of(&self.lab, &scenarios(), &self.results, None);
+        let report = findings::of(&self.lab, &scenarios(), &self.results);
         Some(report.studies[0].drift?.probability)
     }
 

@@ -56,7 +56,7 @@ impl<'b, B: Caller> Experiment<'b, B> {
         })
     }
 
-    /// Ends what a lab that was killed left behind. Then makes start after start, with a look at the
+    /// Waits for the end of the engine of a lab that was killed. Then makes start after start, with a look at the
     /// results after each, until nothing is left to do or the person wants to stop: then there is
     /// no end.
     ///
@@ -67,7 +67,9 @@ impl<'b, B: Caller> Experiment<'b, B> {
         journal: &mut OpenJournal,
         mut look: impl FnMut(&Results) -> Result<(), B::Failure>,
     ) -> Result<Option<Ended>, B::Failure> {
-        self.starter.clean_up()?;
+        if journal.was_killed() {
+            self.starter.wait_for_ports(&self.lab.engines);
+        }
         let scenarios = self.scenarios.all();
         loop {
             let starts = match lab::next(self.lab, scenarios, journal.results()) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lab::journal::{End, Ending};
 use lab::{Engine as Described, Trial};
-use launch::{Check, Leftover, Spec, StartError, State, Stopped};
+use launch::{Check, Spec, StartError, Stopped};
+use model::clock::Clock;
 use model::private;
 use runs::environment::Environment;
 use session::Source;
@@ -19,6 +20,8 @@ use crate::running::{LOOK_EVERY, Running, ended, of_not_ready};
 
 /// The folder of engines' logs, in the lab's.
 const LOGS: &str = "logs";
+/// The time that an engine may take to vanish that was killed.
+const ENDED_WITHIN: Duration = Duration::from_secs(15);
 /// The time that a command may take that prints a version.
 const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
@@ -26,9 +29,6 @@ const VERSION_WITHIN: Duration = Duration::from_secs(60);
 pub struct Place {
     /// Its folder.
     pub folder: PathBuf,
-    /// The folder of the markers by which engines that were left behind are found: one for all labs
-    /// of a user.
-    pub markers: PathBuf,
     /// The folder that the lab file's paths start from.
     pub home: Option<PathBuf>,
     /// The machine and the program.
@@ -78,18 +78,19 @@ impl<'b, B: Caller> Starter<'b, B> {
         self.devices.facts()
     }
 
-    /// Ends what a lab that was killed left behind.
-    ///
-    /// # Errors
-    /// If the markers cannot be read.
-    pub(crate) fn clean_up(&self) -> Result<(), Error> {
-        let found = self.runtime.block_on(launch::clean_up(&self.place.markers));
-        let found = found.map_err(|cause| Error::Markers(self.place.markers.clone(), cause))?;
-        let others = |leftover: &&Leftover| !matches!(leftover.state, State::InUse { .. });
-        for leftover in found.iter().filter(others) {
-            self.caller.tell(Progress::Note(leftover.to_string()));
+    /// Waits until the engine of a lab that was killed has ended: until the ports of these engines
+    /// are free, or have had the time that an engine may take to stop.
+    pub(crate) fn wait_for_ports(&self, engines: &[Described]) {
+        for engine in engines.iter().filter(|engine| engine.launch.is_some()) {
+            let clock = Clock::start();
+            let within = (engine.stop_timeout + ENDED_WITHIN).into();
+            while launch::check_port(&engine.host, engine.port).is_err()
+                && clock.now() < within
+                && !self.caller.is_interrupted()
+            {
+                std::thread::sleep(LOOK_EVERY);
+            }
         }
-        Ok(())
     }
 
     /// Starts an engine and waits until it answers the question.
@@ -113,7 +114,6 @@ impl<'b, B: Caller> Starter<'b, B> {
             command,
             (&described.host, described.port),
             self.logs.join(log),
-            &self.place.markers,
         );
         spec.environment = environment;
         spec.withheld.clone_from(&self.withheld);
@@ -128,7 +128,7 @@ impl<'b, B: Caller> Starter<'b, B> {
                 StartError::Occupied { .. } => Ending::PortTaken,
                 StartError::Program { .. } | StartError::NoCommand(_) => Ending::NoCommand,
                 StartError::NoDirectory { .. } => Ending::NoCommand,
-                StartError::File { .. } => Ending::Machine,
+                StartError::File { .. } | StartError::Watch { .. } => Ending::Machine,
             };
             ended(class, Some(error.to_string()))
         })?;

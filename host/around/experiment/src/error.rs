@@ -18,9 +18,6 @@ pub enum Error {
     /// A run of a scenario that the lab does not have: a bug.
     #[error("there is no scenario `{0}`")]
     NoScenario(String),
-    /// Earlier figures, by their name in the lab file, that cannot be used for this reason.
-    #[error("`page.previous` = \"{0}\": {1}")]
-    Previous(String, String),
     /// A file that does not say what the lab is, for this reason.
     #[error("cannot read `{}`: {}; run the lab first, or name its folder with --resume", .0.display(), .1)]
     NoLab(PathBuf, String),
@@ -39,13 +36,6 @@ pub enum Error {
     /// An event that cannot be written.
     #[error("cannot write the lab's journal: {0}; free some space, and go on with --resume")]
     Unwritten(io::Error),
-    /// A folder of markers that cannot be read.
-    #[error(
-        "the folder of running engines `{}` is not used: {}; name a folder of your own with --cache-dir",
-        .0.display(),
-        .1
-    )]
-    Markers(PathBuf, io::Error),
     /// A machine that cannot start an engine, for this reason.
     #[error("{}: {}; mend that, and run the same command to go on", .0.words(), .1)]
     Machine(Ending, String),

@@ -24,6 +24,7 @@ const LOCK: &str = "lock";
 pub struct OpenJournal {
     file: File,
     results: Results,
+    was_killed: bool,
     notes: Vec<String>,
     _lock: File,
 }
@@ -61,6 +62,7 @@ impl OpenJournal {
         let mut open = OpenJournal {
             file,
             results: Results::of(&journal.events),
+            was_killed: is_within_a_start(&journal.events),
             notes: notes.map(|note| format!("{FILE}: {note}")).collect(),
             _lock: lock,
         };
@@ -77,6 +79,11 @@ impl OpenJournal {
     /// The results so far.
     pub fn results(&self) -> &Results {
         &self.results
+    }
+
+    /// True if the lab was killed while it had an engine.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.was_killed
     }
 
     /// Remarks for the user on what was found in it, one line each.
@@ -100,6 +107,12 @@ impl OpenJournal {
         self.results.add(event);
         Ok(())
     }
+}
+
+/// True if the last start has no end.
+fn is_within_a_start(events: &[Event]) -> bool {
+    let last = events.iter().rev().find(|event| !matches!(event, Event::Began(_)));
+    !matches!(last, None | Some(Event::Stopped(_) | Event::Failed(_)))
 }
 
 /// The journal, and its text without a torn last line.
@@ -159,6 +172,7 @@ mod tests {
         let mut journal = OpenJournal {
             file: private::append(&folder.join(FILE)).unwrap(),
             results: Results::default(),
+            was_killed: false,
             notes: Vec::new(),
             _lock: File::open("/dev/null").unwrap(),
         };

@@ -2,8 +2,7 @@
 //! in its journal.
 //!
 //! This crate owns the order of a start ([`Experiment`]), the lab's folder ([`OpenJournal`],
-//! [`opened`]), what a trial changes in a scenario ([`Scenarios`]), and the figures of a previous
-//! release as they are on disk ([`previous()`]). It leaves to `lab` which start is next and what
+//! [`opened`]), and what a trial changes in a scenario ([`Scenarios`]). It leaves to `lab` which start is next and what
 //! results mean, to `launch` the processes of an engine, and to its [`Caller`] to measure a run, to
 //! show [`Progress`] and to know of interrupts. This crate prints nothing.
 //!
@@ -13,8 +12,8 @@
 //! let ended = Experiment::new(&lab, &scenarios, place, &caller)?.conduct(&mut journal, draw)?;
 //! ```
 //!
-//! **After a crash** the order is the same: the journal says what was measured, and the markers of
-//! engines say what still runs.
+//! **After a crash** the order is the same: the journal says what was measured. An engine that had
+//! no end in it ends with its lab, and is waited for.
 #![forbid(unsafe_code)]
 
 mod caller;
@@ -27,7 +26,6 @@ mod folder;
 mod keys;
 mod load;
 mod machine;
-mod previous;
 mod progress;
 mod question;
 mod running;
@@ -38,7 +36,6 @@ pub use drive::Experiment;
 pub use engine::Place;
 pub use error::Error;
 pub use folder::{KEPT, OpenJournal, opened};
-pub use previous::read as previous;
 pub use progress::Progress;
 pub use running::Running;
 pub use scenarios::Scenarios;

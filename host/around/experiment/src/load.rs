@@ -1,15 +1,12 @@
-//! The load of a scenario: one number of a curve, and how it is made smaller.
+//! The load of a scenario: one number of a curve.
 
 use lab::digest;
 use lab::study::OfLoad;
 use model::session::Users;
-use reader::Located;
 use scenario::{Arrival, Load};
 use search::Load as Varied;
 use search::sweep::At;
 use session::Source;
-
-use crate::keys::SETTER;
 
 /// The load of a scenario, if it is one number, and a digest of all else.
 pub(crate) fn of_load(mut source: Source) -> Option<OfLoad> {
@@ -50,20 +47,4 @@ fn of(load: &Load) -> Option<(Varied, At)> {
         (None, Some(_)) => Some((Varied::Rate, At::Unlimited)),
         (None, None) => None,
     }
-}
-
-/// Fewer requests, or less time.
-pub(crate) fn shorten(load: &mut Load, share: f64) {
-    if let Some(duration) = &mut load.duration {
-        duration.value.0 = duration.value.0.mul_f64(share);
-    } else if let Some(sessions) = &mut load.sessions {
-        sessions.value = fewer(sessions.value, share);
-    } else {
-        let requests = fewer(load.requests(), share);
-        load.requests = Some(Located::flag(SETTER, requests));
-    }
-}
-
-fn fewer(number: u64, share: f64) -> u64 {
-    ((number as f64 * share).ceil() as u64).max(1)
 }

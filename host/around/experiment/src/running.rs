@@ -59,7 +59,7 @@ impl Running {
 
     /// Seconds from the start of its process until it answered; `None` if the lab did not start it.
     pub(crate) fn ready_after_s(&self) -> Option<f64> {
-        self.started.as_ref()?.record().ready_after_s
+        self.started.as_ref()?.ready_after_s()
     }
 
     /// Seconds from the start of its process until the first token of its first run, of the warm-up

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::study::{OfLoad, WHOLE};
+use lab::study::OfLoad;
 use lab::{Lab, RunKey, Trial, digest};
 use model::session::Cache;
 use reader::{Located, toml_text};
@@ -11,7 +11,7 @@ use session::{Draft, Faults, Source, resolve};
 
 use crate::error::Error;
 use crate::keys::{SETTER, each, set};
-use crate::load::{of_load, shorten};
+use crate::load::of_load;
 
 /// The scenarios of a lab.
 pub struct Scenarios {
@@ -95,13 +95,6 @@ impl Scenarios {
         named.map(|named| named.value.clone()).collect()
     }
 
-    /// The name of the scenario that is called so, or whose file is.
-    pub(crate) fn named(&self, name: &str) -> Option<&str> {
-        let mut both = self.all.iter().zip(&self.sources);
-        let found = both.find(|(own, source)| own.name == name || source.name == name);
-        found.map(|(own, _)| own.name.as_str())
-    }
-
     /// A scenario's load, as the first engine gets it.
     fn load(&self, lab: &Lab, place: usize) -> Option<OfLoad> {
         of_load(self.first(&self.sources[place], lab)?)
@@ -157,9 +150,6 @@ impl Scenarios {
         let load = &mut source.scenario.load;
         let seed = load.seed().wrapping_add(u64::from(run.round.saturating_sub(1)));
         load.seed = Some(Located::flag(SETTER, seed));
-        if run.share < WHOLE {
-            shorten(load, f64::from(run.share) / f64::from(WHOLE));
-        }
         // An engine that the lab starts has an empty cache; one that runs already has that of the
         // runs before.
         let is_started = trial.launch.is_some();

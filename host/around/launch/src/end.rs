@@ -132,10 +132,10 @@ impl Prey<'_> {
     }
 
     fn remember_outside(&self, processes: &[Process], outside: &mut Vec<EngineProcess>) {
-        let group = self.family.leader.map(|leader| leader.pid);
+        let group = self.family.leader.pid;
         for process in processes {
             let known = outside.iter().any(|seen| seen.pid == process.id.pid);
-            if Some(process.group) != group && !known {
+            if process.group != group && !known {
                 outside.push(self.seen(process));
             }
         }

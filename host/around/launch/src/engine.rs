@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::clock::Clock;
@@ -15,13 +15,11 @@ use crate::command::{command, write_to};
 use crate::end::{KILLED_WITHIN, Prey};
 use crate::exit::{Death, Exit, classify};
 use crate::family::Family;
-use crate::kernel::Counts;
 use crate::leader::{Leader, ended};
 use crate::log::Log;
-use crate::marker::Marker;
-use crate::port::{Occupied, check, check_once, holders};
+use crate::parent::Watch;
+use crate::port::{Occupied, check, check_once};
 use crate::process::{Id, Table};
-use crate::record::{Listener, Record};
 use crate::spec::{Spec, Value};
 use crate::stop::{EngineProcess, Memory, Needed, Stopped};
 
@@ -68,14 +66,24 @@ pub enum StartError {
         /// The port, and who holds it.
         occupied: Occupied,
     },
-    /// A file cannot be written.
+    /// Its log cannot be written.
     #[error("engine `{name}` cannot be started: {}: {source}", path.display())]
     File {
         /// The engine.
         name: String,
-        /// The log or the folder of markers.
+        /// The log.
         path: PathBuf,
         /// The reason why it cannot be written.
+        source: io::Error,
+    },
+    /// No shell watches over it.
+    #[error(
+        "engine `{name}` cannot be started: `sh`, which ends it with the runner, does not run: {source}; put `sh` on the PATH"
+    )]
+    Watch {
+        /// The engine.
+        name: String,
+        /// The reason why the shell does not run.
         source: io::Error,
     },
     /// The system does not run the command.
@@ -139,10 +147,12 @@ pub struct Engine {
     table: Table,
     leader: Leader,
     log: Log,
-    marker: Marker,
-    before: Counts,
+    family: Family,
+    /// Ends it if this process is killed. It goes before the leader is reaped: afterwards the group
+    /// may be another's.
+    watch: Option<Watch>,
     clock: Clock,
-    record: Record,
+    ready_after_s: Option<f64>,
     stopped: bool,
 }
 
@@ -154,10 +164,7 @@ impl Engine {
     /// is left of it.
     pub fn start(spec: Spec) -> Result<Self, StartError> {
         let name = || spec.name.clone();
-        let file = |path: &Path| {
-            let (name, path) = (name(), path.to_owned());
-            move |source| StartError::File { name, path, source }
-        };
+        let file = |source| StartError::File { name: name(), path: spec.log.clone(), source };
         let table = Table::default();
         let launch = identifier();
         let mut environment = spec.environment.clone();
@@ -170,67 +177,40 @@ impl Engine {
         }
         check(&spec.host, spec.port)
             .map_err(|occupied| StartError::Occupied { name: name(), occupied })?;
-        let (reader, writer) = io::pipe().map_err(file(&spec.log))?;
-        let family = Family {
-            launch: launch.clone(),
-            leader: None,
-            pipe: inode(&reader),
-            seen: Default::default(),
-        };
-        write_to(&mut command, writer).map_err(file(&spec.log))?;
+        let (reader, writer) = io::pipe().map_err(file)?;
+        let pipe = inode(&reader);
+        write_to(&mut command, writer).map_err(file)?;
         let log = Log::start(reader, &spec.log, spec.log_limit, spec.last_lines, spec.secrets())
-            .map_err(file(&spec.log))?;
-        let mut marker = Marker::new(
-            &table,
-            name(),
-            spec.secrets().redact_command(&spec.command),
-            (spec.host.clone(), spec.port),
-            spec.log.clone(),
-            spec.stop_timeout.as_secs_f64(),
-            family,
-        );
+            .map_err(file)?;
         // Before the start, so that no engine is ever without one.
-        marker.write(&spec.markers).map_err(file(&spec.markers))?;
-        let before = Counts::read(Path::new("/"));
+        let mut watch = Watch::begin(&format!("{LAUNCH_ID}={launch}"), spec.stop_timeout)
+            .map_err(|source| StartError::Watch { name: name(), source })?;
         let clock = Clock::start();
         let leader = Leader::start(&mut command);
         // Its ends of the pipe are the engine's alone.
         drop(command);
-        let leader = leader.map_err(|source| {
-            marker.remove(&spec.markers);
-            StartError::Program { name: name(), program: spec.command[0].clone(), source }
+        let leader = leader.map_err(|source| StartError::Program {
+            name: name(),
+            program: spec.command[0].clone(),
+            source,
         })?;
         let pid = leader.pid();
-        marker.family.leader =
-            Some(Id { pid, start: table.process(pid).map_or(0, |process| process.id.start) });
-        let engine = Engine {
-            record: Record::new(&spec, &launch, pid),
-            spec,
-            table,
-            leader,
-            log,
-            marker,
-            before,
-            clock,
-            stopped: false,
-        };
-        match engine.marker.write(&engine.spec.markers) {
-            Ok(()) => Ok(engine),
-            Err(source) => Err(StartError::File {
-                name: engine.spec.name.clone(),
-                path: engine.spec.markers.clone(),
-                source,
-            }),
-        }
+        watch.over(pid);
+        let start = table.process(pid).map_or(0, |process| process.id.start);
+        let family = Family { launch, leader: Id { pid, start }, pipe, seen: Default::default() };
+        let watch = Some(watch);
+        let (ready_after_s, stopped) = (None, false);
+        Ok(Engine { spec, table, leader, log, family, watch, clock, ready_after_s, stopped })
     }
 
-    pub fn record(&self) -> &Record {
-        &self.record
+    /// The process that was started.
+    pub fn pid(&self) -> u32 {
+        self.leader.pid()
     }
 
-    /// Puts its version on record.
-    pub fn set_version(&mut self, version: String) {
-        self.record.version = Some(version);
+    /// Seconds from its start to its first real answer, if it gave one.
+    pub fn ready_after_s(&self) -> Option<f64> {
+        self.ready_after_s
     }
 
     /// The last lines that it wrote, the oldest first.
@@ -244,8 +224,7 @@ impl Engine {
         Killer {
             name: self.spec.name.clone(),
             table: self.table.clone(),
-            family: self.marker.family.clone(),
-            markers: self.spec.markers.clone(),
+            family: self.family.clone(),
         }
     }
 
@@ -255,10 +234,7 @@ impl Engine {
     /// # Errors
     /// If the engine dies, if it takes longer than it may, or if the check says that it never will
     /// be ready. The engine is still to be stopped then.
-    pub async fn ready(
-        &mut self,
-        mut check: impl AsyncFnMut() -> Check,
-    ) -> Result<&Record, NotReady> {
+    pub async fn ready(&mut self, mut check: impl AsyncFnMut() -> Check) -> Result<(), NotReady> {
         let deadline = self.clock.instant(self.spec.ready_timeout.into());
         let mut pause = PAUSE.0;
         let mut last = None;
@@ -273,9 +249,10 @@ impl Engine {
                 // What answered may be a stranger.
                 Check::Ready if self.leader.has_ended() => break,
                 Check::Ready => {
-                    self.record.ready_after_s = Some(self.clock.now().as_secs_f64());
-                    self.record.listener = Some(self.listener());
-                    return Ok(&self.record);
+                    self.ready_after_s = Some(self.clock.now().as_secs_f64());
+                    // What is seen now is known when its parent is gone.
+                    self.family.look(&self.table);
+                    return Ok(());
                 }
                 Check::NotYet(why) => last = Some(why),
                 Check::Never(why) => {
@@ -298,20 +275,6 @@ impl Engine {
         NotReady::Late { within: self.spec.ready_timeout, last, last_lines: self.log.last_lines() }
     }
 
-    /// Finds the process that listens on the port, and on the way adds to the engine's processes.
-    fn listener(&mut self) -> Listener {
-        let Some(members) = self.marker.family.look(&self.table) else {
-            return Listener::Unknown;
-        };
-        let holders = holders(&self.table, self.spec.port);
-        let is_member = |pid: u32| members.iter().any(|process| process.id.pid == pid);
-        match holders.iter().any(|holder| holder.pid.is_some_and(is_member)) {
-            true => Listener::Engine,
-            false if holders.is_empty() => Listener::Unknown,
-            false => Listener::Others(holders),
-        }
-    }
-
     /// The time from its start to a later instant.
     pub fn since_start(&self, at: Instant) -> Duration {
         at.duration_since(self.clock.instant(Nanos::ZERO))
@@ -320,8 +283,8 @@ impl Engine {
     /// Resolves when it dies; never, if it does not. It may be awaited anywhere, and dropped at any
     /// time.
     pub fn death(&self) -> impl Future<Output = Death> + Send + 'static + use<> {
-        let before_ready = self.record.ready_after_s.is_none();
-        died(self.leader.watch(), self.log.clone(), self.before, self.clock, before_ready)
+        let before_ready = self.ready_after_s.is_none();
+        died(self.leader.watch(), self.log.clone(), self.clock, before_ready)
     }
 
     /// Ends it: SIGTERM to its group and to its processes elsewhere, then SIGKILL after its
@@ -335,8 +298,8 @@ impl Engine {
         let ended = self.prey().end(patience).await;
         if ended.survivors.is_empty() {
             self.leader.ended().await;
+            self.watch = None;
             self.leader.reap();
-            self.marker.remove(&self.spec.markers);
         }
         self.stopped = true;
         arrived(&self.log).await;
@@ -366,7 +329,7 @@ impl Engine {
     }
 
     fn prey(&mut self) -> Prey<'_> {
-        Prey { table: &self.table, family: &mut self.marker.family, leader: Some(&mut self.leader) }
+        Prey { table: &self.table, family: &mut self.family, leader: Some(&mut self.leader) }
     }
 }
 
@@ -377,8 +340,8 @@ impl Drop for Engine {
         }
         if self.prey().kill(KILLED_WITHIN).survivors.is_empty() {
             self.leader.wait();
+            self.watch = None;
             self.leader.reap();
-            self.marker.remove(&self.spec.markers);
         }
     }
 }
@@ -389,7 +352,6 @@ pub struct Killer {
     name: String,
     table: Table,
     family: Family,
-    markers: PathBuf,
 }
 
 impl Killer {
@@ -402,13 +364,10 @@ impl Killer {
         let name = &self.name;
         if !left.is_empty() {
             return format!(
-                "engine `{name}` was sent SIGKILL and is still there: {}; the next lab ends it, or end it yourself",
+                "engine `{name}` was sent SIGKILL and is still there: {}; end it yourself",
                 left.join(", ")
             );
         }
-        // Its leader is not reaped, and nothing of it runs.
-        let marker = Marker::path(&self.markers, &self.family.launch);
-        let _ = std::fs::remove_file(marker);
         match killed.needed {
             Needed::Nothing => format!("nothing is left of engine `{name}`"),
             _ => format!("engine `{name}` was ended with SIGKILL"),
@@ -420,15 +379,13 @@ impl Killer {
 async fn died(
     exit: watch::Receiver<Option<Exit>>,
     log: Log,
-    before: Counts,
     clock: Clock,
     before_ready: bool,
 ) -> Death {
     let exit = ended(exit).await;
     let after_s = clock.now().as_secs_f64();
     arrived(&log).await;
-    let killed = before.until(Counts::read(Path::new("/")));
-    let (class, evidence) = classify(exit, killed, log.hint().as_ref());
+    let (class, evidence) = classify(exit, log.hint().as_ref());
     Death { exit, class, evidence, before_ready, after_s, last_lines: log.last_lines() }
 }
 

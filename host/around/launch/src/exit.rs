@@ -4,7 +4,6 @@ use rustix::process::Signal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::Killed;
 use crate::log::Hint;
 
 /// Offset that a shell adds to a signal's number to make an exit code of it.
@@ -48,7 +47,7 @@ pub struct Death {
     pub exit: Exit,
     /// The cause, as far as it can be seen.
     pub class: Class,
-    /// Evidence for the class beside the exit: a line of the log, or the kernel's count.
+    /// Evidence for the class beside the exit, such as a line of the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
     /// True if it died before it was ready.
@@ -121,25 +120,13 @@ impl std::fmt::Display for Death {
     }
 }
 
-/// Finds the cause of an engine's death from its exit, from the processes that the kernel killed
-/// since it started, and from the last line that names a cause.
-pub(crate) fn classify(exit: Exit, killed: Killed, hint: Option<&Hint>) -> (Class, Option<String>) {
-    let was_killed = exit.signal() == Some(Signal::KILL.as_raw());
-    // A process of the engine can be killed for memory, and the one that was started can then end
-    // by itself.
-    if killed.in_group > 0 && !exit.is_success() {
-        let evidence = "the kernel killed a process of its control group for memory";
-        return (Class::OutOfMemory, Some(evidence.to_owned()));
-    }
-    if killed.on_machine > 0 && was_killed {
-        let evidence = "the kernel killed a process of this machine for memory";
-        return (Class::OutOfMemory, Some(evidence.to_owned()));
-    }
+/// Finds the cause of an engine's death from its exit and from the last line that names a cause.
+pub(crate) fn classify(exit: Exit, hint: Option<&Hint>) -> (Class, Option<String>) {
     if let Some(hint) = hint {
         return (hint.class, Some(hint.line.clone()));
     }
     match exit {
-        Exit::Code(_) if was_killed => {
+        Exit::Code(_) if exit.signal() == Some(Signal::KILL.as_raw()) => {
             let evidence = "a process was killed, as the kernel does where memory is not enough";
             (Class::OutOfMemory, Some(evidence.to_owned()))
         }
@@ -190,30 +177,24 @@ mod tests {
 
     #[test]
     fn why_an_engine_died() {
-        let none = Killed::default();
-        let machine = Killed { on_machine: 1, ..none };
-        let group = Killed { in_group: 1, on_machine: 1 };
         let hint = Hint { class: Class::OutOfDeviceMemory, line: "CUDA out of memory".to_owned() };
-        for (exit, killed, hint, class) in [
-            (Exit::Code(1), none, None, Class::Exited),
-            (Exit::Code(0), group, None, Class::Exited),
-            (Exit::Code(1), group, None, Class::OutOfMemory),
-            (Exit::Code(1), machine, None, Class::Exited),
-            (Exit::Signal(9), machine, None, Class::OutOfMemory),
-            (Exit::Signal(11), machine, None, Class::Signalled),
+        for (exit, hint, class) in [
+            (Exit::Code(1), None, Class::Exited),
+            (Exit::Code(0), None, Class::Exited),
+            (Exit::Signal(11), None, Class::Signalled),
             // An administrator kills too.
-            (Exit::Signal(9), none, None, Class::Signalled),
+            (Exit::Signal(9), None, Class::Signalled),
             // What ran in a container is counted elsewhere.
-            (Exit::Code(137), none, None, Class::OutOfMemory),
-            (Exit::Code(139), none, None, Class::Signalled),
-            (Exit::Code(255), none, None, Class::Exited),
-            (Exit::Code(1), none, Some(&hint), Class::OutOfDeviceMemory),
-            (Exit::Unknown, none, None, Class::Exited),
+            (Exit::Code(137), None, Class::OutOfMemory),
+            (Exit::Code(139), None, Class::Signalled),
+            (Exit::Code(255), None, Class::Exited),
+            (Exit::Code(1), Some(&hint), Class::OutOfDeviceMemory),
+            (Exit::Unknown, None, Class::Exited),
         ] {
-            let (found, evidence) = classify(exit, killed, hint);
-            assert_eq!(found, class, "{exit:?} {killed:?}");
+            let (found, evidence) = classify(exit, hint);
+            assert_eq!(found, class, "{exit:?}");
             let needs_none = matches!(class, Class::Exited | Class::Signalled);
-            assert_eq!(evidence.is_none(), needs_none, "{exit:?} {killed:?}");
+            assert_eq!(evidence.is_none(), needs_none, "{exit:?}");
         }
     }
 

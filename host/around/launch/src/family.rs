@@ -2,27 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::LAUNCH_ID;
 use crate::process::{Id, Process, Table};
 
 /// The marks by which an engine's processes are known. It grows: a process that was seen to belong
 /// to the engine belongs to it later, when its parent is gone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug)]
 pub(crate) struct Family {
     /// The launch's identifier, which is in the environment of its processes unless they take it
     /// away.
     pub launch: String,
-    /// The process that was started; its identifier is that of the group. Absent until it is
-    /// started.
-    pub leader: Option<Id>,
+    /// The process that was started; its identifier is that of the group.
+    pub leader: Id,
     /// The pipe that is its log, which its processes have as their output unless they close it.
     pub pipe: Option<u64>,
-    /// Processes that were seen. A marker does not hold them: a list of identifiers that lies on a
-    /// disk proves nothing.
-    #[serde(skip)]
+    /// Processes that were seen.
     pub seen: BTreeSet<Id>,
 }
 
@@ -44,12 +38,11 @@ impl Family {
     /// Of these processes the engine's, without those that have ended. `evident` says of a process
     /// whether it has the launch's mark.
     fn members(&self, all: &[Process], evident: impl Fn(&Process) -> bool) -> Vec<Process> {
-        let group = self.leader.map(|leader| leader.pid);
         // What is older than the engine is none of its processes, whatever it looks like.
-        let first = self.leader.map_or(0, |leader| leader.start);
+        let Id { pid: group, start: first } = self.leader;
         let own: Vec<bool> = (all.iter())
             .map(|process| {
-                (Some(process.id) == self.leader && process.group == process.id.pid)
+                (process.id == self.leader && process.group == group)
                     || self.seen.contains(&process.id)
                     || (process.id.start >= first && evident(process))
             })
@@ -57,7 +50,7 @@ impl Family {
         // The system gives no new process the identifier of a group that has members. So a group
         // with a member of ours is ours, and one without may be that of a stranger who got the
         // identifier later.
-        let in_group = |process: &Process| Some(process.group) == group;
+        let in_group = |process: &Process| process.group == group;
         let group_is_ours = all.iter().zip(&own).any(|(process, own)| *own && in_group(process));
         let own = all.iter().zip(own);
         let mut found: BTreeSet<Id> = own
@@ -89,7 +82,7 @@ mod tests {
     fn family() -> Family {
         Family {
             launch: "l".to_owned(),
-            leader: Some(Id { pid: 50, start: 500 }),
+            leader: Id { pid: 50, start: 500 },
             pipe: None,
             seen: BTreeSet::new(),
         }
@@ -151,13 +144,5 @@ mod tests {
         let all = [leader, process(51, 510, 1, 50)];
         assert_eq!(found(&family(), &all, &[]), [51]);
         assert_eq!(found(&family(), &all[..1], &[]), [0; 0]);
-    }
-
-    #[test]
-    fn before_the_start_the_mark_alone_counts() {
-        let family = Family { leader: None, ..family() };
-        let all = [process(50, 500, 40, 50), process(51, 510, 50, 50)];
-        assert_eq!(found(&family, &all, &[]), [0; 0]);
-        assert_eq!(found(&family, &all, &[50]), [50, 51]);
     }
 }

@@ -1,19 +1,16 @@
-//! An engine as processes of this machine: started, waited for, watched, stopped, and cleaned up
-//! after a crash.
+//! An engine as processes of this machine: started, waited for, watched and stopped.
 //!
-//! This crate owns an engine's processes, what they write, and the markers by which a later start
-//! finds what an earlier one left. It leaves to others how to ask an engine whether it is ready
+//! This crate owns an engine's processes and what they write. It leaves to others how to ask an engine whether it is ready
 //! ([`Engine::ready`] takes the questions), which engine to start with which options, and what a
 //! person sees of it.
 //!
 //! The order of calls:
 //!
-//! 1. [`clean_up`] ends what a runner that was killed left behind.
-//! 2. [`Engine::start`] refuses an occupied port, and starts the command in a process group of its
+//! 1. [`Engine::start`] refuses an occupied port, and starts the command in a process group of its
 //!    own.
-//! 3. [`Engine::ready`] asks until the engine answers; the engine's death ends the wait at once.
-//! 4. [`Engine::death`] resolves when the engine dies during a run.
-//! 5. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until nothing of it is left, its port is
+//! 2. [`Engine::ready`] asks until the engine answers; the engine's death ends the wait at once.
+//! 3. [`Engine::death`] resolves when the engine dies during a run.
+//! 4. [`Engine::stop`] ends it: SIGTERM, then SIGKILL, until nothing of it is left, its port is
 //!    free, and so is the memory of its devices. An [`Engine`] that is dropped is killed.
 //!
 //! **Which processes are the engine's.** A process identifier is reused, and workers leave the
@@ -21,9 +18,10 @@
 //! if it is the one that was started (same identifier and same start time), if it has the launch's
 //! identifier in its environment, if it writes to the launch's log, if it was seen as a descendant
 //! of such a process, or if it is in a group that has such a process. Nothing else is sent a
-//! signal. What was seen is known to the runner that saw it alone: [`clean_up`] takes the marks,
-//! the process that was started if it still leads its group, and what descends from them or shares
-//! the group.
+//! signal.
+//!
+//! **A runner that is killed** takes its engine with it: a [`parent`] watch ends the engine's group
+//! and what has the launch's identifier.
 //!
 //! A program that ends by itself, such as a benchmark client, is [`run`] to its end.
 //!
@@ -32,35 +30,29 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
-mod clean;
 mod command;
 mod end;
 mod engine;
 mod exit;
 mod family;
-mod kernel;
 mod leader;
 mod log;
-mod marker;
 pub mod parent;
 mod port;
 mod process;
 mod program;
-mod record;
 mod spec;
 mod stop;
 #[cfg(test)]
 mod tests;
 mod version;
 
-pub use clean::{Leftover, State, clean_up};
 pub use command::is_withheld;
 pub use engine::{Check, Engine, Killer, NotReady, StartError};
 pub use exit::{Class, Death, Exit};
 pub use log::Kept;
 pub use port::{Holder, Occupied, check as check_port};
 pub use program::{NotRun, Ran, run};
-pub use record::{Listener, Record};
 pub use spec::{Spec, Value};
 pub use stop::{EngineProcess, Memory, Needed, Stopped};
 pub use version::{NoVersion, version};

@@ -2,7 +2,7 @@
 //! that holds its other end. A death signal of the system would come with the end of a thread.
 
 use std::fs::File;
-use std::io::{self, PipeWriter};
+use std::io::{self, PipeWriter, Write as _};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -37,24 +37,52 @@ pub fn end_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Kills a group of other programs when this process has ended: a shell that waits for the end of a
-/// pipe.
+/// The watch: it is given the number of a group, waits for the end of the pipe, and ends the group
+/// and what has the mark in its environment. A program such as a container's client passes SIGTERM
+/// on, and SIGKILL not.
+const WATCH: &str = r#"
+read -r group
+read -r _
+marked() { [ -z "$0" ] || grep -lsF -e "$0" /proc/[0-9]*/environ | tr -dc '0-9\n'; }
+send() {
+    left=
+    for process in ${group:+"-$group"} $(marked); do kill -s "$1" -- "$process" && left=1; done
+}
+waited=0
+[ "$1" -eq 0 ] || send TERM
+while [ "$waited" -lt "$1" ]; do
+    send 0
+    [ "$left" ] || exit
+    sleep 1
+    waited=$((waited + 1))
+done
+send KILL
+"#;
+
+/// Ends other programs when this process has ended: a shell that waits for the end of a pipe.
 pub(crate) struct Watch {
     shell: Child,
-    _pipe: PipeWriter,
+    pipe: PipeWriter,
 }
 
 impl Watch {
-    /// Watches over the group of a child.
+    /// Watches over what has this variable in its environment, written as `NAME=value`; over none
+    /// if that is empty. Between SIGTERM and SIGKILL there is this time; SIGKILL comes at once if
+    /// that is nothing.
     ///
     /// # Errors
     /// If there is no shell.
-    pub fn over(group: u32) -> io::Result<Self> {
-        let (reads, writes) = io::pipe()?;
+    pub fn begin(mark: &str, patience: Duration) -> io::Result<Self> {
+        let (reads, pipe) = io::pipe()?;
         let mut shell = Command::new("sh");
-        shell.args(["-c", "read -r _; kill -s KILL -- \"-$0\"", &group.to_string()]);
+        shell.args(["-c", WATCH, mark, &patience.as_secs().to_string()]);
         shell.stdin(reads).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        Ok(Watch { shell: shell.spawn()?, _pipe: writes })
+        Ok(Watch { shell: shell.spawn()?, pipe })
+    }
+
+    /// Watches over the group of a child too.
+    pub fn over(&mut self, group: u32) {
+        let _ = writeln!(self.pipe, "{group}");
     }
 }
 

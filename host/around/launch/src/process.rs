@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal};
-use serde::{Deserialize, Serialize};
 
 /// The part of a command that is shown.
 const SHOWN: usize = 120;
 
 /// A process, however often the system uses its identifier again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Id {
     /// Its identifier.
     pub pid: u32,
@@ -143,20 +142,8 @@ impl Table {
         Some(command)
     }
 
-    /// Returns the identifier of the system's start; absent where the system does not say.
-    pub fn boot(&self) -> Option<String> {
-        let id = fs::read_to_string(self.root.join("sys/kernel/random/boot_id")).ok()?;
-        Some(id.trim().to_owned())
-    }
-
-    /// Returns the namespace in which identifiers of processes mean the same as here: a container
-    /// has another one.
-    pub fn namespace(&self) -> Option<String> {
-        let link = fs::read_link(self.root.join("self/ns/pid")).ok()?;
-        Some(link.to_str()?.to_owned())
-    }
-
     /// This process.
+    #[cfg(test)]
     pub fn own(&self) -> Id {
         let pid = std::process::id();
         let start = self.process(pid).map_or(0, |process| process.id.start);

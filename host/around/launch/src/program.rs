@@ -74,18 +74,22 @@ impl Drop for Guard {
 pub async fn run(
     words: &[String],
     environment: &[(String, Value)],
+    withheld: &[String],
     directory: Option<&Path>,
     within: Duration,
 ) -> Result<Ran, NotRun> {
-    let mut command = command(words, environment, &[], directory).ok_or(NotRun::NoCommand)?;
+    let mut command = command(words, environment, withheld, directory).ok_or(NotRun::NoCommand)?;
     let program = words[0].clone();
     let failed = |source| NotRun::Program { program: program.clone(), source };
     let before = process::children_time();
     let (output, of_output) = io::pipe().map_err(failed)?;
     let (errors, of_errors) = io::pipe().map_err(failed)?;
     command.stdout(of_output).stderr(of_errors);
+    let mut watch = Watch::begin("", Duration::ZERO).ok();
     let leader = Leader::start(&mut command).map_err(failed)?;
-    let watch = Watch::over(leader.pid()).ok();
+    if let Some(watch) = &mut watch {
+        watch.over(leader.pid());
+    }
     let guard = Guard(leader, watch);
     // Its ends of the pipes stay open in it.
     drop(command);
@@ -150,14 +154,15 @@ mod tests {
     async fn both_outputs_and_the_exit_are_kept() {
         let environment = [("A".to_owned(), Value::Plain("1".to_owned()))];
         let command = words("echo out $A; echo err >&2; exit 3");
-        let ran = run(&command, &environment, None, Duration::from_secs(60)).await;
+        let ran = run(&command, &environment, &[], None, Duration::from_secs(60)).await;
         let ran = ran.unwrap();
         assert_eq!(ran.exit, Some(Exit::Code(3)));
         assert_eq!((&ran.stdout[..], &ran.stderr[..]), (&b"out 1\n"[..], &b"err\n"[..]));
         let busy = words("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
-        let ran = run(&busy, &[], None, Duration::from_secs(60)).await.unwrap();
+        let ran = run(&busy, &[], &[], None, Duration::from_secs(60)).await.unwrap();
         assert!(ran.processor.is_none_or(|time| time > Duration::ZERO), "{ran:?}");
-        let none = run(&["no-such-program".to_owned()], &[], None, Duration::from_secs(1)).await;
+        let none =
+            run(&["no-such-program".to_owned()], &[], &[], None, Duration::from_secs(1)).await;
         let words = none.unwrap_err().to_string();
         assert!(words.contains("`no-such-program` does not run"), "{words}");
     }
@@ -167,7 +172,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let command = words("sleep 600 & echo $! >pid; echo begun; wait");
         let within = Duration::from_millis(500);
-        let ran = run(&command, &[], Some(folder.path()), within).await.unwrap();
+        let ran = run(&command, &[], &[], Some(folder.path()), within).await.unwrap();
         assert_eq!(ran.exit, None);
         assert_eq!(ran.stdout, b"begun\n");
         let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();

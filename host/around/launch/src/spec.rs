@@ -60,9 +60,6 @@ pub struct Spec {
     pub last_lines: usize,
     /// Further texts that must not be written down, such as a key in `command`.
     pub secrets: Vec<String>,
-    /// The folder of the markers by which a later start finds this engine if this process is
-    /// killed. It is this user's alone; all labs of a user best share one.
-    pub markers: PathBuf,
 }
 
 impl Spec {
@@ -73,7 +70,6 @@ impl Spec {
         command: Vec<String>,
         (host, port): (impl Into<String>, u16),
         log: impl Into<PathBuf>,
-        markers: impl Into<PathBuf>,
     ) -> Self {
         Spec {
             name: name.into(),
@@ -90,7 +86,6 @@ impl Spec {
             log_limit: 256 << 20,
             last_lines: 40,
             secrets: Vec::new(),
-            markers: markers.into(),
         }
     }
 
@@ -110,7 +105,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_written_down() {
-        let mut spec = Spec::new("e", Vec::new(), ("127.0.0.1", 1), "log", "markers");
+        let mut spec = Spec::new("e", Vec::new(), ("127.0.0.1", 1), "log");
         let secret = |text: &str| Value::Secret(text.to_owned());
         spec.environment = vec![
             ("A".to_owned(), secret("opensesame")),

@@ -1,6 +1,6 @@
 //! Engines that are real processes: shells, and this test program in the part of an engine.
 
-mod leftovers;
+mod killed;
 mod lives;
 mod players;
 mod stops;
@@ -39,13 +39,8 @@ fn shell(script: &str) -> Vec<String> {
 
 /// An engine in a folder of its own.
 fn spec(folder: &TempDir, command: Vec<String>) -> Spec {
-    let mut spec = Spec::new(
-        "e",
-        command,
-        ("127.0.0.1", free_port()),
-        folder.path().join("engine.log"),
-        folder.path().join("markers"),
-    );
+    let mut spec =
+        Spec::new("e", command, ("127.0.0.1", free_port()), folder.path().join("engine.log"));
     spec.ready_timeout = LONG;
     spec.stop_timeout = LONG;
     spec.settle_timeout = LONG;
@@ -93,11 +88,6 @@ fn lives(process: Id) -> bool {
 
 async fn no_device() -> Memory {
     Memory::Unknown
-}
-
-/// The number of markers.
-fn markers(folder: &TempDir) -> usize {
-    crate::marker::Marker::all(&folder.path().join("markers")).unwrap().len()
 }
 
 /// Runs a test on a runtime as the runner has them.

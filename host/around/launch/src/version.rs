@@ -1,40 +1,21 @@
 //! Asks a program for its version.
 
-use std::io::{self, PipeReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::sync::oneshot;
-
-use crate::command::command;
 use crate::exit::Exit;
-use crate::leader::Leader;
+use crate::program::{NotRun, run};
 use crate::spec::Value;
-
-/// The part of what a program says that is looked at.
-const LARGEST: u64 = 64 << 10;
 
 /// The part of a version that is kept, in characters.
 const LONGEST: usize = 200;
 
-/// The time that what a program has written may take to arrive once it has ended.
-const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
-
 /// The reason why a version is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum NoVersion {
-    /// There is no command.
-    #[error("the command for the version is empty")]
-    NoCommand,
-    /// The system does not run it.
-    #[error("`{program}` does not run: {source}")]
-    Program {
-        /// The program to run.
-        program: String,
-        /// The reason why it does not.
-        source: io::Error,
-    },
+    /// It was not run.
+    #[error(transparent)]
+    NotRun(#[from] NotRun),
     /// It does not end.
     #[error("`{program}` did not say its version within {} s", within.as_secs_f64())]
     Late {
@@ -59,16 +40,6 @@ fn said(line: &Option<String>) -> String {
     line.as_ref().map_or(String::new(), |line| format!(": {line}"))
 }
 
-/// A process that is killed, with its group, if nobody waits for it any more.
-struct Guard(Leader);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.signal_group(Signal::KILL);
-        self.0.reap();
-    }
-}
-
 /// Asks a program for its version: the line of its output that looks most like one.
 ///
 /// # Errors
@@ -80,46 +51,17 @@ pub async fn version(
     directory: Option<&Path>,
     within: Duration,
 ) -> Result<String, NoVersion> {
-    let mut command =
-        command(words, environment, withheld, directory).ok_or(NoVersion::NoCommand)?;
+    let ran = run(words, environment, withheld, directory, within).await?;
     let program = words[0].clone();
-    let failed = |source| NoVersion::Program { program: program.clone(), source };
-    let (output, of_output) = io::pipe().map_err(failed)?;
-    let (errors, of_errors) = io::pipe().map_err(failed)?;
-    command.stdout(of_output).stderr(of_errors);
-    let leader = Leader::start(&mut command).map_err(failed)?;
-    let guard = Guard(leader);
-    // Its ends of the pipes stay open in it.
-    drop(command);
-    let output = collect(output).map_err(failed)?;
-    let errors = collect(errors).map_err(failed)?;
-    let Ok(exit) = tokio::time::timeout(within, guard.0.ended()).await else {
+    let Some(exit) = ran.exit else {
         return Err(NoVersion::Late { program, within });
     };
-    let arrived = async |text: oneshot::Receiver<String>| {
-        let text = tokio::time::timeout(ARRIVES_WITHIN, text).await;
-        text.ok().and_then(Result::ok).unwrap_or_default()
-    };
-    let (output, errors) = (arrived(output).await, arrived(errors).await);
-    let line = line(&output).or_else(|| self::line(&errors));
+    let line = line(&String::from_utf8_lossy(&ran.stdout))
+        .or_else(|| self::line(&String::from_utf8_lossy(&ran.stderr)));
     match line {
         Some(line) if exit.is_success() => Ok(line),
         line => Err(NoVersion::None { program, exit, line }),
     }
-}
-
-/// Reads a pipe to its end on a thread of its own.
-fn collect(mut pipe: PipeReader) -> io::Result<oneshot::Receiver<String>> {
-    let (tell, text) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("engine-version".to_owned());
-    thread.spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = (&mut pipe).take(LARGEST).read_to_end(&mut bytes);
-        let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());
-        // A program that says more is not held up.
-        let _ = io::copy(&mut pipe, &mut io::sink());
-    })?;
-    Ok(text)
 }
 
 /// The last line that is a version or begins as one does; or else the last one.

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::expr::Expr;
+use crate::condition::Condition;
 use crate::file::{Dimension, Engine, Flags, Lab, Model, OptionKind, Strategy};
 use crate::template;
 use crate::value::{is_same, shown, words};
-use reader::{Located, Problem};
+use reader::Problem;
 
 /// The word of a launch line in whose place the options stand.
 pub const OPTIONS: &str = "{options}";
@@ -80,8 +80,7 @@ impl Lab {
         let choice = normal(of, choice);
         let settings = settings(of, &choice);
         let named = names(of, &self.models[model], &settings);
-        let is_excluded = |expr: &Located<Expr>| expr.value.holds(&|name| named.get(name));
-        if of.exclude.iter().any(is_excluded) {
+        if of.exclude.iter().any(|condition| holds(&condition.value, &named)) {
             return None;
         }
         Some(self.made(engine, model, choice, settings))
@@ -276,18 +275,16 @@ fn order(dimension: &Dimension) -> Vec<usize> {
 
 /// Lists the dimensions whose conditions hold, each with the row chosen.
 fn active<'e>(engine: &'e Engine, choice: &[usize]) -> Vec<(&'e Dimension, usize)> {
-    let value = |name: &str| {
-        let dimensions =
-            engine.dimensions.iter().zip(choice).filter(|(dimension, _)| dimension.when.is_none());
-        dimensions.into_iter().find_map(|(dimension, row)| {
-            let place = dimension.options.iter().position(|option| option.name == name)?;
-            Some(&dimension.rows[*row][place])
-        })
-    };
     let dimensions = engine.dimensions.iter().zip(choice.iter().copied());
-    dimensions
-        .filter(|(dimension, _)| dimension.when.as_ref().is_none_or(|when| when.holds(&value)))
-        .collect()
+    let always = dimensions.clone().filter(|(dimension, _)| dimension.when.is_none());
+    let values = always.flat_map(|(dimension, row)| {
+        let pairs = dimension.options.iter().zip(&dimension.rows[row]);
+        pairs.map(|(option, value)| (option.name.clone(), value.clone()))
+    });
+    let values: BTreeMap<String, Value> = values.collect();
+    let applies =
+        |dimension: &Dimension| dimension.when.as_ref().is_none_or(|when| holds(when, &values));
+    dimensions.filter(|(dimension, _)| applies(dimension)).collect()
 }
 
 /// A choice in which options that do not apply have their baseline, so that equal trials have equal
@@ -319,6 +316,12 @@ fn names(engine: &Engine, model: &Model, settings: &[(String, Value)]) -> BTreeM
     names.insert("engine".to_owned(), engine.name.clone().into());
     names.insert("model".to_owned(), model.name.clone().into());
     names
+}
+
+/// True if a condition holds for these values.
+fn holds(condition: &Condition, values: &BTreeMap<String, Value>) -> bool {
+    let values = values.iter().map(|(name, value)| (name.as_str(), value));
+    condition.holds(values).unwrap_or(false)
 }
 
 /// An option as words of a command line.
@@ -368,14 +371,13 @@ pub(crate) fn problems(lab: &Lab) -> Vec<Problem> {
         }
         let many = engine.dimensions.iter().map(|dimension| dimension.rows.len());
         let many = many.fold(1_usize, usize::saturating_mul).saturating_mul(engine.models.len());
-        let is_full = matches!(lab.strategy, Strategy::Matrix | Strategy::Halving);
-        if is_full && many > MOST_TRIALS {
+        if lab.strategy == Strategy::Matrix && many > MOST_TRIALS {
             let words = format!(
                 "the engine `{}` has {many} combinations of values; the strategy `{}` takes at most {MOST_TRIALS}",
                 engine.name,
                 lab.strategy.name()
             );
-            let help = "leave values out, or take the strategy `one-at-a-time` or `descent`";
+            let help = "leave values out, or take the strategy `one-at-a-time`";
             problems.push(Problem::new(words).at(engine.place.clone(), "here").help(help));
         }
     }
@@ -392,13 +394,13 @@ fn excluded(lab: &Lab, engine: &Engine, model: usize) -> Problem {
     let choice = normal(engine, &rows(engine));
     let settings = settings(engine, &choice);
     let named = names(engine, &lab.models[model], &settings);
-    let by = engine.exclude.iter().find(|expr| expr.value.holds(&|name| named.get(name)));
+    let by = engine.exclude.iter().find(|condition| holds(&condition.value, &named));
     let model = match lab.models[model].name.as_str() {
         "" => String::new(),
         name => format!(" with the model `{name}`"),
     };
     Problem::new(format!("the baseline of the engine `{}`{model} is excluded", engine.name))
-        .at(by.map(|expr: &Located<_>| expr.place.clone()), "by this")
+        .at(by.map(|condition| condition.place.clone()), "by this")
         .help("every trial is held against the baseline; choose another one under [engines.baseline], or say with which \
                models the engine is tried: `models`")
 }

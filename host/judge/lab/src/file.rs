@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::expr::Expr;
+use crate::condition::Condition;
 use crate::objective::Objective;
 use reader::{ConfigTable, Located, Place};
 
@@ -20,10 +20,6 @@ model::words! {
         Matrix = "matrix",
         /// Each option alone, from the baseline; then the best of each together.
         OneAtATime = "one-at-a-time",
-        /// Every combination with little work, and the better ones again with more.
-        Halving = "halving",
-        /// One option after another, from the best so far.
-        Descent = "descent",
     }
     default OneAtATime
 }
@@ -53,10 +49,6 @@ pub struct Lab {
     pub confirm: u32,
     /// The number of times that an invalid or failed run is tried again.
     pub retries: u32,
-    /// The number of times that coordinate descent goes over the options.
-    pub passes: u32,
-    /// Successive halving.
-    pub halving: Halving,
     /// The scenarios as they are written: files, folders or names.
     pub scenarios: Vec<Located<String>>,
     /// Keys that are laid over every scenario.
@@ -65,7 +57,6 @@ pub struct Lab {
     pub set_for: ConfigTable,
     /// The objective of the best trial; nothing is chosen without it.
     pub objective: Option<Objective>,
-    pub page: Page,
     /// The limits at which the lab ends.
     pub budget: Budget,
     /// The cost of an hour of the machine.
@@ -100,25 +91,6 @@ impl Lab {
         let entry = self.set_for.get(scenario)?;
         Some(entry.value.value.to_json())
     }
-}
-
-/// Settings of successive halving.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Halving {
-    /// The number of trials of which one stays.
-    pub eta: u32,
-    /// The share of a scenario's requests in the first rung.
-    pub first_share: f64,
-}
-
-/// Figures that a page compares the lab's with.
-#[derive(Clone, Debug, Default)]
-pub struct Page {
-    /// A lab's folder, a folder of runs, or `published:NAME`, whose figures stand beside this
-    /// lab's.
-    pub previous: Option<Located<String>>,
-    /// Figures that are shown to differ by less than this share are the same.
-    pub same_within: Option<f64>,
 }
 
 /// The most time and money that a lab may spend.
@@ -179,7 +151,7 @@ pub struct Engine {
     /// Options that are varied, and options that always have one value.
     pub dimensions: Vec<Dimension>,
     /// Trials that are left out.
-    pub exclude: Vec<Located<Expr>>,
+    pub exclude: Vec<Located<Condition>>,
     /// The models, by position, that it is tried with.
     pub models: Vec<usize>,
 }
@@ -196,7 +168,7 @@ pub struct Dimension {
     /// The row that the baseline has.
     pub baseline: usize,
     /// The condition under which it applies.
-    pub when: Option<Expr>,
+    pub when: Option<Condition>,
     /// Its place in the file.
     pub place: Place,
 }

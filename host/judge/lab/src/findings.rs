@@ -19,8 +19,6 @@ use crate::expand::{Trial, TrialId};
 use crate::file::Lab;
 use crate::journal::{Facts, Finished, Outcome, Ready, Results, VERSION, ended};
 use crate::judge::{Row, ScenarioRow, StageReport};
-use crate::previous::Previous;
-use crate::release::{Release, release};
 use crate::stat::{Drift, Gain, Spread};
 use crate::strategy::{self, Kind, Study};
 use crate::study::{Ended, Next, Scenario};
@@ -77,13 +75,10 @@ pub struct LabReport {
     /// The starts of engines that answered, in order; without engines that ran already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartReport>,
-    /// The least that is left.
+    /// The rest of the present stage of each study.
     pub left: Left,
     /// A study for each model.
     pub studies: Vec<StudyReport>,
-    /// The differences from a previous release, if the lab file names one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub release: Option<Release>,
 }
 
 /// A start of an engine that answered.
@@ -229,8 +224,6 @@ pub struct RunReport {
     pub round: u32,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The share of the scenario's requests, in thousandths.
-    pub share: u32,
     /// Its folder.
     pub folder: String,
     /// Its time, in seconds.
@@ -309,13 +302,8 @@ pub struct FailedTrial {
     pub log: Vec<String>,
 }
 
-/// Collects the findings of a lab so far, beside a previous release if there is one.
-pub fn of(
-    lab: &Lab,
-    scenarios: &[Scenario],
-    results: &Results,
-    previous: Option<&Previous>,
-) -> LabReport {
+/// Collects the findings of a lab so far.
+pub fn of(lab: &Lab, scenarios: &[Scenario], results: &Results) -> LabReport {
     let incomplete = match strategy::next(lab, scenarios, results) {
         Next::Done(Ended::Complete) => None,
         Next::Done(Ended::Budget) => Some("its budget is spent".to_owned()),
@@ -374,8 +362,7 @@ pub fn of(
                 start_report(ready, results.first_tokens.get(&place).copied())
             })
             .collect(),
-        left: progress.at_least,
-        release: previous.map(|previous| release(lab, scenarios, results, &studies, previous)),
+        left: progress.stage,
         studies: studies.iter().map(|study| report(lab, scenarios, results, study)).collect(),
     }
 }
@@ -468,7 +455,6 @@ fn run_report(lab: &Lab, finished: &Finished) -> RunReport {
         scenario: finished.run.scenario.clone(),
         round: finished.run.round,
         attempt: finished.run.attempt,
-        share: finished.run.share,
         folder: finished.folder.clone(),
         seconds: finished.seconds,
         verdict,

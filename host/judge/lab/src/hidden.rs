@@ -1,17 +1,14 @@
 //! The lab file without its secrets: what a lab's folder keeps, what trials are identified by, and
 //! what pages show.
 //!
-//! A secret is what is named as secrets are, such as the value of `HF_TOKEN`, `--api-key` or a
-//! header, and what looks like one. Different values of one name stay different, as `[redacted]`
-//! and `[redacted 2]`, so a lab that varies one has as many trials as before. Comments are left
-//! out: they hold what was commented out.
-
-use std::collections::BTreeMap;
-use std::ops::Range;
+//! A secret is what `model::redact` takes for one: what is named as secrets are, such as the value
+//! of `HF_TOKEN`, `--api-key` or a header, and what looks like one. Different values of one name
+//! stay different, as `[redacted]` and `[redacted 2]`, so a lab that varies one has as many trials
+//! as before.
 
 use model::redact::{self, SHORTEST_KNOWN as SHORTEST};
 use model::target::REDACTED;
-use reader::toml_text;
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -19,8 +16,7 @@ use toml::de::{DeTable, DeValue};
 const SECRET_TABLES: [&str; 1] = ["headers"];
 /// Keys of a lab that hold words for people, names and conditions, in which only secrets that are
 /// known by then are hidden.
-const WORDS: [&str; 8] =
-    ["name", "about", "exclude", "when", "objective", "scenarios", "strategy", "page"];
+const WORDS: [&str; 7] = ["name", "about", "exclude", "when", "objective", "scenarios", "strategy"];
 
 /// A lab file without its secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,135 +31,127 @@ pub(crate) struct Hidden {
 
 /// Hides the secrets of a lab file, if its syntax is right.
 pub(crate) fn hide(text: &str) -> Option<Hidden> {
-    let table = DeTable::parse(text).ok()?;
+    let whole = Value::Object(json(DeTable::parse(text).ok()?.get_ref()));
+    let mut shown = whole.clone();
     let mut hiding = Hiding::default();
-    hiding.table(table.get_ref(), false);
+    hiding.value(&mut shown, "", false);
     // Then what is known to be a secret wherever else it stands, as in a condition. One may hold
     // another.
-    hiding.secrets.retain(|(secret, _)| secret.len() >= SHORTEST);
-    (hiding.secrets).sort_by_key(|(secret, _)| (std::cmp::Reverse(secret.len()), secret.clone()));
-    for (place, text) in &hiding.texts {
-        let marked = |text: String, (secret, mark): &(String, String)| text.replace(secret, mark);
-        let shown = hiding.secrets.iter().fold(text.clone(), marked);
-        if shown != *text && !hiding.edits.iter().any(|(edited, _)| edited == place) {
-            hiding.edits.push((place.clone(), toml_text::string(&shown)));
+    hiding.0.retain(|secret| secret.text.len() >= SHORTEST);
+    hiding.0.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
+    hiding.known(&mut shown);
+    let is_changed = shown != whole;
+    let mut secrets: Vec<String> = hiding.0.into_iter().map(|secret| secret.text).collect();
+    secrets.dedup();
+    Some(Hidden { text: toml::to_string(&shown).ok()?, is_changed, secrets })
+}
+
+/// A table in the order of the file.
+fn json(table: &DeTable<'_>) -> Map<String, Value> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    let entries = entries.into_iter();
+    entries.map(|(key, value)| (key.get_ref().to_string(), of_toml(value))).collect()
+}
+
+fn of_toml(value: &Spanned<DeValue<'_>>) -> Value {
+    match value.get_ref() {
+        DeValue::Table(table) => Value::Object(json(table)),
+        DeValue::Array(items) => items.iter().map(of_toml).collect(),
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Boolean(yes) => (*yes).into(),
+        DeValue::Datetime(time) => time.to_string().into(),
+        DeValue::Integer(number) => {
+            let whole = i64::from_str_radix(number.as_str(), number.radix());
+            whole.map_or_else(|_| number.as_str().into(), Value::from)
+        }
+        DeValue::Float(number) => {
+            let number = number.as_str();
+            let finite = number.parse().ok().and_then(serde_json::Number::from_f64);
+            finite.map_or_else(|| number.into(), Value::Number)
         }
     }
-    let is_changed = !hiding.edits.is_empty();
-    let mut secrets: Vec<String> = hiding.secrets.into_iter().map(|(secret, _)| secret).collect();
-    secrets.dedup();
-    Some(Hidden { text: edited(text, &hiding.texts, hiding.edits), is_changed, secrets })
+}
+
+/// A secret, the name that it has in the file, and what takes its place.
+struct Secret {
+    name: String,
+    text: String,
+    mark: String,
 }
 
 #[derive(Default)]
-struct Hiding {
-    /// The different secrets of each name.
-    named: BTreeMap<String, Vec<String>>,
-    /// Each secret, with what takes its place.
-    secrets: Vec<(String, String)>,
-    /// Every text and quoted key, and where it stands.
-    texts: Vec<(Range<usize>, String)>,
-    /// Replacements: the place in the text, and its new text.
-    edits: Vec<(Range<usize>, String)>,
-}
+struct Hiding(Vec<Secret>);
 
 impl Hiding {
-    fn table(&mut self, table: &DeTable<'_>, all_secret: bool) {
-        for (name, value) in table {
-            self.texts.push((name.span(), String::new()));
-            let name = name.get_ref().as_ref();
-            let is_secret = all_secret || redact::is_secret(name);
-            self.value(value, name, is_secret, SECRET_TABLES.contains(&name));
-        }
-    }
-
-    fn value(&mut self, value: &Spanned<DeValue<'_>>, name: &str, is_secret: bool, below: bool) {
-        let place = value.span();
-        match value.get_ref() {
-            DeValue::String(text) => {
-                self.texts.push((place.clone(), text.to_string()));
-                let shown = match is_secret {
-                    true => self.mark(name, text),
-                    false if WORDS.contains(&name) => return,
-                    false => self.command(text),
-                };
-                self.edit(place, text, &shown);
+    fn value(&mut self, value: &mut Value, name: &str, is_secret: bool) {
+        match value {
+            Value::String(text) if is_secret => *text = self.mark(name, text),
+            Value::Number(number) if is_secret => {
+                *value = self.mark(name, &number.to_string()).into();
             }
-            DeValue::Integer(_) | DeValue::Float(_) if is_secret => {
-                let text = match value.get_ref() {
-                    DeValue::Integer(number) => number.as_str().to_owned(),
-                    DeValue::Float(number) => number.as_str().to_owned(),
-                    _ => return,
-                };
-                let shown = self.mark(name, &text);
-                self.edit(place, &text, &shown);
+            Value::String(text) if !WORDS.contains(&name) => *text = self.command(text),
+            // Values to try, or the words of a command line.
+            Value::Array(items)
+                if !is_secret && !WORDS.contains(&name) && items.iter().all(Value::is_string) =>
+            {
+                self.words(items);
             }
-            DeValue::Array(items) => {
-                let words: Option<Vec<&str>> =
-                    items.iter().map(|item| item.get_ref().as_str()).collect();
-                match words {
-                    Some(words) if !is_secret && !WORDS.contains(&name) => {
-                        let places = items.iter().map(Spanned::span).collect();
-                        self.words(&words, places);
-                    }
-                    _ => (items.iter()).for_each(|item| self.value(item, name, is_secret, below)),
-                }
+            Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.value(item, name, is_secret));
             }
-            DeValue::Table(table) => {
-                // `api-key = { values = ["a", "b"] }`: an option of that name.
-                match is_secret {
-                    true => {
-                        for (key, value) in table {
-                            self.texts.push((key.span(), String::new()));
-                            self.value(value, name, key.get_ref() != "when", below);
-                        }
-                    }
-                    false => self.table(table, below),
+            // `api-key = { values = ["a", "b"] }`: an option of that name.
+            Value::Object(table) if is_secret && !SECRET_TABLES.contains(&name) => {
+                table.iter_mut().for_each(|(key, value)| self.value(value, name, key != "when"));
+            }
+            Value::Object(table) => {
+                for (key, value) in table {
+                    let is_secret = SECRET_TABLES.contains(&name) || redact::is_secret(key);
+                    self.value(value, key, is_secret);
                 }
             }
             _ => {}
         }
     }
 
-    /// A list of texts: the words of a command line, or values to try.
-    fn words(&mut self, words: &[&str], places: Vec<Range<usize>>) {
-        let mut secret_of: Option<&str> = None;
-        let mut before: Vec<(String, String)> = Vec::new();
-        for (word, place) in words.iter().zip(places) {
-            self.texts.push((place.clone(), (*word).to_owned()));
-            let is_flag = word.starts_with('-');
-            let mut shown = match secret_of.take().filter(|_| !is_flag) {
-                Some(flag) => self.mark(flag, word),
-                None => self.command(word),
-            };
-            // Different words stay different.
-            if shown != **word {
-                let same = |(text, of): &&(String, String)| *text == shown && of != word;
-                let others = before.iter().filter(same).count();
-                before.push((shown.clone(), (*word).to_owned()));
+    fn words(&mut self, items: &mut [Value]) {
+        let before: Vec<String> =
+            items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
+        let own = std::cell::RefCell::new(&mut *self);
+        let shown = redact::words(&before, &|flag, word| own.borrow_mut().mark(flag, word));
+        let mut seen: Vec<(String, &String)> = Vec::new();
+        for ((item, word), mut shown) in items.iter_mut().zip(&before).zip(shown) {
+            if shown != *word {
+                self.parts(word, &shown);
+                // Different words stay different.
+                let is_same = |(text, of): &&(String, &String)| *text == shown && *of != word;
+                let others = seen.iter().filter(is_same).count();
+                seen.push((shown.clone(), word));
                 if others > 0 {
                     shown = format!("{shown} {}", others + 1);
                 }
             }
-            let named = is_flag && !word.contains('=') && redact::is_secret(word);
-            secret_of = named.then_some(word);
-            self.edit(place, word, &shown);
+            *item = shown.into();
         }
     }
 
     /// A text without what is named or looks like a secret in it.
     fn command(&mut self, text: &str) -> String {
         let shown = redact::command(text);
-        if shown != text {
-            let parts = |text: &str| -> Vec<String> {
-                let ends = |c: char| c.is_whitespace() || "\"'=@:/,;{}[]".contains(c);
-                text.split(ends).map(str::to_owned).collect()
-            };
-            let left = parts(&shown);
-            let gone = parts(text).into_iter().filter(|part| !left.contains(part));
-            self.secrets.extend(gone.map(|part| (part, REDACTED.to_owned())));
-        }
+        self.parts(text, &shown);
         shown
+    }
+
+    /// Notes the parts of a text that are gone from it.
+    fn parts(&mut self, text: &str, shown: &str) {
+        let parts = |text: &str| -> Vec<String> {
+            let ends = |c: char| c.is_whitespace() || "\"'=@:/,;{}[]".contains(c);
+            text.split(ends).map(str::to_owned).collect()
+        };
+        let left = parts(shown);
+        for part in parts(text).into_iter().filter(|part| !left.contains(part)) {
+            self.0.push(Secret { name: String::new(), text: part, mark: REDACTED.to_owned() });
+        }
     }
 
     /// Returns the text that replaces the secret of that name. A reference to a variable is no
@@ -173,23 +161,30 @@ impl Hiding {
         if is_hidden || secret.is_empty() || is_reference(secret) {
             return secret.to_owned();
         }
-        let of_name = self.named.entry(name.to_owned()).or_default();
-        let place = of_name.iter().position(|known| known == secret);
-        let place = place.unwrap_or_else(|| {
-            of_name.push(secret.to_owned());
-            of_name.len() - 1
-        });
-        let mark = match place {
+        let mut of_name = self.0.iter().filter(|known| known.name == name);
+        if let Some(known) = of_name.clone().find(|known| known.text == secret) {
+            return known.mark.clone();
+        }
+        let mark = match of_name.by_ref().count() {
             0 => REDACTED.to_owned(),
-            more => format!("[redacted {}]", more + 1),
+            others => format!("[redacted {}]", others + 1),
         };
-        self.secrets.push((secret.to_owned(), mark.clone()));
+        let (name, text) = (name.to_owned(), secret.to_owned());
+        self.0.push(Secret { name, text, mark: mark.clone() });
         mark
     }
 
-    fn edit(&mut self, place: Range<usize>, text: &str, shown: &str) {
-        if text != shown {
-            self.edits.push((place, toml_text::string(shown)));
+    /// Puts marks in the places of the secrets that are known.
+    fn known(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                for secret in &self.0 {
+                    *text = text.replace(&secret.text, &secret.mark);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.known(item)),
+            Value::Object(table) => table.values_mut().for_each(|value| self.known(value)),
+            _ => {}
         }
     }
 }
@@ -207,42 +202,6 @@ fn is_reference(text: &str) -> bool {
         rest = after;
     }
     rest.is_empty() && !text.is_empty()
-}
-
-/// The text with its edits and without its comments.
-fn edited(
-    text: &str,
-    texts: &[(Range<usize>, String)],
-    mut edits: Vec<(Range<usize>, String)>,
-) -> String {
-    let mut quoted: Vec<&Range<usize>> = texts.iter().map(|(place, _)| place).collect();
-    quoted.sort_by_key(|place| place.start);
-    // A sign within quotes begins no comment.
-    let mut next = 0;
-    let mut quoted = quoted.into_iter().peekable();
-    while next < text.len() {
-        while quoted.next_if(|place| place.end <= next).is_some() {}
-        let Some(at) = text[next..].find('#').map(|at| at + next) else {
-            break;
-        };
-        while quoted.next_if(|place| place.end <= at).is_some() {}
-        if let Some(place) = quoted.peek().filter(|place| place.start <= at) {
-            next = place.end;
-            continue;
-        }
-        let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
-        edits.push((at..end, String::new()));
-        next = end;
-    }
-    edits.sort_by_key(|(place, _)| place.start);
-    let (mut out, mut done) = (String::with_capacity(text.len()), 0);
-    for (place, with) in edits {
-        out.push_str(&text[done..place.start]);
-        out.push_str(&with);
-        done = place.end;
-    }
-    out.push_str(&text[done..]);
-    out
 }
 
 #[cfg(test)]
@@ -330,7 +289,7 @@ max-num-seqs = [1, 2]
         let hidden = hide("env = { A_KEY = \"x\", B_KEY = \"y\" }\npassword = 1234\n").unwrap();
         assert_eq!(
             hidden.text,
-            "env = { A_KEY = \"[redacted]\", B_KEY = \"[redacted]\" }\npassword = \"[redacted]\"\n"
+            "password = \"[redacted]\"\n\n[env]\nA_KEY = \"[redacted]\"\nB_KEY = \"[redacted]\"\n"
         );
     }
 }

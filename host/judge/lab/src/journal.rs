@@ -43,8 +43,6 @@ pub struct RunKey {
     pub content: String,
     /// The round: runs of one round were made one after another, and are compared with each other.
     pub round: u32,
-    /// The share of the scenario's requests, in thousandths.
-    pub share: u32,
     /// The number of the attempt, from 1.
     pub attempt: u32,
 }

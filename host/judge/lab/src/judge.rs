@@ -6,10 +6,9 @@
 //! shown or not.
 //!
 //! The error is that of [`Fit`]s: what trials and rounds leave unexplained, of this stage and of
-//! those before it that had the same requests ([`Errors`]). Trials that are ruled out have no part
+//! those before it ([`Errors`]). Trials that are ruled out have no part
 //! in it, because what fails often varies much.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
@@ -65,12 +64,10 @@ pub struct StageReport {
     pub title: String,
     /// Its first round and its last one.
     pub rounds: [u32; 2],
-    /// The share of each scenario's requests, in thousandths.
-    pub share: u32,
     /// True if all its runs were made.
     pub is_complete: bool,
-    /// The variation of starts, by this stage and those before it with the same requests; absent
-    /// where nothing is left to estimate it from.
+    /// The variation of starts, by this stage and those before it; absent where nothing is left to
+    /// estimate it from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
     /// The true gain, in percent, that it shows in nine of ten cases.
@@ -168,8 +165,6 @@ pub(crate) struct Sides<'a> {
     /// Its scenarios.
     pub scenarios: &'a [Scenario],
     pub results: &'a Results,
-    /// The share of requests that counts, in thousandths.
-    pub share: u32,
 }
 
 impl Sides<'_> {
@@ -179,7 +174,7 @@ impl Sides<'_> {
             return Vec::new();
         };
         let log = |round: &u32| {
-            let key = key(trial, scenario, *round, self.share);
+            let key = key(trial, scenario, *round);
             match self.results.cell(&key, self.lab.retries) {
                 Cell::Counted(_, measured) => Some((*round, objective.score(measured)?)),
                 _ => None,
@@ -230,7 +225,7 @@ impl Sides<'_> {
     /// The runs of a trial on a scenario in these rounds that count.
     pub fn runs(&self, trial: &TrialId, scenario: &Scenario, rounds: &[u32]) -> Vec<&Measured> {
         let of = |round: &u32| {
-            let key = key(trial, scenario, *round, self.share);
+            let key = key(trial, scenario, *round);
             match self.results.cell(&key, self.lab.retries) {
                 Cell::Counted(_, measured) => Some(measured),
                 _ => None,
@@ -423,7 +418,6 @@ pub(crate) fn stage(
     let report = StageReport {
         title: asked.title.clone(),
         rounds: [*rounds.start(), *rounds.end()],
-        share: asked.share,
         is_complete,
         detectable: noise.map(|noise| noise.detectable(asked.rounds)),
         noise,
@@ -499,7 +493,7 @@ impl StageReport {
     pub(crate) fn ties(
         &self,
         sides: &Sides<'_>,
-        errors: &BTreeMap<u32, Errors>,
+        errors: Option<&Errors>,
         best: &TrialId,
     ) -> Vec<TrialId> {
         let rounds: Vec<u32> = (self.rounds[0]..=self.rounds[1]).collect();
@@ -512,7 +506,7 @@ impl StageReport {
         let others: Vec<usize> = (0..trials.len())
             .filter(|place| *place != base && kept[*place].judgement != Judgement::Reference)
             .collect();
-        let residual = errors.get(&self.share).map(|errors| errors.starts);
+        let residual = errors.map(|errors| errors.starts);
         let family = Family::new(
             others.len(),
             fits.starts.correlation(base, &others),

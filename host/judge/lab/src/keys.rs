@@ -58,7 +58,7 @@ pub const OPTION: [Key; 5] = [
 ];
 
 /// Every key, in the order of a file.
-pub const KEYS: [Key; 51] = [
+pub const KEYS: [Key; 44] = [
     key(["", "name"], "a string", "required", "The name of the lab."),
     key(
         ["", "about"],
@@ -68,7 +68,7 @@ pub const KEYS: [Key; 51] = [
     ),
     key(
         ["", "strategy"],
-        "`matrix`, `one-at-a-time`, `halving` or `descent`",
+        "`matrix` or `one-at-a-time`",
         "one-at-a-time",
         "The trials that are run, and their order.",
     ),
@@ -90,12 +90,6 @@ pub const KEYS: [Key; 51] = [
         "a whole number from 0 to 10",
         "1",
         "Number of times that a run that is invalid or failed, or an engine that did not start, is tried again.",
-    ),
-    key(
-        ["", "passes"],
-        "a whole number from 1 to 20",
-        "2",
-        "Maximum number of times that coordinate descent goes over the options.",
     ),
     key(
         ["", "scenarios"],
@@ -144,21 +138,6 @@ pub const KEYS: [Key; 51] = [
         "[\"throughput.output-tokens-per-s\", \"tpot.mean\"]",
         "The two figures of the Pareto front.",
     ),
-    key(["", "page"], "a table", "nothing", "Contents of the page beside what was measured."),
-    key(
-        ["page", "previous"],
-        "a folder, or `published:NAME`",
-        "nothing",
-        "A previous release: the folder of a lab, a folder of runs, or published results (`runner published` lists them). Its \
-         figures stand beside this lab's for each model and scenario, with the difference. A folder is relative to the lab \
-         file.",
-    ),
-    key(
-        ["page", "same-within"],
-        "a share such as \"2%\"",
-        "no figure is called the same",
-        "Figures of which the interval of the difference lies within this share, on either side, are called the same.",
-    ),
     key(["", "budget"], "a table", "no limit", "Limits at which the lab ends, done or not."),
     key(
         ["budget", "time"],
@@ -178,20 +157,6 @@ pub const KEYS: [Key; 51] = [
         "a number above 0",
         "costs are not reported",
         "Cost of an hour of the machine, in any currency.",
-    ),
-    key(["", "halving"], "a table", "defaults", "Settings of successive halving."),
-    key(
-        ["halving", "eta"],
-        "a whole number from 2 to 10",
-        "3",
-        "Of so many trials one stays in the next rung, with so many times the work.",
-    ),
-    key(
-        ["halving", "first-share"],
-        "a number above 0, at most 1",
-        "1",
-        "The share of a scenario's requests that a run of the first rung has; it grows by `eta` from rung to rung up to 1. Runs \
-         of different shares are not taken together.",
     ),
     key(
         ["", "models"],

@@ -2,9 +2,8 @@
 //!
 //! This crate owns the lab file ([`Lab::parse`]), what it expands to ([`Trial`]), the strategies
 //! ([`next`]), the objective and the tests by which a winner is chosen, the journal's format
-//! ([`Event`], [`Results`]), the estimate of time ([`progress`]), what a lab found ([`findings`]),
-//! also beside a previous release ([`release`]), and its page ([`page`]), which `report` draws. It
-//! is pure: values in, values out. It leaves starting engines, making runs and reading and writing
+//! ([`Event`], [`Results`]), the time that a stage takes ([`progress`]), what a lab found
+//! ([`findings`]), and its page ([`page`]), which `report` draws. It is pure: values in, values out. It leaves starting engines, making runs and reading and writing
 //! files to its caller, who reads the lab file and the scenarios, appends events to the journal,
 //! and asks [`next`] after each start of an engine:
 //!
@@ -14,7 +13,7 @@
 //! while let Next::Run(starts) = next(&lab, &scenarios, &results) {
 //!     // Start the first one's engine, make its runs, append the events, and add each to the results.
 //! }
-//! page::page(&findings::of(&lab, &scenarios, &results, None)).markdown()
+//! page::page(&findings::of(&lab, &scenarios, &results)).markdown()
 //! ```
 //!
 //! **The statistics.** A stage runs its trials in interleaved rounds, the baseline in each. One
@@ -30,9 +29,9 @@
 #[cfg(test)]
 extern crate self as lab;
 
+pub mod condition;
 pub mod estimate;
 pub mod expand;
-pub mod expr;
 pub mod file;
 pub mod findings;
 mod hidden;
@@ -45,9 +44,7 @@ pub mod measured;
 pub mod objective;
 mod options;
 pub mod page;
-pub mod previous;
 mod read;
-pub mod release;
 pub mod schema;
 pub mod stat;
 pub mod strategy;
@@ -63,7 +60,7 @@ mod exchanges;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::{plan, progress};
+pub use estimate::progress;
 pub use expand::{Trial, TrialId, digest};
 pub use file::{Engine, Lab, Model};
 pub use journal::{Event, Journal, Results, RunKey};

@@ -17,7 +17,7 @@ use crate::stat::{self, MOST_ROUNDS, OUTSIDE, Spread};
 use crate::study::Scenario;
 use result::figure::Figure;
 use result::finding::Verdict;
-use result::limit::{LimitError, Relation};
+use result::limit::LimitError;
 use result::threshold::Threshold;
 use search::config::Load;
 use search::sweep::At;
@@ -146,19 +146,6 @@ impl Constraint {
     /// The figure that it is on; none for the verdict.
     fn measure(&self) -> Option<&Figure> {
         self.threshold.figure()
-    }
-
-    /// A figure that meets it, for forecasts; none for the verdict.
-    pub(crate) fn met_by(&self) -> Option<(Figure, f64)> {
-        let Threshold::Figure(figure, relation, limit) = &self.threshold else {
-            return None;
-        };
-        let well = (limit.abs() / 2.0).max(1e-9);
-        let value = match relation {
-            Relation::AtMost | Relation::Below => limit - well,
-            Relation::AtLeast | Relation::Above => limit + well,
-        };
-        Some((figure.clone(), value))
     }
 
     /// Computes the standing of a trial's runs to it, one for each round; at least one.

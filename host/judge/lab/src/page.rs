@@ -8,7 +8,6 @@ mod doubts;
 mod experiments;
 mod figures;
 mod gains;
-mod release;
 mod words;
 
 use report::document::{Cell, Document, Table, Text};
@@ -45,9 +44,6 @@ pub fn page(report: &LabReport) -> Document {
             page.say("This lab measures and chooses nothing, because its file has no objective.");
             figures::overview(&mut page, report);
         }
-    }
-    if let Some(release) = &report.release {
-        release::release(&mut page, release);
     }
     setup(&mut page, report);
     figures::figures(&mut page, report);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::expand;
-use crate::file::{Budget, Halving, Lab, Model, Page, Strategy};
+use crate::file::{Budget, Lab, Model, Strategy};
 use crate::hidden;
 use crate::objective::{Constraint, Objective};
 use crate::value::shown;
@@ -83,14 +83,13 @@ fn count(
     })
 }
 
-/// A number above zero, and at most `most`.
-fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2], most: f64) -> Option<f64> {
+/// A number above zero.
+fn above_zero(t: &mut Reader<'_, '_>, [table, key]: [&'static str; 2]) -> Option<f64> {
     let said = t.number(key, "a number above 0")?;
-    if said.value > 0.0 && said.value <= most && said.value.is_finite() {
+    if said.value > 0.0 && said.value.is_finite() {
         return Some(said.value);
     }
-    let limit = if most.is_finite() { format!(", at most {most}") } else { String::new() };
-    let words = format!("`{table}{key}`: expected a number above 0{limit}, found {}", said.value);
+    let words = format!("`{table}{key}`: expected a number above 0, found {}", said.value);
     t.report(Problem::new(words).at(said.place, "out of range"));
     None
 }
@@ -118,7 +117,6 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     let repeats = count(t, ["", "repeats"], [1, 100], 3);
     let confirm = count(t, ["", "confirm"], [0, 100], repeats);
     let retries = count(t, ["", "retries"], [0, 10], 1);
-    let passes = count(t, ["", "passes"], [1, 20], 2);
     let scenarios = scenarios(t);
     let set = t.config("set");
     let set_for = t.config("set-for");
@@ -131,28 +129,18 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
     }
     let has_objective = t.has("objective");
     let objective = t.table("objective", |t| objective(t, has_objective));
-    let page = t.table("page", |t| Page {
-        previous: t.string("previous"),
-        same_within: t
-            .parsed("same-within", "a share such as \"2%\"", share)
-            .map(|said| said.value),
-    });
     let budget = t.table("budget", |t| Budget {
         time: time(t, "time"),
-        cost: above_zero(t, ["budget.", "cost"], f64::INFINITY),
+        cost: above_zero(t, ["budget.", "cost"]),
     });
     let has_cost = t.has("cost");
-    let per_hour = t.table("cost", |t| above_zero(t, ["cost.", "per-hour"], f64::INFINITY));
+    let per_hour = t.table("cost", |t| above_zero(t, ["cost.", "per-hour"]));
     if budget.cost.is_some() && !has_cost {
         t.report(
             Problem::new("`budget.cost` has no price to count with")
                 .help("say what an hour of the machine costs: [cost] per-hour = 2.5"),
         );
     }
-    let halving = t.table("halving", |t| Halving {
-        eta: count(t, ["halving.", "eta"], [2, 10], 3),
-        first_share: above_zero(t, ["halving.", "first-share"], 1.0).unwrap_or(1.0),
-    });
     let models = models(t);
     let engines = engines(t, &models, &set);
     if objective.is_none() && !has_objective && kind != Strategy::Matrix {
@@ -168,13 +156,10 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         repeats,
         confirm,
         retries,
-        passes,
-        halving,
         scenarios,
         set,
         set_for,
         objective,
-        page,
         budget,
         per_hour,
         models,
@@ -183,15 +168,6 @@ fn lab(t: &mut Reader<'_, '_>) -> Option<Lab> {
         kept: String::new(),
         hidden: None,
     })
-}
-
-/// A share above nothing and below all.
-fn share(text: &str) -> Result<f64, String> {
-    let percent = text.trim().strip_suffix('%');
-    let percent = percent.and_then(|text| text.trim().parse::<f64>().ok());
-    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
-    let percent = percent.ok_or("it is not above 0% and below 100%")?;
-    Ok(percent / 100.0)
 }
 
 fn scenarios(t: &mut Reader<'_, '_>) -> Vec<Located<String>> {

@@ -8,17 +8,10 @@
 //!   value is kept, if it is shown to be better. What is kept is then run together, against the
 //!   baseline and the best one alone. Options whose conditions hold only then follow in a stage of
 //!   their own. Combinations that are only good together are not found.
-//! - **Descent**: one option after another, from the best so far, as often as `passes` says or
-//!   until nothing changes.
-//! - **Halving**: every combination with one repeat; the best third (`eta`) again with three times
-//!   as many repeats or requests, and so on; what is left last has all repeats. Those that are
-//!   dropped are dropped by their means, which one repeat does not show to differ: close ones may
-//!   be dropped by chance. The baseline stays to the end. What is left is judged by its last rung
-//!   alone, because it was in part lucky in those before.
 //!
-//! **Several engines** are first held against each other at their baselines by `one-at-a-time` and
-//! `descent`, and the best one is tuned; the first of the file, if no difference is shown. A matrix
-//! and halving take all engines.
+//! **Several engines** are first held against each other at their baselines by `one-at-a-time`, and
+//! the best one is tuned; the first of the file, if no difference is shown. A matrix takes all
+//! engines.
 //!
 //! **Confirmation.** What was chosen as the best of many was in part lucky. So the gain that is
 //! reported comes from fresh runs of it and the baseline; if they do not show it, the baseline
@@ -27,7 +20,7 @@
 //! confirmation must be ([`needed`]), so that of 200 labs in which nothing differs at most one
 //! recommends anything. Each model is a study of its own.
 
-mod searches;
+mod one_at_a_time;
 
 use crate::estimate::Timing;
 use crate::expand::{Trial, TrialId};
@@ -35,7 +28,7 @@ use crate::file::{Lab, Strategy};
 use crate::journal::Results;
 use crate::judge::{Judgement, Row, StageReport};
 use crate::stat::OUTSIDE;
-use crate::study::{Ended, Next, PlannedStage, Scenario, Start, WHOLE};
+use crate::study::{Ended, Next, PlannedStage, Scenario, Start};
 use crate::walk::Walk;
 
 /// A model's study, as far as its results go.
@@ -162,19 +155,12 @@ impl Walk<'_> {
                 let chosen = chosen.or_else(|| self.promising(&stage));
                 self.conclude(first, chosen, None)
             }
-            Strategy::Halving => self.halving(first),
             Strategy::OneAtATime => self.one_at_a_time(),
-            Strategy::Descent => self.descent(),
         }
     }
 
     fn asked(&self, title: &str, trials: Vec<Trial>, rounds: u32) -> PlannedStage {
-        PlannedStage {
-            title: title.to_owned(),
-            trials: crate::expand::merged(trials),
-            rounds,
-            share: WHOLE,
-        }
+        PlannedStage { title: title.to_owned(), trials: crate::expand::merged(trials), rounds }
     }
 
     fn is_maximized(&self) -> bool {
@@ -227,8 +213,7 @@ impl Walk<'_> {
                 ties: Vec::new(),
             });
         };
-        let ties =
-            choice.stage.ties(&self.sides(choice.stage.share), &self.errors, &choice.trial.id);
+        let ties = choice.stage.ties(&self.sides(), self.errors.as_ref(), &choice.trial.id);
         let ties = ties.into_iter().filter(|tie| *tie != baseline.id).collect();
         let is_confirmed = confirmed.is_some() || self.lab.confirm > 0;
         let choices = self.choices.iter();

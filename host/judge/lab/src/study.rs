@@ -9,9 +9,6 @@ use crate::journal::RunKey;
 use search::Load;
 use search::sweep::At;
 
-/// All of a scenario's requests, in thousandths.
-pub const WHOLE: u32 = 1_000;
-
 /// A scenario of a lab, as it was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -70,7 +67,7 @@ pub enum Ended {
     Budget,
 }
 
-/// A stage to do: its trials, rounds and share of requests.
+/// A stage to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedStage {
     /// Its heading.
@@ -78,18 +75,15 @@ pub struct PlannedStage {
     /// The trials; the others are compared with the first.
     pub trials: Vec<Trial>,
     pub rounds: u32,
-    /// The share of each scenario's requests, in thousandths.
-    pub share: u32,
 }
 
 /// The first attempt of a run.
-pub(crate) fn key(trial: &TrialId, scenario: &Scenario, round: u32, share: u32) -> RunKey {
+pub(crate) fn key(trial: &TrialId, scenario: &Scenario, round: u32) -> RunKey {
     RunKey {
         trial: trial.clone(),
         scenario: scenario.name.clone(),
         content: scenario.content.clone(),
         round,
-        share,
         attempt: 1,
     }
 }

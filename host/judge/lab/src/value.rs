@@ -27,18 +27,6 @@ pub fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Names the kind of a value.
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "a text",
-        Value::Number(_) => "a number",
-        Value::Bool(_) => "`true` or `false`",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a table",
-        Value::Null => "nothing",
-    }
-}
-
 /// A command line as a shell reads it.
 pub fn shell(words: &[String]) -> String {
     let quoted = words.iter().map(|word| quoted(word));

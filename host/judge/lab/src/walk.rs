@@ -16,7 +16,7 @@
 //! **No memory.** What to do next is computed from the results every time. Strategies are written
 //! as straight lines of stages and stop at the first that is not done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,6 @@ use crate::journal::{Cell, Results, RunKey};
 use crate::judge::{self, Errors, HeldRow, Ruled, Sides, StageReport};
 use crate::measured::Measured;
 use crate::objective::Standing;
-use crate::previous::Previous;
 use crate::study::{PlannedStage, Scenario, Start, key};
 
 /// The contents of `lab.json`, which a lab's folder holds beside its journal, so that its page can
@@ -44,9 +43,6 @@ pub struct Kept {
     pub text: String,
     /// The scenarios, as they were found.
     pub scenarios: Vec<Scenario>,
-    /// The figures that the lab is compared with, as they were found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub previous: Option<Previous>,
 }
 
 /// A study of one model, as far as its results go.
@@ -64,8 +60,8 @@ pub(crate) struct Walk<'a> {
     pub trials: Vec<Trial>,
     /// The starts that the first stage that is not done still needs.
     pub asks: Vec<Start>,
-    /// The variation that the stages so far leave unexplained, by the share of requests.
-    pub errors: BTreeMap<u32, Errors>,
+    /// The variation that the stages so far leave unexplained.
+    pub errors: Option<Errors>,
     /// The first rounds of the stages that a choice was made by.
     pub choices: BTreeSet<u32>,
     /// Rounds of the stages so far.
@@ -88,7 +84,7 @@ impl<'a> Walk<'a> {
             stages: Vec::new(),
             trials: Vec::new(),
             asks: Vec::new(),
-            errors: BTreeMap::new(),
+            errors: None,
             choices: BTreeSet::new(),
             round: 0,
         }
@@ -105,7 +101,7 @@ impl<'a> Walk<'a> {
             }
         }
         let each = asked.trials.iter();
-        let out: Vec<Out> = each.map(|trial| self.out(trial, &asked, rounds.clone())).collect();
+        let out: Vec<Out> = each.map(|trial| self.out(trial, rounds.clone())).collect();
         let mut asks = Vec::new();
         for round in rounds.clone() {
             for place in order(asked.trials.len(), asked.rounds, round - rounds.start()) {
@@ -116,7 +112,7 @@ impl<'a> Walk<'a> {
                     0 => out[place].failed,
                     _ => out[place].since,
                 };
-                let runs = self.missing(&trial.id, round, asked.share, since);
+                let runs = self.missing(&trial.id, round, since);
                 if !runs.is_empty() {
                     let trial = trial.clone();
                     asks.push(Start { trial, round, runs });
@@ -125,33 +121,28 @@ impl<'a> Walk<'a> {
         }
         let is_complete = asks.is_empty();
         let ruled: Vec<Ruled> = out.into_iter().map(|out| out.ruled).collect();
-        let sides = self.sides(asked.share);
-        let before = self.errors.get(&asked.share).cloned().unwrap_or_default();
+        let sides = self.sides();
+        let before = self.errors.clone().unwrap_or_default();
         let (report, errors) = judge::stage(&sides, &asked, rounds, &ruled, &before, is_complete);
-        self.errors.insert(asked.share, errors);
+        self.errors = Some(errors);
         self.stages.push(report.clone());
         self.asks = asks;
         is_complete.then_some(report)
     }
 
-    /// Pairs the results with a share of requests.
-    pub(crate) fn sides(&self, share: u32) -> Sides<'a> {
-        Sides { lab: self.lab, scenarios: self.scenarios, results: self.results, share }
+    /// The source of the figures of trials.
+    pub(crate) fn sides(&self) -> Sides<'a> {
+        Sides { lab: self.lab, scenarios: self.scenarios, results: self.results }
     }
 
     /// Finds the rounds after which a trial is out of a stage, if it is, and its standing to the
     /// constraints.
-    fn out(
-        &self,
-        trial: &Trial,
-        asked: &PlannedStage,
-        rounds: std::ops::RangeInclusive<u32>,
-    ) -> Out {
+    fn out(&self, trial: &Trial, rounds: std::ops::RangeInclusive<u32>) -> Out {
         let retries = self.lab.retries;
         if let Some(why) = self.results.does_not_start(&trial.id, retries) {
             return Out::failed(0, why, Vec::new());
         }
-        let sides = self.sides(asked.share);
+        let sides = self.sides();
         let before: Vec<u32> = (1..*rounds.start()).collect();
         let of = |scenario| sides.runs(&trial.id, scenario, &before);
         let mut runs: Vec<Vec<&Measured>> = self.scenarios.iter().map(of).collect();
@@ -159,7 +150,7 @@ impl<'a> Walk<'a> {
         for round in rounds {
             let mut is_measured = false;
             for (place, scenario) in self.scenarios.iter().enumerate() {
-                let key = key(&trial.id, scenario, round, asked.share);
+                let key = key(&trial.id, scenario, round);
                 match self.results.cell(&key, retries) {
                     Cell::Bad(why) => {
                         let held = sides.held(&runs);
@@ -190,12 +181,12 @@ impl<'a> Walk<'a> {
     /// out. What they are does not depend on where a start is cut off: the first attempts at all
     /// scenarios are made, whatever the first of them shows; then those that failed again, one in a
     /// start, as long as nothing rules the trial out.
-    fn missing(&self, trial: &TrialId, round: u32, share: u32, since: Option<u32>) -> Vec<RunKey> {
+    fn missing(&self, trial: &TrialId, round: u32, since: Option<u32>) -> Vec<RunKey> {
         if since.is_some_and(|since| since < round) {
             return Vec::new();
         }
         let missing = self.scenarios.iter().filter_map(|scenario| {
-            let key = key(trial, scenario, round, share);
+            let key = key(trial, scenario, round);
             match self.results.cell(&key, self.lab.retries) {
                 Cell::Missing(key) => Some(key),
                 _ => None,

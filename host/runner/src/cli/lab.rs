@@ -23,10 +23,10 @@ use super::resume;
 use super::scenario::show;
 use super::sources::sources;
 use super::watch::Watch;
-use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened, previous};
-use lab::previous::Previous;
+use experiment::{Experiment, KEPT, OpenJournal, Place, Scenarios, opened};
+use lab::estimate::{self, Timing};
 use lab::walk::Kept;
-use lab::{Lab, Results};
+use lab::{Lab, Results, Trial};
 use model::clean;
 use model::duration::roughly;
 use result::finding::Verdict;
@@ -44,7 +44,7 @@ use session::Faults;
 /// measures only what changed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-        runner lab labs/qwen.toml --dry-run     what would be started and measured, and for how long\n  \
+        runner lab labs/qwen.toml --dry-run     what would be started and measured first\n  \
         runner lab labs/qwen.toml               run it, or resume it\n  \
         runner lab --resume runs/qwen-lab       resume what that folder holds\n  \
         runner lab labs/qwen.toml --page-only   write the page again from the journal\n\n\
@@ -57,7 +57,7 @@ pub struct Args {
         required_unless_present_any = ["resume", "page_only"]
     )]
     lab: Option<String>,
-    /// Show what would be started and measured first, with an estimate of the time, and do nothing
+    /// Show what would be started and measured first, and do nothing
     #[arg(long, env = "RUNNER_DRY_RUN", value_parser = FalseyValueParser::new(), help_heading = "Lab")]
     dry_run: bool,
     /// Write the page again from the journal, and do nothing else
@@ -106,7 +106,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let folder = args.resume.clone().unwrap_or_else(named);
     if args.dry_run {
         let scenarios = scenarios(&lab, &home, &args.flags, true)?;
-        before(&lab, &home, &scenarios)?;
         let results = OpenJournal::peek(&folder)?;
         return write_stdout(&plan(&lab, scenarios.all(), &results)).map(|()| ExitCode::SUCCESS);
     }
@@ -119,14 +118,12 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         path: path.clone(),
         text: lab.kept().to_owned(),
         scenarios: scenarios.all().to_vec(),
-        previous: before(&lab, &home, &scenarios)?,
     };
     let interrupt = Interrupt::listen()?;
     let watching = args.watch.begin()?;
     let mut journal = OpenJournal::open(&folder, &lab, &text)?;
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
-    let markers = args.artifacts.folder().unwrap_or_else(|| folder.clone());
     resume::keep(&folder, words, None)?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
@@ -135,7 +132,6 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let terminal = Terminal { watching: &watching, interrupt: &interrupt };
     let place = Place {
         folder: folder.clone(),
-        markers: markers.join("engines"),
         home: home.folder().map(Path::to_owned),
         environment: Environment::look(std::env::args(), None, plugins::Contract::NEWEST.version()),
     };
@@ -194,32 +190,33 @@ fn scenarios(lab: &Lab, home: &Home, flags: &Flags, for_plan: bool) -> Result<Sc
     Ok(scenarios)
 }
 
-/// Reads the figures of the previous release, and says if they are of no use.
-fn before(lab: &Lab, home: &Home, scenarios: &Scenarios) -> Result<Option<Previous>, Failure> {
-    let previous = previous(lab, home.folder(), scenarios)?;
-    let useless = |previous: &&Previous| previous.results.is_empty();
-    if let Some(Previous { name, .. }) = previous.as_ref().filter(useless) {
-        tell(format_args!(
-            "note: `page.previous` = \"{name}\" has no result for a scenario of this lab"
-        ));
-    }
-    Ok(previous)
-}
-
 fn note(words: &String) {
     tell(format_args!("note: {words}"));
 }
 
-/// Describes the runs that remain, for `--dry-run`.
+/// Describes the runs of the present stage that remain, for `--dry-run`.
 fn plan(lab: &Lab, scenarios: &[lab::Scenario], results: &Results) -> String {
+    let lab = lab.shown();
+    let timing = Timing::of(scenarios, results);
+    let starts = estimate::stage(lab, scenarios, results);
     let mut text = format!("{}\n\n", lab::progress(lab, scenarios, results));
-    for planned in lab::estimate::plan(lab.shown(), scenarios, results) {
-        let lab::estimate::Planned { model, label, left, .. } = &planned;
+    let mut trials: Vec<&Trial> = Vec::new();
+    for start in &starts {
+        if !trials.iter().any(|trial| trial.id == start.trial.id) {
+            trials.push(&start.trial);
+        }
+    }
+    for trial in trials {
+        let own = starts.iter().filter(|start| start.trial.id == trial.id);
+        let left = estimate::left(own, &timing);
         let time = left.seconds.map_or("unknown time".to_owned(), roughly);
-        let name = if model.is_empty() { label.clone() } else { format!("{model}: {label}") };
-        let (starts, runs) = (left.starts, left.runs);
-        text.push_str(&format!("{name}\n  {starts} starts, {runs} runs, {time}\n"));
-        text.push_str(&format!("  {}\n", planned.command));
+        let model = match lab.models[trial.model].name.as_str() {
+            "" => String::new(),
+            model => format!("{model}: "),
+        };
+        let (label, starts, runs) = (lab.label(trial), left.starts, left.runs);
+        text.push_str(&format!("{model}{label}\n  {starts} starts, {runs} runs, {time}\n"));
+        text.push_str(&format!("  {}\n", trial.recorded(&lab.engines[trial.engine])));
     }
     text.push_str("What follows depends on what is measured: an option that helps is tried with the others.\n");
     clean::text(&text).into_owned()

@@ -126,7 +126,7 @@ mod tests {
     use crate::spec::{Spec, Value};
 
     fn secrets(secret: &str) -> Known {
-        let mut spec = Spec::new("e", Vec::new(), ("h", 1), "log", "markers");
+        let mut spec = Spec::new("e", Vec::new(), ("h", 1), "log");
         let secret = Value::Secret(secret.to_owned());
         spec.environment = vec![("KEY".to_owned(), secret)];
         spec.secrets()

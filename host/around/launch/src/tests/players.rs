@@ -55,13 +55,7 @@ fn plays_a_runner() {
     let mut words = shell(script);
     words.push("sh".to_owned());
     words.extend(command("engine"));
-    let mut spec = Spec::new(
-        "orphan",
-        words,
-        ("127.0.0.1", port),
-        folder.join("engine.log"),
-        folder.join("markers"),
-    );
+    let mut spec = Spec::new("orphan", words, ("127.0.0.1", port), folder.join("engine.log"));
     spec.directory = Some(folder.clone());
     run(async {
         let worker = folder.join("worker");
@@ -71,7 +65,7 @@ fn plays_a_runner() {
             _ => Check::NotYet("its worker does not run".to_owned()),
         };
         engine.ready(check).await.unwrap();
-        std::fs::write(folder.join("ready"), engine.record().pid.to_string()).unwrap();
+        std::fs::write(folder.join("ready"), engine.pid().to_string()).unwrap();
         std::future::pending::<()>().await;
     });
 }

@@ -12,7 +12,7 @@ use crate::measured::Measured;
 use crate::objective::Objective;
 use crate::stat::{self, Drift, Spread};
 use crate::strategy::Study;
-use crate::study::{Scenario, WHOLE, key};
+use crate::study::{Scenario, key};
 use result::figure::{Better, Figure};
 use result::finding::Verdict;
 
@@ -20,9 +20,9 @@ use result::finding::Verdict;
 pub(super) struct Tables<'a> {
     sides: Sides<'a>,
     study: &'a Study,
-    /// The stages that have all requests, with their fits.
+    /// The stages, with their fits.
     stages: Vec<(&'a StageReport, Fits)>,
-    /// Every round of any stage that has all requests.
+    /// Every round of any stage.
     rounds: Vec<u32>,
 }
 
@@ -33,9 +33,8 @@ impl<'a> Tables<'a> {
         results: &'a Results,
         study: &'a Study,
     ) -> Self {
-        let sides = Sides { lab, scenarios, results, share: WHOLE };
-        let stages = study.stages.iter().filter(|stage| stage.share == WHOLE);
-        let stages = stages.map(|stage| {
+        let sides = Sides { lab, scenarios, results };
+        let stages = study.stages.iter().map(|stage| {
             let trials: Vec<&TrialId> = stage.rows.iter().map(|row| &row.trial).collect();
             let is_out = |place: usize| place > 0 && stage.rows[place].why.is_some();
             (stage, Fits::of(&sides, &trials, &rounds(stage), is_out))
@@ -231,7 +230,7 @@ impl<'a> Tables<'a> {
     /// The runs of a trial on a scenario that count.
     pub fn runs(&self, trial: &TrialId, scenario: &Scenario) -> Vec<&'a Measured> {
         let counted = self.rounds.iter().filter_map(|round| {
-            let key = key(trial, scenario, *round, WHOLE);
+            let key = key(trial, scenario, *round);
             match self.sides.results.cell(&key, self.sides.lab.retries) {
                 Cell::Counted(_, measured) => Some(measured),
                 _ => None,
@@ -276,7 +275,7 @@ pub(super) fn not_significant(against: &[Row]) -> Vec<String> {
 pub(super) fn figures(runs: &[&Finished]) -> BTreeMap<String, BTreeMap<String, Spread>> {
     let mut values: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let mut counted: Vec<(&str, u32)> = Vec::new();
-    for finished in runs.iter().filter(|finished| finished.run.share == WHOLE) {
+    for finished in runs {
         let Outcome::Measured(measured) = &finished.outcome else {
             continue;
         };

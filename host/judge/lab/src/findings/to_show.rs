@@ -42,7 +42,7 @@ fn round(
     let rows = stage.rows.iter().filter(|row| row.why.is_none());
     let starts = rows.filter_map(|row| trials.iter().find(|trial| trial.id == row.trial));
     let seconds = starts.map(|trial| {
-        let run = |scenario| key(&trial.id, scenario, 1, stage.share);
+        let run = |scenario| key(&trial.id, scenario, 1);
         timing.start(&Start {
             trial: trial.clone(),
             round: 1,

@@ -1,19 +1,18 @@
-//! Conditions on options: what they may name, and with what it may be compared.
+//! Conditions on options: what they may name.
 
 use serde_json::Value;
 
 use super::names;
-use crate::expr::Expr;
+use crate::condition::Condition;
 use crate::file::{Dimension, Model};
-use crate::value::kind;
 use model::nearest;
 use reader::words::list;
 use reader::{Located, Problem, Reader};
 
-/// Names that conditions may use: options, and the engine and the model by name; each with the
-/// values that it may have.
+/// Names that conditions may use: options, and the engine and the model by name; each with one
+/// of its values.
 pub(crate) struct Names {
-    known: Vec<(String, Vec<Value>)>,
+    known: Vec<(String, Value)>,
     /// Names that exist but have conditions of their own.
     conditional: Vec<String>,
     /// Names of options that could not be read.
@@ -29,9 +28,9 @@ impl Names {
         unread: &[String],
     ) -> Self {
         let mut names = Names::of_options(dimensions, unread, |_| true);
-        let models = models.iter().map(|model| Value::from(model.name.as_str()));
-        names.known.push(("model".to_owned(), models.collect()));
-        names.known.push(("engine".to_owned(), vec![engine.into()]));
+        let model = models.first().map_or("", |model| model.name.as_str());
+        names.known.push(("model".to_owned(), model.into()));
+        names.known.push(("engine".to_owned(), engine.into()));
         names
     }
 
@@ -45,8 +44,8 @@ impl Names {
             for (place, name) in names(dimension).enumerate() {
                 match is_known(dimension) {
                     true => {
-                        let values = dimension.rows.iter().map(|row| row[place].clone());
-                        known.push((name.to_owned(), values.collect()));
+                        let value = dimension.rows.first().map(|row| row[place].clone());
+                        known.push((name.to_owned(), value.unwrap_or_default()));
                     }
                     false => conditional.push(name.to_owned()),
                 }
@@ -56,7 +55,7 @@ impl Names {
     }
 
     /// Reads a condition and checks its names.
-    fn read(&self, t: &Reader<'_, '_>, path: &str, said: &Located<String>) -> Option<Expr> {
+    fn read(&self, t: &Reader<'_, '_>, path: &str, said: &Located<String>) -> Option<Condition> {
         let report = |words: String, help: Option<String>| {
             let problem = Problem::new(words).at(said.place.clone(), "in this condition");
             t.report(match help {
@@ -64,45 +63,30 @@ impl Names {
                 None => problem,
             });
         };
-        let expr = match Expr::parse(&said.value) {
-            Ok(expr) => expr,
-            Err(error) => {
-                report(format!("`{path}`: `{}` is not a condition: {error}", said.value), None);
-                return None;
-            }
+        let wrong = |error: String| {
+            report(format!("`{path}`: `{}` is not a condition: {error}", said.value), None);
         };
-        let mut is_right = true;
-        for (name, constant) in expr.comparisons() {
-            let found = self.known.iter().find(|(known, _)| known == name);
-            let Some((_, values)) = found else {
-                is_right = false;
-                if self.unread.iter().any(|unread| unread == name) {
-                    continue;
-                }
-                let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
-                let words = if self.conditional.iter().any(|other| other == name) {
-                    format!(
-                        "`{path}`: `{name}` has a condition of its own, so no condition can depend on it"
-                    )
-                } else if let Some(meant) = nearest(name, all.iter().copied()) {
-                    format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
-                } else {
-                    format!("`{path}`: there is no option `{name}`")
-                };
-                report(words, Some(format!("conditions can name {}", list(&all))));
-                continue;
+        let condition = Condition::parse(&said.value).map_err(wrong).ok()?;
+        let all: Vec<&str> = self.known.iter().map(|(name, _)| name.as_str()).collect();
+        let unknown = condition.unknown(all.iter().copied());
+        for name in unknown.iter().filter(|name| !self.unread.iter().any(|own| own == *name)) {
+            let words = if self.conditional.iter().any(|other| other == name) {
+                format!(
+                    "`{path}`: `{name}` has a condition of its own, so no condition can depend on it"
+                )
+            } else if let Some(meant) = nearest(name, all.iter().copied()) {
+                format!("`{path}`: there is no option `{name}`; did you mean `{meant}`?")
+            } else {
+                format!("`{path}`: there is no option `{name}`")
             };
-            if !values.is_empty() && !values.iter().any(|value| kind(value) == kind(constant)) {
-                is_right = false;
-                let words = format!(
-                    "`{path}`: `{name}` is {}, but it is compared with {}",
-                    kind(&values[0]),
-                    kind(constant)
-                );
-                report(words, Some("texts stand in quotes, numbers do not".to_owned()));
-            }
+            report(words, Some(format!("conditions can name {}", list(&all))));
         }
-        is_right.then_some(expr)
+        if !unknown.is_empty() {
+            return None;
+        }
+        let values = self.known.iter().map(|(name, value)| (name.as_str(), value));
+        condition.holds(values).map_err(wrong).ok()?;
+        Some(condition)
     }
 }
 
@@ -112,15 +96,15 @@ pub(super) fn conditions_of(
     dimensions: &[Dimension],
     whens: Vec<(String, Located<String>)>,
     unread: &[String],
-) -> Vec<(usize, Expr)> {
+) -> Vec<(usize, Condition)> {
     let is_conditional =
         |dimension: &Dimension| whens.iter().any(|(name, _)| *name == dimension.name);
     let names = Names::of_options(dimensions, unread, |dimension| !is_conditional(dimension));
     let mut found = Vec::new();
     for (name, when) in &whens {
-        let expr = names.read(t, &format!("when of {name}"), when);
+        let condition = names.read(t, &format!("when of {name}"), when);
         let place = dimensions.iter().position(|dimension| dimension.name == *name);
-        found.extend(place.zip(expr));
+        found.extend(place.zip(condition));
     }
     found
 }
@@ -130,11 +114,11 @@ pub(crate) fn conditions(
     t: &mut Reader<'_, '_>,
     key: &'static str,
     names: &Names,
-) -> Vec<Located<Expr>> {
+) -> Vec<Located<Condition>> {
     let said = t.one_or_more(key).map(|said| said.value).unwrap_or_default();
     let read = said.into_iter().filter_map(|said| {
-        let expr = names.read(t, &format!("engines.{key}"), &said)?;
-        Some(Located::new(expr, said.place))
+        let condition = names.read(t, &format!("engines.{key}"), &said)?;
+        Some(Located::new(condition, said.place))
     });
     read.collect()
 }

@@ -110,9 +110,6 @@ fn experiment(page: &mut Document, report: &LabReport, study: &StudyReport, stag
         [first, last] => format!("rounds {first} to {last}"),
     };
     page.heading(3, format!("{} ({rounds})", stage.title));
-    if stage.share < 1000 {
-        page.say(&format!("With {} % of each scenario's requests.", f64::from(stage.share) / 10.0));
-    }
     if !stage.is_complete {
         page.say("This experiment is not complete.");
     }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use crate::estimate::{forecast, progress};
+use super::world::{Fate, World};
 use crate::keys::KEYS;
 use crate::value::shown;
-use crate::{Lab, Results, Scenario, Trial};
+use crate::{Lab, Next, Results, Scenario, Start, Trial, next};
 
 fn scenarios(names: &[&str]) -> Vec<Scenario> {
     let scenario = |name: &&str| Scenario {
@@ -20,11 +20,26 @@ fn scenarios(names: &[&str]) -> Vec<Scenario> {
     names.iter().map(scenario).collect()
 }
 
+/// The starts that a lab makes if no option helps.
+fn starts(lab: &Lab, scenarios: &[Scenario]) -> Vec<Start> {
+    let (lab, scenarios) = (lab.clone(), scenarios.to_vec());
+    let truth = |_: &_, _: &_| Fate::Tokens(1000.0);
+    let world = World { lab, scenarios, truth, varies: 0.0, drift: 0.0, seed: 1 };
+    let (mut results, mut starts) = (Results::default(), Vec::new());
+    while let Next::Run(asked) = next(&world.lab, &world.scenarios, &results) {
+        for start in asked {
+            world.events(&start).iter().for_each(|event| results.add(event));
+            starts.push(start);
+        }
+    }
+    starts
+}
+
 /// The trials that a lab runs if no option helps, in the order of their first run; and how many
 /// runs that takes.
 fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
     let mut out = String::new();
-    let starts = forecast(lab, scenarios, &Results::default(), 0.0);
+    let starts = starts(lab, scenarios);
     let mut seen = Vec::new();
     for start in &starts {
         if !seen.contains(&start.trial.id) {
@@ -32,13 +47,8 @@ fn told(lab: &Lab, scenarios: &[Scenario]) -> String {
             trial(&mut out, lab, &start.trial);
         }
     }
-    let progress = progress(lab, scenarios, &Results::default());
-    for (when, left) in
-        [("no option helps", progress.at_least), ("each option helps", progress.if_all_help)]
-    {
-        let time = left.seconds.map(model::duration::roughly).unwrap_or_default();
-        let _ = writeln!(out, "If {when}: {} starts, {} runs, {time}", left.starts, left.runs);
-    }
+    let runs: usize = starts.iter().map(|start| start.runs.len()).sum();
+    let _ = writeln!(out, "If no option helps: {} starts, {runs} runs", starts.len());
     out
 }
 
@@ -108,7 +118,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
         "Long context 32k/100",
         "Generation heavy 1k/2k",
     ]);
-    let starts = forecast(&lab, &profiles, &Results::default(), 0.0);
+    let starts = starts(&lab, &profiles);
     let mut lines: Vec<String> =
         starts.iter().map(|start| start.trial.recorded(&lab.engines[start.trial.engine])).collect();
     lines.sort();
@@ -125,7 +135,7 @@ fn the_labs_that_ship_need_only_their_gpus() {
 
     let lab = shipped("lmdeploy.toml");
     let loads = scenarios(&["ShareGPT", "Random 1k/1k", "Long thinking 2k/6k", "Long input 6k/2k"]);
-    let starts = forecast(&lab, &loads, &Results::default(), 0.0);
+    let starts = self::starts(&lab, &loads);
     assert_eq!(starts.len(), 4 * 3);
     assert_eq!(starts.iter().map(|start| start.runs.len()).sum::<usize>(), 4 * 4 * 3);
     let last = starts.last().unwrap().trial.recorded(&lab.engines[0]);
@@ -139,8 +149,8 @@ fn the_labs_that_ship_need_only_their_gpus() {
 /// Every key that is read is in the table, and every key of the table is read.
 #[test]
 fn the_table_of_keys_is_complete() {
-    let text = "zzzzzzzz = 1\n[objective]\nzzzzzzzz = 1\n[budget]\nzzzzzzzz = 1\n[cost]\nzzzzzzzz = 1\n[halving]\n\
-                zzzzzzzz = 1\n[page]\nzzzzzzzz = 1\n[[models]]\nzzzzzzzz = 1\n[[engines]]\nzzzzzzzz = 1\n";
+    let text = "zzzzzzzz = 1\n[objective]\nzzzzzzzz = 1\n[budget]\nzzzzzzzz = 1\n[cost]\nzzzzzzzz = 1\n\
+                [[models]]\nzzzzzzzz = 1\n[[engines]]\nzzzzzzzz = 1\n";
     let error = Lab::parse("lab.toml", text).unwrap_err();
     let mut found = Vec::new();
     for problem in
@@ -217,7 +227,7 @@ proptest! {
     /// Conditions and placeholders stand any text.
     #[test]
     fn conditions_and_placeholders_stand_any_text(text in "[a-z{}$&|!()<>=' .0-9é-]{0,60}") {
-        let _ = crate::expr::Expr::parse(&text);
+        let _ = crate::condition::Condition::parse(&text);
         let filled = crate::template::filled(&text, |name| (name == "a").then(|| "{b}".to_owned()));
         // What is filled in is not filled in again.
         let twice = crate::template::filled(&filled, |name| (name == "b").then(|| "c".to_owned()));

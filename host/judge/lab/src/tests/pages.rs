@@ -1,12 +1,10 @@
-//! Pages of labs in a world whose truth is known: curves, a previous release, hostile names, and
-//! the schemas of what they are made of.
+//! Pages of labs in a world whose truth is known: curves, hostile names, and the schemas of what
+//! they are made of.
 
 use super::world::{Fate, Settings, World};
 use crate::findings::{self, LabReport};
 use crate::journal::{Event, Journal, Ready};
 use crate::page::page;
-use crate::previous::{Earlier, Origin, Previous};
-use crate::release::Verdict;
 use crate::walk::Kept;
 use crate::{Results, schema};
 use report::document::Document;
@@ -33,10 +31,10 @@ pub fn body(page: &Document) -> String {
     format!("<main{main}</main>\n")
 }
 
-fn report(world: &World, previous: Option<&Previous>) -> (LabReport, Results, Vec<Event>) {
+fn report(world: &World) -> (LabReport, Results, Vec<Event>) {
     let mut events = Vec::new();
     let results = world.run(&mut events);
-    let report = findings::of(&world.lab, &world.scenarios, &results, previous);
+    let report = findings::of(&world.lab, &world.scenarios, &results);
     (report, results, events)
 }
 
@@ -67,7 +65,7 @@ fn loads() -> World {
 /// The engines of this world answer 20 seconds after their start, and a second later each round.
 #[test]
 fn each_start_says_when_its_engine_answered() {
-    let (report, results, events) = report(&loads(), None);
+    let (report, results, events) = report(&loads());
     let trials = report.studies[0].trials.len();
     assert_eq!((trials, results.ready.len()), (2, report.starts.len()));
     assert!(!report.starts.is_empty());
@@ -86,14 +84,14 @@ fn each_start_says_when_its_engine_answered() {
     let events = Journal::read(lines.as_bytes()).unwrap().events;
     let world = loads();
     let results = Results::of(&events);
-    let report = findings::of(&world.lab, &world.scenarios, &results, None);
+    let report = findings::of(&world.lab, &world.scenarios, &results);
     assert!(report.starts.is_empty());
     assert!(!body(&page(&report)).contains("Ready after"));
 }
 
 #[test]
 fn scenarios_that_differ_in_their_load_are_a_curve() {
-    let (report, ..) = report(&loads(), None);
+    let (report, ..) = report(&loads());
     let curves = &report.studies[0].curves;
     assert_eq!(curves.len(), 1);
     assert_eq!(curves[0].name, "chat");
@@ -125,7 +123,7 @@ fn doubts_stand_beside_the_answer() {
     for load in world.scenarios.iter_mut().filter_map(|scenario| scenario.load.as_mut()) {
         load.kind = search::Load::Rate;
     }
-    let (found, ..) = report(&world, None);
+    let (found, ..) = report(&world);
     let text = page(&found).markdown();
     let (answer, rest) = text.split_once("## Setup").unwrap();
     let runs = found.spent.runs;
@@ -134,106 +132,19 @@ fn doubts_stand_beside_the_answer() {
     assert!(rest.contains("\n| baseline † |") && !rest.contains("mode fast †"), "{rest}");
 
     let world = World { truth: |_, _| Fate::Crashes, ..loads() };
-    let text = page(&report(&world, None).0).markdown();
+    let text = page(&report(&world).0).markdown();
     let (first, answer) = text.split_once("## Conclusion").unwrap();
     assert!(first.contains("No engine answered") && first.contains(": ValueError"), "{first}");
     assert!(answer.contains("\nNo trial was measured.\n"), "{answer}");
 }
 
-/// A release of two models, 10 % slower on long prompts than the world of [`now`].
-fn release(more: &str) -> String {
-    format!(
-        "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n{more}\n\
+/// A release of two models.
+fn release() -> String {
+    String::from(
+        "name = \"A release\"\nstrategy = \"matrix\"\nscenarios = [\"chat.toml\", \"long.toml\"]\n\
          [[models]]\nname = \"small\"\npath = \"org/small\"\n[[models]]\nname = \"large\"\n\
-         [[engines]]\nname = \"a\"\nlaunch = [\"a\", \"{{model.path}}\"]\n"
+         [[engines]]\nname = \"a\"\nlaunch = [\"a\", \"{model.path}\"]\n",
     )
-}
-
-fn before(_: &Settings, scenario: &str) -> Fate {
-    Fate::Tokens(if scenario == "long" { 300.0 } else { 1000.0 })
-}
-
-fn now(_: &Settings, scenario: &str) -> Fate {
-    Fate::Tokens(if scenario == "long" { 330.0 } else { 1000.0 })
-}
-
-fn previous() -> Previous {
-    let mut world = World::new(&release(""), before);
-    world.seed = 2;
-    let (_, results, _) = report(&world, None);
-    Previous::of_lab("../v1", &world.lab, &world.scenarios, &results)
-}
-
-#[test]
-fn a_release_is_held_against_the_one_before() {
-    let text = release("page = { previous = \"../v1\", same-within = \"5%\" }");
-    let world = World::new(&text, now);
-    let (report, ..) = report(&world, Some(&previous()));
-    let release = report.release.as_ref().unwrap();
-    assert_eq!(release.alone, Vec::<String>::new());
-    // Three figures of two models on two scenarios: output, TPOT, E2E.
-    assert_eq!(release.rows.len(), 3 * 2 * 2);
-    for row in &release.rows {
-        let wanted = match row.scenario.as_str() {
-            "long" => Verdict::Better,
-            _ => Verdict::Same,
-        };
-        assert_eq!(row.verdict, wanted, "{row:?}");
-        let sign = if row.figure.starts_with("throughput") { 1.0 } else { -1.0 };
-        assert!(row.scenario != "long" || sign * row.change.percent > 5.0);
-    }
-    golden("src/tests/release.md", &page(&report).markdown());
-    golden("src/tests/release.html", &body(&page(&report)));
-}
-
-/// Without `same-within` nothing is called the same, and a scenario that has changed is not
-/// compared.
-#[test]
-fn what_cannot_be_compared_is_not() {
-    let mut earlier = previous();
-    for of in earlier.results.iter_mut().filter(|of| of.scenario == "long") {
-        of.content = Some("another".to_owned());
-    }
-    earlier.results.retain(|of| of.model != "small");
-    let world = World::new(&release(""), now);
-    let (report, ..) = report(&world, Some(&earlier));
-    let release = report.release.as_ref().unwrap();
-    assert!(release.rows.iter().all(|row| row.model == "large" && row.scenario == "chat"));
-    let verdict = |row: &crate::release::Difference| row.verdict == Verdict::NoDifference;
-    assert!(release.rows.iter().all(verdict));
-    let alone = release.alone.join("\n");
-    assert_eq!(release.alone.len(), 3, "{alone}");
-    assert!(alone.contains("the scenario has changed since"), "{alone}");
-    assert!(alone.contains("small, baseline on chat: ../v1 has no such result"), "{alone}");
-}
-
-/// A published result is means only: its difference is shown and not judged. It is found by the
-/// model's path too.
-#[test]
-fn nothing_is_judged_against_published_means() {
-    let figures = [("throughput.output-tokens-per-s", 900.0), ("ttft.mean", 50.0)];
-    let figures = figures.map(|(name, value)| (name.to_owned(), crate::measured::Number(value)));
-    let published = Previous {
-        name: "published:x".to_owned(),
-        origin: Origin::Published,
-        results: vec![Earlier {
-            model: "org/small".to_owned(),
-            scenario: "chat".to_owned(),
-            trial: None,
-            content: None,
-            engine: Some("a 0.9".to_owned()),
-            source: "published:x/chat".to_owned(),
-            runs: vec![figures.into()],
-        }],
-    };
-    let (report, ..) = report(&World::new(&release(""), now), Some(&published));
-    let release = report.release.as_ref().unwrap();
-    assert_eq!(release.rows.len(), 1, "what both have: {release:?}");
-    let row = &release.rows[0];
-    assert_eq!((row.verdict, row.change.interval), (Verdict::NotJudged, None));
-    assert!((row.change.percent - 11.0).abs() < 5.0, "{row:?}");
-    let page = page(&report).markdown();
-    assert!(page.contains("means, with nothing of how they vary"), "{page}");
 }
 
 /// Whatever an engine or a lab file is called, and whatever a log says, a page only shows it.
@@ -250,7 +161,7 @@ fn hostile_names_have_no_effect() {
         true => Fate::Crashes,
         false => Fate::Tokens(100.0),
     });
-    let (mut report, ..) = report(&world, None);
+    let (mut report, ..) = report(&world);
     let failed = &mut report.studies[0].failed[0];
     failed.log.push(NAME.to_owned());
     failed.why = NAME.to_owned();
@@ -270,20 +181,17 @@ fn hostile_names_have_no_effect() {
 /// The committed schemas are those of the types, and what labs write follows them.
 #[test]
 fn schemas_are_committed_and_hold() {
-    let world =
-        World::new(&release("page = { previous = \"../v1\" }"), |settings, _| {
-            match settings["engine"].as_str() {
-                "a" => Fate::OnceInvalid(100.0),
-                _ => Fate::Crashes,
-            }
-        });
-    let crashing = World::new(&release(""), |_, scenario| match scenario {
+    let world = World::new(&release(), |settings, _| match settings["engine"].as_str() {
+        "a" => Fate::OnceInvalid(100.0),
+        _ => Fate::Crashes,
+    });
+    let crashing = World::new(&release(), |_, scenario| match scenario {
         "long" => Fate::Dies,
         _ => Fate::Crashes,
     });
     let (mut reports, mut events, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for (world, previous) in [(&world, Some(previous())), (&crashing, None), (&loads(), None)] {
-        let (report, _, happened) = report(world, previous.as_ref());
+    for world in [&world, &crashing, &loads()] {
+        let (report, _, happened) = report(world);
         reports.push(serde_json::to_value(&report).unwrap());
         events.extend(happened.iter().map(|event| serde_json::to_value(event).unwrap()));
         let of = Kept {
@@ -291,7 +199,6 @@ fn schemas_are_committed_and_hold() {
             path: "lab.toml".to_owned(),
             text: "name = \"A lab\"".to_owned(),
             scenarios: world.scenarios.clone(),
-            previous,
         };
         kept.push(serde_json::to_value(of).unwrap());
     }

@@ -36,7 +36,7 @@ fn truth(settings: &Settings, scenario: &str) -> Fate {
 
 fn run(world: &World) -> (LabReport, Results) {
     let results = world.run(&mut Vec::new());
-    (findings::of(&world.lab, &world.scenarios, &results, None), results)
+    (findings::of(&world.lab, &world.scenarios, &results), results)
 }
 
 fn only(report: &LabReport) -> &StudyReport {
@@ -52,7 +52,7 @@ fn chosen(study: &StudyReport) -> &str {
 
 #[test]
 fn every_strategy_finds_the_best() {
-    for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
+    for strategy in ["matrix", "one-at-a-time"] {
         let world = World::new(&text(strategy, ""), truth);
         let (report, _) = run(&world);
         let study = only(&report);
@@ -135,7 +135,7 @@ fn fewer_faults_are_better() {
         let scores = scores.map(|(name, score)| (format!("score.{name}"), Number(score)));
         measured.figures.extend(scores);
     }
-    let report = findings::of(&world.lab, &world.scenarios, &Results::of(&events), None);
+    let report = findings::of(&world.lab, &world.scenarios, &Results::of(&events));
     let points = &report.studies[0].pareto[0].points;
     assert!(points.len() > 1);
     for point in points {
@@ -168,22 +168,6 @@ fn one_at_a_time_combines_what_helps() {
     }
 }
 
-/// Successive halving comes to the same as a matrix with fewer runs, also where its first rung is
-/// short.
-#[test]
-fn halving_takes_less() {
-    let (_, matrix) = run(&World::new(&text("matrix", "confirm = 3"), truth));
-    for more in ["", "[halving]\nfirst-share = 0.25\neta = 4"] {
-        let world = World::new(&text("halving", more), truth);
-        let (report, halved) = run(&world);
-        let first = &only(&report).stages[0];
-        assert_eq!(first.share, if more.is_empty() { 1000 } else { 250 });
-        assert_eq!(first.rounds, [1, 1]);
-        assert_eq!(only(&report).conclusion.kind, Kind::Better);
-        assert!(halved.seconds < 0.8 * matrix.seconds, "{} of {}", halved.seconds, matrix.seconds);
-    }
-}
-
 #[test]
 fn what_crashes_and_what_loses_requests_never_wins() {
     fn truth(settings: &Settings, _: &str) -> Fate {
@@ -195,7 +179,7 @@ fn what_crashes_and_what_loses_requests_never_wins() {
             _ => Fate::Tokens(1000.0),
         }
     }
-    for strategy in ["matrix", "one-at-a-time", "halving", "descent"] {
+    for strategy in ["matrix", "one-at-a-time"] {
         let world = World::new(&text(strategy, ""), truth);
         let (report, results) = run(&world);
         let study = only(&report);
@@ -207,14 +191,7 @@ fn what_crashes_and_what_loses_requests_never_wins() {
         };
         assert!(failed("seqs 256").why.contains("ended before it answered (exit code 1)"));
         assert_eq!(failed("seqs 256").log.last().unwrap(), "ValueError: no such option");
-        // One round of a first rung shows nothing; what it says is enough to be dropped.
-        let dropped = study.against_baseline.iter();
-        let dropped = dropped.filter(|row| row.label == "seqs 128");
-        let mut dropped = dropped.flat_map(|row| &row.constraints);
-        let lost = match strategy {
-            "halving" => &dropped.next().unwrap().words,
-            _ => &failed("seqs 128").why,
-        };
+        let lost = &failed("seqs 128").why;
         assert!(
             lost.contains("requests.success-share is 0.5150")
                 && lost.contains("but `requests.success-share >= 99%` must hold"),
@@ -244,7 +221,7 @@ fn a_baseline_that_fails_is_said_to_be_missing() {
     let (report, _) = run(&World::new(&text("one-at-a-time", ""), |_, _| Fate::Crashes));
     assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
     assert_eq!(chosen(only(&report)), "none");
-    let (report, _) = run(&World::new(&text("descent", ""), |_, _| Fate::Loses(5.0, 0.5)));
+    let (report, _) = run(&World::new(&text("one-at-a-time", ""), |_, _| Fate::Loses(5.0, 0.5)));
     assert_eq!(only(&report).conclusion.kind, Kind::Nothing);
 }
 
@@ -272,21 +249,19 @@ fn the_better_engine_is_tuned() {
         Fate::Tokens(tokens * if option(settings, "engine") == "sglang" { 1.3 } else { 1.0 })
     }
     let more = "\n[[engines]]\nname = \"sglang\"\nlaunch = [\"sglang\"]\n[engines.options]\nmode = [\"plain\", \"fast\"]\n";
-    for strategy in ["one-at-a-time", "descent"] {
-        let world = World::new(&(text(strategy, "") + more), truth);
-        let (report, _) = run(&world);
-        let study = only(&report);
-        assert_eq!(chosen(study), "sglang: mode fast", "{strategy}");
-        assert_eq!(study.stages[0].title, "Choosing the engine");
-        assert!(
-            study
-                .trials
-                .iter()
-                .all(|trial| trial.engine == "sglang" || trial.label == "vllm: baseline")
-        );
-        let gain = study.conclusion.gain.unwrap();
-        assert!((gain.percent - 49.5).abs() < 5.0, "{strategy}: {gain:?}");
-    }
+    let world = World::new(&(text("one-at-a-time", "") + more), truth);
+    let (report, _) = run(&world);
+    let study = only(&report);
+    assert_eq!(chosen(study), "sglang: mode fast");
+    assert_eq!(study.stages[0].title, "Choosing the engine");
+    assert!(
+        study
+            .trials
+            .iter()
+            .all(|trial| trial.engine == "sglang" || trial.label == "vllm: baseline")
+    );
+    let gain = study.conclusion.gain.unwrap();
+    assert!((gain.percent - 49.5).abs() < 5.0, "{gain:?}");
 }
 
 /// An option whose condition holds only with another option's better value is tried after that is
@@ -301,11 +276,9 @@ fn conditional_options_follow() {
     let text = "name = \"A lab\"\nscenarios = \"chat.toml\"\n[objective]\nmaximize = \"throughput.output-tokens-per-s\"\n\
                 [[engines]]\nname = \"a\"\nlaunch = [\"a\"]\n[engines.options]\nseqs = [64, 128]\n\
                 chunk = { values = [1, 2], when = \"seqs == 128\" }\n";
-    for strategy in ["one-at-a-time", "descent"] {
-        let world = World::new(&format!("strategy = \"{strategy}\"\n{text}"), truth);
-        let (report, _) = run(&world);
-        assert_eq!(chosen(only(&report)), "seqs 128, chunk 2", "{strategy}");
-    }
+    let world = World::new(text, truth);
+    let (report, _) = run(&world);
+    assert_eq!(chosen(only(&report)), "seqs 128, chunk 2");
 }
 
 #[test]
@@ -314,7 +287,7 @@ fn a_budget_ends_a_lab_before_its_next_start() {
     let results = world.run(&mut Vec::new());
     assert_eq!(next(&world.lab, &world.scenarios, &results), Next::Done(Ended::Budget));
     assert!(results.seconds <= 2400.0 && results.seconds > 2000.0, "{}", results.seconds);
-    let report = findings::of(&world.lab, &world.scenarios, &results, None);
+    let report = findings::of(&world.lab, &world.scenarios, &results);
     assert_eq!(report.incomplete.as_deref(), Some("its budget is spent"));
     assert_eq!(report.studies[0].conclusion.kind, Kind::Unfinished);
     let more = "budget = { cost = 1 }\ncost = { per-hour = 3 }";

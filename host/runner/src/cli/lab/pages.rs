@@ -20,7 +20,7 @@ const REPORT: &str = "lab-report.json";
 /// Returns the report of a lab so far.
 pub(super) fn found(lab: &Lab, kept: &Kept, results: &Results) -> LabReport {
     // What is shown has no secrets.
-    lab::findings::of(lab.shown(), &kept.scenarios, results, kept.previous.as_ref())
+    lab::findings::of(lab.shown(), &kept.scenarios, results)
 }
 
 /// Writes the page in both forms, and what it is made of.

@@ -169,7 +169,7 @@ impl Conductor {
             return Ok(None);
         };
         let environment = self.environment();
-        let running = launch::run(&version.command, &environment, None, VERSION_WITHIN);
+        let running = launch::run(&version.command, &environment, &[], None, VERSION_WITHIN);
         let ran = self.runtime.block_on(self.unless_interrupted(running))?;
         let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
         let said = [ran.stdout, ran.stderr].concat();
@@ -373,7 +373,7 @@ impl Conductor {
             values.set("base-url", format!("http://{address}/{}", case.name));
             let command = self.filled(case, &values)?;
             let environment = self.environment();
-            let running = launch::run(&command, &environment, Some(folder), self.timeout);
+            let running = launch::run(&command, &environment, &[], Some(folder), self.timeout);
             let ran = self.unless_interrupted(running).await?;
             let ran = ran.map_err(|error| Failure::input(self.missing(&error.to_string())))?;
             tokio::time::sleep(SETTLES_WITHIN).await;
