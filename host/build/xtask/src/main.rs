@@ -7,6 +7,8 @@ mod component;
 mod dist;
 mod documents;
 mod examples;
+#[cfg(test)]
+mod floors;
 mod freeze;
 mod fuzz;
 mod gate;
