@@ -13,11 +13,10 @@ pub struct Benchmark {
     pub parts: &'static [Part],
 }
 
-/// A part: its name, how many runs of each case it draws unless asked for otherwise, and what it
-/// finds in so many.
+/// A part: its name, its default number of runs per case, and its tables for a number of runs.
 pub type Part = (&'static str, u64, fn(u64) -> Vec<Section>);
 
-/// A table with what its columns mean.
+/// A table with explanations of its columns.
 pub struct Section {
     pub title: String,
     /// The subject of the table.
@@ -32,7 +31,7 @@ pub struct Section {
 /// Marks before and after a cell that misses its target.
 const MARK: [&str; 2] = ["**", "** ✗"];
 
-/// The rule by which cells are marked, in words.
+/// The rule by which cells are marked.
 pub const RULE: &str = "A cell marked ✗ misses the target that stands above its table by more than the number of runs \
     explains: if the target were just met, as bad a share or a worse one would come out in fewer than one of twenty \
     such tables (an exact binomial test, one-sided, at 5 %)";
@@ -56,12 +55,12 @@ pub fn percent(part: usize, of: usize) -> String {
     }
 }
 
-/// True if so many of the runs are fewer than a share of them, beyond chance.
+/// True if `part` of `of` runs is less than the share `least`, beyond chance.
 pub fn falls_short(part: usize, of: usize, least: f64) -> bool {
     (part as f64) < least * of as f64 && binomial(of as f64, least, part as f64) < LEVEL
 }
 
-/// True if so many of the runs are more than a share of them, beyond chance.
+/// True if `part` of `of` runs is more than the share `most`, beyond chance.
 pub fn exceeds(part: usize, of: usize, most: f64) -> bool {
     part as f64 > most * of as f64 && 1.0 - binomial(of as f64, most, part as f64 - 1.0) < LEVEL
 }
@@ -96,7 +95,7 @@ impl Section {
 }
 
 /// Draws the parts that the arguments name, or all, and prints their tables. With `--bless`, they
-/// replace those of the same titles on the page, or make it anew if all were drawn.
+/// replace the tables of the same titles on the page, or make it anew if all were drawn.
 pub fn run(bench: &Benchmark) -> ExitCode {
     match exec(bench) {
         Ok(()) => ExitCode::SUCCESS,
@@ -155,8 +154,8 @@ fn exec(bench: &Benchmark) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables of a page, of which those that were drawn replace those of the same titles. One with
-/// a new title comes after the one that was drawn before it.
+/// The tables of a page, with the drawn tables in place of the tables of the same titles. A table
+/// with a new title follows the table that was drawn before it.
 fn replaced(page: &str, drawn: Vec<String>) -> Vec<String> {
     let tables = page.split("\n## ").skip(1);
     let mut tables: Vec<String> = tables.map(|table| format!("## {table}")).collect();

@@ -3,9 +3,9 @@
 //!
 //! Time on a shared machine tells a change of a tenth at best; instructions are the same on every
 //! run, so a change of a twentieth shows. Each workload runs under callgrind in a process of its
-//! own, with some units and with twice as many; the difference is what the units took, without the
-//! start. Counts are compared with `instructions.toml`, which holds those of each build by its
-//! name: another profile or architecture has other counts.
+//! own, with some units and with twice their number; the difference is the cost of the units,
+//! without the start. Counts are compared with `instructions.toml`, which holds the counts of each
+//! build by its name: another profile or architecture has other counts.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
 mod workloads;
@@ -149,7 +149,7 @@ impl workloads::Workload {
         Ok(twice.saturating_sub(once) / self.units)
     }
 
-    /// Instructions of a process that does so many units.
+    /// Instructions of a process that does this number of units.
     fn instructions(&self, units: u64, artifacts: &Path) -> Result<u64> {
         let program: PathBuf = std::env::current_exe()?;
         let mut command = Command::new("valgrind");

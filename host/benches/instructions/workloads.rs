@@ -47,8 +47,7 @@ pub struct Workload {
 
 /// Events of one reply.
 const EVENTS: u64 = 128;
-/// Exchanges of a run that is summarised: enough for what a summary costs however long the run was
-/// to be little.
+/// Exchanges of a run that is summarised: enough to make a summary's fixed cost small.
 const SUMMARISED: u64 = 1000;
 /// Frames that a reader hands to a decode thread together.
 const BATCH: u64 = 32;
@@ -98,7 +97,7 @@ pub const ALL: [Workload; 9] = [
     },
 ];
 
-/// Does so many units of a workload.
+/// Does a number of units of a workload.
 pub fn work(name: &str, units: u64, artifacts: &Path) -> Result<()> {
     match name {
         "http1" => read_chunks(units),
@@ -129,7 +128,7 @@ fn end() -> &'static [u8] {
     b"data: [DONE]\n\n"
 }
 
-/// So many of them, framed.
+/// This number of frames.
 fn frames(count: u64) -> Result<Frames> {
     let mut framer = Framer::new(Framing::EventStream);
     let mut frames = Frames::default();
@@ -278,7 +277,7 @@ fn summarize(exchanges: u64) -> Result<()> {
     Ok(())
 }
 
-/// The ids that requests have by default, and as here also those of traces.
+/// The default ids of requests, here also used as ids of traces.
 fn identities(has_traces: bool) -> Identities {
     let ids = RequestIds { request: vec!["x-request-id".to_owned()], ..RequestIds::default() };
     let run = RunId::new(*b"0123456789abcdef");
@@ -406,7 +405,7 @@ impl AsyncWrite for Replies {
     }
 }
 
-/// Connects to a server that sends so many chunks.
+/// Connects to a server that sends this number of chunks.
 struct Chunks(u64);
 
 impl Connect for Chunks {

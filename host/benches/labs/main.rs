@@ -21,8 +21,8 @@ const PAGE: &str =
 /// Labs of each case, unless asked for otherwise.
 const LABS: u64 = 500;
 
-/// So many times as many labs are made of cases in which nothing differs, because what is counted
-/// is rare.
+/// Factor for the number of labs of cases in which nothing differs, because the counted events are
+/// rare.
 const RARE: u64 = 4;
 
 const BENCH: Benchmark = Benchmark {
@@ -56,7 +56,7 @@ fn row<const N: usize>(name: &str, strategy: &str, cells: [String; N]) -> Vec<St
     row
 }
 
-/// The heads of the columns, after those that name the case.
+/// The heads of the columns, after the columns that name the case.
 fn heads(further: &[&str]) -> Vec<String> {
     let all = ["case", "strategy"].iter().chain(further);
     all.map(|head| (*head).to_owned()).collect()

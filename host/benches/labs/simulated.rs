@@ -1,7 +1,7 @@
 //! Labs of engines whose truth is known: figures are drawn, no engine is started and no time
 //! passes.
 //!
-//! A start's throughput is the truth of its trial, times what its round does to all trials, times
+//! A start's throughput is the truth of its trial, times the round's effect on all trials, times
 //! chance. A P99 of TTFT is drawn beside it for constraints.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub const OPTIONS: &str =
 /// One option with two values, the smallest lab.
 pub const ONE_OPTION: &str = "mode = [\"plain\", \"fast\"]\n";
 
-/// A case: a lab and what is true of it.
+/// A case: a lab and the truth about it.
 #[derive(Clone, Copy)]
 pub struct Case {
     pub strategy: &'static str,
@@ -30,9 +30,9 @@ pub struct Case {
     pub fast: f64,
     /// The standard deviation from start to start, as a share.
     pub starts: f64,
-    /// The noise of the fast mode, as a multiple of that of the others.
+    /// The noise of the fast mode, as a multiple of the others'.
     pub unsteady: f64,
-    /// The standard deviation of what a round does to all trials, as a share.
+    /// The standard deviation of a round's effect on all trials, as a share.
     pub rounds: f64,
     /// The mean P99 of TTFT of every trial in ms, and its standard deviation as a share; the limit
     /// is 1000 ms.
@@ -66,7 +66,7 @@ impl Case {
         )
     }
 
-    /// So many labs of this case, to their ends.
+    /// Runs `many` labs of this case to their ends.
     pub fn labs(&self, many: u64) -> impl Iterator<Item = Ended> + '_ {
         let lab = Lab::parse("lab.toml", &self.text());
         let lab = lab.unwrap_or_else(|error| panic!("{error}"));

@@ -1,8 +1,8 @@
-//! Cost of reading event streams: the processor time of the reading thread, beside that of a bare
-//! reader of the same streams. Nothing is decoded or recorded. The reader is on the first core and
-//! the engine on the second.
+//! Cost of reading event streams: the processor time of the reading thread, compared with a bare
+//! reader's for the same streams. Nothing is decoded or recorded. The reader is on the first core
+//! and the engine on the second.
 //!
-//! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5, of which medians are printed),
+//! `cargo bench -p load --bench reading`. Variables: `ROUNDS` (5; their medians are printed),
 //! `STREAMS` (1,024), `EVENTS` of each stream (512), and `PAUSE_MS`, the engine's pause between two
 //! events of a stream (none).
 

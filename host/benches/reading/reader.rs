@@ -174,7 +174,7 @@ impl Connect for Maybe {
     }
 }
 
-/// Counts what comes.
+/// Counts bytes and frames.
 #[derive(Clone, Default)]
 struct Counted(Arc<Counts>);
 

@@ -31,8 +31,8 @@ struct Stream {
 /// The last chunk of a reply, which comes with its last event or alone.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Sends the request on so many connections at once, so many times on each, and reads until every
-/// reply has ended.
+/// Sends the request on a number of connections at once, several times on each, and reads until
+/// every reply has ended.
 pub fn read(
     address: SocketAddr,
     streams: usize,

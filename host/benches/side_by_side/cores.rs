@@ -14,7 +14,7 @@ use crate::process::run;
 /// Cores for the client, where the machine has them.
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 
-/// The loads: their name, and what the engine does.
+/// The loads: their name, and the engine's pace.
 const LOADS: [(&str, Pace); 2] = [
     (
         "one event a write, as fast as the engine can",

@@ -1,6 +1,6 @@
-//! An engine on as many cores as it is given, for clients that have several: `runner mock` serves
+//! An engine on all cores that it is given, for clients that have several: `runner mock` serves
 //! from one thread. It answers each request with a role, events of one token, their count and the
-//! end, and prints what it saw when its input ends.
+//! end, and prints its observations when its input ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -76,7 +76,7 @@ impl Drop for Engine {
     }
 }
 
-/// Serves until stdin ends, then prints what was seen.
+/// Serves until stdin ends, then prints the observed instants.
 pub fn serve(threads: usize, pace: Pace) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     // The standard library's queue of 128 connections would have a thousand clients wait a second.
@@ -131,7 +131,7 @@ fn told(mut values: Vec<f32>) -> [f64; 3] {
     [mean, at(0.5), at(0.99)].map(|seconds| seconds * 1e3)
 }
 
-/// One request after the other. What it saw of each are the instants of its tokens, since the
+/// Serves one request after the other. Sends the instants of each request's tokens, since the
 /// request was read.
 async fn connection(mut stream: TcpStream, pace: Pace, seen: mpsc::Sender<Vec<Duration>>) {
     let mut request = Vec::new();

@@ -1,5 +1,6 @@
 //! The figures that this program promises, measured side by side with the bare reader in one run:
-//! `cargo bench --bench side_by_side [FIGURE...]`. README.md says what each is and what was seen.
+//! `cargo bench --bench side_by_side [FIGURE...]`. README.md explains each figure and states the
+//! measured values.
 //!
 //! The client under test and the bare reader are pinned to the first core, the mock engine to the
 //! second; only `cores` gives them more. Ratios hold on a noisy machine; seconds are this

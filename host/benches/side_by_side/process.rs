@@ -1,4 +1,4 @@
-//! Processes on cores of their own, and what they cost.
+//! Processes on cores of their own, and their costs.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 pub const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
-/// The core of clients, and that of the engine.
+/// The core of clients, and the core of the engine.
 pub const CORES: [&str; 2] = ["0", "1"];
 
 /// A command pinned to cores, in the form of `taskset`: `0`, `0-3`.
@@ -38,8 +38,7 @@ impl Cost {
     }
 }
 
-/// Runs a command to its end, which must be a success; returns what it wrote to stdout, and what it
-/// cost.
+/// Runs a command to its end, which must be a success; returns its stdout and its cost.
 pub fn run(command: Command) -> Result<(String, Cost)> {
     let told = format!("{command:?}");
     let (status, stdout, stderr, cost) = run_to_status(command)?;
@@ -128,7 +127,7 @@ impl Mock {
         Mock::start(folder, &[flags, &["--truth", path]].concat())
     }
 
-    /// Ends it; gives what it did, a line of JSON for each request.
+    /// Ends the process; returns its observations, a line of JSON for each request.
     pub fn end(mut self) -> Result<Vec<serde_json::Value>> {
         self.terminate();
         let text = std::fs::read_to_string(&self.truth)?;

@@ -1,5 +1,5 @@
-//! Coverage of a run's intervals for other requests and for the same requests again, those of its
-//! throughput included.
+//! Coverage of a run's intervals for other requests and for the same requests again, its
+//! throughput's intervals included.
 
 use crate::cases::{
     CHATS, CONTEXT, EVEN, FREE, LONG, MANY, SHARED, SLOW_JITTER, THINKING, USUAL, case,
@@ -64,7 +64,7 @@ fn median(summary: &Summary, name: &str) -> Option<(f64, Option<Bounds>, Option<
     ))
 }
 
-/// The cases up to 0.85 of capacity, and those that people publish.
+/// The cases up to 0.85 of capacity, and cases that people publish.
 fn cases() -> Vec<(Case, Replies)> {
     use Load::{AtOnce, Closed, Open, Rate};
     let streamed = [

@@ -13,7 +13,7 @@ pub struct Engine {
     parameters: &'static str,
 }
 
-/// 32 slots, 10 ms a step and more for what is in the batch.
+/// 32 slots, 10 ms a step and more for the contents of the batch.
 pub const USUAL: Engine = Engine { name: "", parameters: "" };
 
 /// An engine that has room for every request that comes, and whose steps take longer the more

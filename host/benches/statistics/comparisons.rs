@@ -83,7 +83,7 @@ fn measured(case: &Case, workload: u64, engine: u64) -> Measured {
     measured
 }
 
-/// So many runs of each case, all of the same requests, as repeats of one plan are.
+/// `repeats` runs of each case, all of the same requests, as repeats of one plan are.
 fn sides(cases: [&Case; 2], repeats: u64, trial: u64) -> [Side; 2] {
     [0, 1].map(|side| {
         let runs = (0..repeats).map(|repeat| {
@@ -118,7 +118,7 @@ fn holds_zero(found: &Compared, figure: &str) -> bool {
     ends.is_none_or(|ends| ends.low <= 0.0 && ends.high >= 0.0)
 }
 
-/// An engine all of whose steps take so many times as long.
+/// An engine all of whose steps take `times` as long.
 fn slowed(case: &Case, times: f64) -> Case {
     let own = &case.engine;
     Case {

@@ -24,8 +24,8 @@ const COUNTED: [Id; 8] = [
     Id::ShortRun,
 ];
 
-/// Of these, the ones that can be false: a rule decides them by chance. The others state what a run
-/// is like.
+/// The number of these findings that can be false: a rule decides them by chance. The others
+/// describe a run.
 const FALLIBLE: usize = 5;
 
 /// The target of a case.
@@ -40,7 +40,7 @@ enum Target {
 }
 
 impl Target {
-    /// True if so many of the runs miss the target of a finding.
+    /// True if `part` of `of` runs misses the target of a finding.
     fn is_missed(self, place: usize, part: usize, of: usize) -> bool {
         match self {
             Target::Healthy => place < FALLIBLE && exceeds(part, of, 0.01),
@@ -354,8 +354,8 @@ fn late(runs: u64) -> Section {
     }
 }
 
-/// Lets requests leave only at full ticks of so many milliseconds. What the engine would have made
-/// of that is left out: the finding looks at the sending alone.
+/// Lets requests leave only at full ticks of this many milliseconds. The engine's reaction is left
+/// out: the finding looks at the sending alone.
 fn bunch(exchanges: &mut [Exchange], milliseconds: u64) {
     let tick = milliseconds * 1_000_000;
     for own in exchanges {

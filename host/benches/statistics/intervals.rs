@@ -23,7 +23,7 @@ const FIGURES: [(&str, Option<f64>); 3] =
 const METRICS: [(&str, &str); 3] =
     [(metric::TTFT, "TTFT"), (metric::TPOT, "TPOT"), (metric::E2E, "E2E")];
 
-/// The cases, each with what the intervals of its means and medians are to do.
+/// The cases, each with the target for the intervals of its means and medians.
 fn cases() -> Vec<(Case, Target)> {
     use Load::{AtOnce, Closed, Open, Rate};
     let below = [
@@ -182,7 +182,7 @@ fn given(
 
 /// Samples of known distributions, without an engine.
 fn samples(runs: u64) -> Section {
-    // The lognormal distribution's mean and P99, and those of a normal one about 10.
+    // The lognormal distribution's mean and P99, and a normal distribution's about 10.
     let lognormal = [0.5_f64.exp(), 1.0, 2.326_347_874_f64.exp()];
     let normal = [10.0, 10.0, 12.326_347_874];
     let mut rows = Vec::new();

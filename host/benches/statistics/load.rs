@@ -1,4 +1,4 @@
-//! The runs that are drawn, and what is recorded of them.
+//! The drawn runs, and their records.
 
 use model::exchange::Exchange;
 use result::summary::{Loop, Run, RunFacts, Summary};
@@ -78,7 +78,7 @@ fn run() -> Run {
     }
 }
 
-/// Returns the result of each of so many runs, drawn on all cores.
+/// Returns the results of `runs` runs, drawn on all cores.
 pub fn each<T: Send>(runs: u64, draw: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let draw = &draw;

@@ -1,4 +1,4 @@
-//! Counts of what the intervals of a figure did in the runs of a case.
+//! Counts of the intervals of a figure in the runs of a case.
 
 use crate::measured::{cell, exceeds, falls_short, percent};
 use statistics::{Ranked, Sorted};
@@ -20,7 +20,7 @@ const WIDEST: f64 = 1.5;
 /// Engines that do not vary give the same to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Explanation of the columns, in words that all tables of intervals share.
+/// Explanation of the columns; all tables of intervals share it.
 pub const WORDS: &str = "\"Given\" is the share of runs that have an interval at all, if not all do; \"open\" the share of \
     the given ones without an end; \"±\" half the median width of the others, and \"×\" how many times as wide that is as it had \
     to be, which is 1.96 standard deviations of the figure over the runs. A width is marked if it is more than 1.5 times the \
@@ -39,8 +39,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a run, by the distance of the truth from its figure, and those of the ends of its
-    /// interval if it has one. All are shares of the truth.
+    /// Adds a run, by the distance of the truth from its figure, and from the ends of its interval
+    /// if it has one. All are shares of the truth.
     pub fn add(&mut self, off: f64, ends: Option<[f64; 2]>) {
         self.runs += 1;
         self.squares += off * off;
@@ -106,9 +106,8 @@ impl Tally {
     }
 }
 
-/// The least that a standard deviation of so many normal values is, as a share of the true one, in
-/// nineteen of twenty cases: from Wilson and Hilferty's approximation of the chi-squared
-/// distribution.
+/// The least standard deviation of `values` normal values, as a share of the true one, in nineteen
+/// of twenty cases: from Wilson and Hilferty's approximation of the chi-squared distribution.
 fn least_deviation(values: f64) -> f64 {
     const QUANTILE: f64 = 1.645;
     let part = 2.0 / (9.0 * (values - 1.0).max(1.0));

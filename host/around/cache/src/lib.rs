@@ -3,12 +3,12 @@
 //! milliseconds.
 //!
 //! Nothing in the folder is trusted, because compiled plugins run outside any sandbox: the folder
-//! must belong to the user, and each file records its kind, what it was made from and by what, and
-//! the digest of its contents. A problem with a file is never an error: it is made anew, and the
-//! user is warned. A missing file, or one that cannot be written, is not even reported.
+//! must belong to the user, and each file records its kind, its source and its maker, and the
+//! digest of its contents. A problem with a file is never an error: it is made anew, and the user
+//! is warned. A missing file, or one that cannot be written, is not even reported.
 //!
-//! This crate owns the folder and the headers of its files. It leaves what the contents mean to
-//! those who put them there.
+//! This crate owns the folder and the headers of its files. The meaning of the contents is left to
+//! the callers that store them.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 
@@ -26,7 +26,7 @@ use model::{clock, hex};
 
 /// Length of the header: magic bytes, source, maker, digest of what follows.
 const HEADER: usize = 16 + 3 * 32;
-/// Extensions of files, and of those that are not yet complete.
+/// Extensions of complete and of incomplete files.
 const ENDING: &str = ".artifact";
 const UNFINISHED: &str = ".unfinished";
 /// The size limit of all files together, in bytes; beyond it, the least recently used ones are
@@ -117,7 +117,7 @@ impl Cache {
         }
     }
 
-    /// Looks for what was made from a source, by the SHA-256 of its file in hexadecimal.
+    /// Looks for the artifact of a source, by the SHA-256 of the source's file in hexadecimal.
     pub fn find(&self, digest: &str) -> Found {
         let read = match read(&self.path(digest)) {
             Ok(read) => read,
@@ -136,7 +136,7 @@ impl Cache {
         format!("its cached form {} {what}", self.path(digest).display())
     }
 
-    /// Stores what was made. A concurrent reader finds all of it or nothing.
+    /// Stores an artifact. A concurrent reader finds all of it or nothing.
     ///
     /// # Errors
     /// The system's, if it cannot be written.
@@ -169,7 +169,7 @@ impl Cache {
         self.folder.join(format!("{digest}-{maker}{ENDING}"))
     }
 
-    /// The contents of a file, or what is wrong with the file.
+    /// The contents of a file, or the fault of the file.
     fn checked(&self, digest: &str, bytes: Vec<u8>) -> Result<Contents, String> {
         let Kind { magic, what, source, maker } = self.kind;
         let header = self.header(digest);
@@ -238,7 +238,7 @@ impl Cache {
     }
 }
 
-/// Reads a file that only this user may write; the inner error says what is wrong with it.
+/// Reads a file that only this user may write; the inner error names the fault of the file.
 fn read(path: &Path) -> io::Result<Result<Vec<u8>, String>> {
     let mut file = match private::open_own(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! The cache finds what it stored, and reports what was tampered with.
+//! The cache finds the artifacts it stored, and reports files that were tampered with.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -8,8 +8,8 @@
 use crate::reading::{Choice, Device, Facts, Reading, Source};
 use exposition::{Line, lines};
 
-/// DCGM's numbers for what it does not know begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is
-/// beyond it.
+/// DCGM's numbers for unknown values begin here: `DCGM_FP64_BLANK`. `DCGM_INT64_BLANK` is beyond
+/// it.
 const BLANK: f64 = 140_737_488_355_328.0;
 
 /// `DCGM_INT32_BLANK` and what follows it.

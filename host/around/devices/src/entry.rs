@@ -10,7 +10,8 @@ use crate::reading::{Facts, Reading};
 /// More samples are thinned out, and the interval is doubled: ten hours at one in a second.
 pub(crate) const MOST_SAMPLES: usize = 36_000;
 
-/// With many devices there are fewer samples: so many readings of a device each, some 50 MB.
+/// The maximum number of readings, some 50 MB. More devices give more readings per sample, and so
+/// fewer samples.
 pub(crate) const MOST_READINGS: usize = 288_000;
 
 /// One line of the file that a recording is kept in.
@@ -88,7 +89,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Adds what an entry says.
+    /// Adds the contents of an entry.
     pub fn enter(&mut self, entry: Entry) {
         match entry {
             Entry::Head(head) => {

@@ -431,7 +431,7 @@ impl Span {
         area.mean().filter(|_| self.covered(area) >= COVERED)
     }
 
-    /// The energy of the whole interval, of what is known of it.
+    /// The energy of the whole interval, from the part of it that is known.
     fn energy(self, area: Result<Area, &'static str>) -> Result<f64, String> {
         let area = area?;
         let covered = self.covered(area);

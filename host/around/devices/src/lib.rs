@@ -1,9 +1,9 @@
 //! Devices over a run: power, energy, clocks, temperature, throttling, memory and utilisation,
-//! sampled; and what the host's processors drew.
+//! sampled; and the energy of the host's processors.
 //!
-//! This crate owns where these are read (NVML, DCGM's exporter, RAPL), when, and what becomes of
-//! them over an interval. It leaves to others how to fetch an exporter's page, which interval is a
-//! run's, and what the figures mean for the run.
+//! This crate owns the sources of these figures (NVML, DCGM's exporter, RAPL), the times of
+//! sampling, and the figures over an interval. It leaves to others the fetching of an exporter's
+//! page, the interval of a run, and the meaning of the figures for the run.
 //!
 //! 1. A [`Source`] of devices is [`nvml::Nvml`] or [`dcgm::Exporter`]; the host's is
 //!    [`rapl::Rapl`].
@@ -12,7 +12,7 @@
 //! 3. [`Recording::over`] makes figures of an interval, and [`Devices::for_tokens`] those for a
 //!    million tokens.
 //!
-//! What is not measured is absent. It is never zero.
+//! A figure that is not measured is absent. It is never zero.
 //!
 //! Energy is the difference of a counter where there is one, from one change of the counter to
 //! another, because an exporter repeats values for half a minute; else it is the area below the

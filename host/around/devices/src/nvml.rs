@@ -1,8 +1,8 @@
 //! NVIDIA's devices on this machine, through NVML (<https://docs.nvidia.com/deploy/nvml-api/>),
 //! which comes with the driver and is loaded when it is asked for.
 //!
-//! What a driver or a device does not have is absent: older drivers lack functions, older devices
-//! the energy counter.
+//! Functions and counters that a driver or a device lacks are absent: older drivers lack functions,
+//! older devices the energy counter.
 
 mod library;
 #[cfg(test)]

@@ -159,7 +159,7 @@ pub enum Choice {
 impl Choice {
     /// Reads a list as `CUDA_VISIBLE_DEVICES` has them: `0,2` or `GPU-5b4e07f6,GPU-ef6e`. CUDA
     /// itself numbers devices by their speed unless `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`; here the
-    /// number is always that of the bus.
+    /// number is always the bus's.
     pub fn parse(list: &str) -> Self {
         let words = list.split(',').map(str::trim);
         Choice::Some(words.filter(|word| !word.is_empty()).map(str::to_owned).collect())
@@ -177,9 +177,8 @@ impl Choice {
     }
 }
 
-/// The devices that have more memory in use than before an engine was started, by more than what
-/// drivers vary (256 MiB), in words. Nothing if none has; absent if no device says how much it
-/// uses.
+/// Names the devices whose memory in use grew since before an engine was started by more than
+/// drivers vary (256 MiB). Nothing if none grew; absent if no device states its memory in use.
 pub fn held(
     facts: &Facts,
     before: &[Option<Reading>],

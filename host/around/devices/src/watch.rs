@@ -36,8 +36,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to record, with a sample at once and one at each interval. The clock's origin is that
-    /// of the samples.
+    /// Begins to record, with a sample at once and one at each interval. The samples count from the
+    /// clock's origin.
     ///
     /// # Errors
     /// If no thread can be started.

@@ -1,9 +1,8 @@
 //! Contents in the cache: brought once, whole and checked, under the tag that the hub has for them,
 //! with a link for each commit that has them.
 //!
-//! What comes goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when
-//! it is checked. So what an interrupted download leaves is gone on with, and nobody sees half a
-//! file.
+//! A download goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when
+//! it is checked. So an interrupted download is continued, and nobody sees half a file.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -203,7 +202,8 @@ pub(crate) fn store(path: &Path, bytes: &[u8]) -> Result<(), HubError> {
         .map_err(disk)
 }
 
-/// Brings what is missing in a file, over as many connections as it takes. Returns its length.
+/// Downloads the missing part of a file, over as many connections as it takes. Returns the file's
+/// length.
 fn complete(
     client: &Client,
     path: &str,
@@ -224,7 +224,7 @@ fn complete(
         let mut answer = client.ask(&Method::GET, path, held)?;
         let (status, host) = (answer.status(), answer.host.clone());
         let ended = match status {
-            // It does not have as much: what we have is of something else.
+            // The server's file is shorter, so the part on disk is of another file.
             416 => Ended::Cut("HTTP 416, the rest cannot be had".to_owned()),
             200 | 206 => {
                 if held > 0 && !(status == 206 && starts_at(&answer, held)) {
@@ -269,7 +269,7 @@ fn complete(
     Ok(held)
 }
 
-/// Writes what an answer holds behind what is there.
+/// Appends the body of an answer to the file.
 fn pour(
     answer: &mut Answer,
     (file, part): (&mut File, &Path),
@@ -309,14 +309,14 @@ fn starts_at(answer: &Answer, byte: u64) -> bool {
     start.and_then(|start| start.trim().parse().ok()) == Some(byte)
 }
 
-/// Throws away what a file holds. Returns how much is left: nothing.
+/// Empties a file. Returns the length that is left: 0.
 fn empty(file: &mut File) -> std::io::Result<u64> {
     file.set_len(0)?;
     file.rewind()?;
     Ok(0)
 }
 
-/// Compares what came with what the hub says of it.
+/// Compares the downloaded file with the length and the digest that the hub states.
 fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
     if let Some(expected) = remote.bytes.filter(|expected| *expected != bytes) {
         return Err(HubError::Length { path: remote.path.clone(), expected, found: bytes });

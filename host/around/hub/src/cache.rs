@@ -49,7 +49,7 @@ fn expanded(path: &str, home: Option<String>) -> PathBuf {
 }
 
 impl Cache {
-    /// The one that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
+    /// The folder that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
     /// `huggingface/hub` in `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let said = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());

@@ -65,12 +65,12 @@ impl Answer {
         self.response.status().as_u16()
     }
 
-    /// True if it is what was asked for.
+    /// True if the reply has a status of success.
     pub(crate) fn is_ok(&self) -> bool {
         self.response.status().is_success()
     }
 
-    /// The whole body, of at most so many bytes.
+    /// The whole body, of at most `most` bytes.
     ///
     /// # Errors
     /// The connection's, or that there is more, or that it takes too long.
@@ -117,10 +117,10 @@ impl Pace {
         Pace { clock: Clock::start(), since: Nanos::ZERO, bytes: 0 }
     }
 
-    /// Notes that so many bytes have come.
+    /// Counts bytes that have come.
     ///
     /// # Errors
-    /// That they come too slowly, in words.
+    /// A message, if they come too slowly.
     pub(crate) fn took(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes += bytes;
         let now = self.clock.now();
@@ -233,7 +233,7 @@ impl Client {
             let mut request = Request::builder()
                 .method(method.clone())
                 .uri(address.clone())
-                // Ranges and lengths are those of the contents themselves.
+                // Ranges and lengths refer to the contents themselves.
                 .header(header::ACCEPT_ENCODING, "identity");
             if let (Some(token), true) = (&self.token, is_of_hub) {
                 request = request.header(header::AUTHORIZATION, token.header());
@@ -262,7 +262,8 @@ impl Client {
             if origin.is_secure && !to.is_secure {
                 return Err(unexpected("it redirects to an address without encryption"));
             }
-            // What the hub says of a file stands in its redirect; nobody else is asked about it.
+            // The hub's statements about a file stand in its redirect; nobody else is asked about
+            // it.
             let is_said = || of_hub.iter().any(|head| head.contains_key("x-linked-etag"));
             if method == Method::HEAD && to != self.origin && is_said() {
                 return Ok(Answer {

@@ -1,4 +1,4 @@
-//! The failures that can occur between here and the hub, in words that say what to do.
+//! The failures that can occur between here and the hub; each message says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub enum HubError {
         /// The number of bytes that were allowed.
         limit: u64,
     },
-    /// The contents are not what the hub says they are.
+    /// The contents do not match the hub's statements.
     #[error(
         "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
     )]
@@ -124,7 +124,7 @@ impl HubError {
         }
     }
 
-    /// True if the other side failed: it is not there, or what it gives is not what it promises.
+    /// True if the other side failed: it is unreachable, or its data is not as stated.
     pub fn is_of_hub(&self) -> bool {
         matches!(
             self,

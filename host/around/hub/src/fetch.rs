@@ -1,5 +1,5 @@
-//! Downloads of a repository: what it has, how large its files are, and then the files, several at
-//! a time.
+//! Downloads of a repository: its list of files, their sizes, and then the files, several at a
+//! time.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -42,7 +42,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// True if what comes can be compared with a digest that the hub states.
+    /// True if the hub states a digest with which the download can be compared.
     pub fn has_checksum(&self) -> bool {
         crate::blob::Digest::of(&self.tag).is_some()
     }
@@ -51,9 +51,9 @@ impl Remote {
 /// An event of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// So many bytes are there, from an earlier download or from now.
+    /// Bytes that are there, from an earlier download or from now.
     Got(u64),
-    /// So many bytes that were there are not used.
+    /// Bytes that were there and are not used.
     Lost(u64),
     /// A connection failed, and the download goes on with another.
     Again { path: &'a str, cause: &'a str },
@@ -66,7 +66,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Asks what a repository has.
+/// Requests the list of a repository's files.
 ///
 /// # Errors
 /// Where it does not exist or cannot be seen, and where the hub cannot be asked.
@@ -132,8 +132,7 @@ pub fn look(
         if !answer.is_ok() {
             return Err(refused(client, &answer, repository, &path, Some(file)));
         }
-        // A large file's own tag and length stand in fields of their own, beside those of the
-        // redirect.
+        // A large file's own tag and length stand in fields of their own, beside the redirect's.
         let tag = answer.field("x-linked-etag").or(answer.field("etag"));
         let tag = tag.map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_owned());
         let Some(tag) = tag.filter(|tag| is_component(tag)) else {
@@ -156,7 +155,7 @@ pub fn look(
 /// are taken.
 ///
 /// # Errors
-/// Why files are missing. What has come of them is kept.
+/// If files are missing. The bytes that have come of them are kept.
 pub fn fetch(
     client: &Client,
     cache: &Cache,
@@ -289,7 +288,7 @@ fn refused(
 }
 
 impl Listing {
-    /// The files that are named, or what is wrong with the names.
+    /// The named files, or the fault of the names.
     ///
     /// # Errors
     /// For each that is not there, with the nearest that is.
@@ -325,7 +324,7 @@ impl Listing {
         files.cloned().collect()
     }
 
-    /// Some of its files, in words.
+    /// The names of some of its files.
     pub fn few(&self) -> String {
         few(&self.files)
     }

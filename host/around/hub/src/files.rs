@@ -1,7 +1,7 @@
-//! Selection of a repository's files: those of a tokenizer, and those of data.
+//! Selection of a repository's files: tokenizer files and data files.
 
 /// True if a file, by its path in the repository, belongs to a tokenizer: the tokenizer itself, its
-/// chat template, and the settings that say what a model makes of tokens.
+/// chat template, and the settings of the model.
 pub fn is_of_tokenizer(path: &str) -> bool {
     decides_tokens(path) || ["config.json", "generation_config.json"].contains(&path)
 }

@@ -2,8 +2,8 @@
 //!
 //! This crate owns the names of repositories, the layout of the cache that all tools of the hub
 //! share, and the routes by which files come into it: each is checked, and goes on where an earlier
-//! download stopped. It leaves to others when to download ([`Client`] is made by `runner fetch`
-//! alone), what the files mean, and what a person sees of it.
+//! download stopped. The decision to download ([`Client`] is made by `runner fetch` alone), the
+//! meaning of the files, and the display are left to others.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,7 @@ pub use files::{decides_tokens, is_data, is_of_tokenizer};
 pub use name::{Kind, Repository};
 pub use settings::Settings;
 
-/// Bytes in words, such as `1.2 GB`.
+/// Formats bytes, such as `1.2 GB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1_000 {

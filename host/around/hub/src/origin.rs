@@ -5,7 +5,7 @@ use ureq::http::Uri;
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// True if what is said there is encrypted.
+    /// True if the connection is encrypted.
     pub(crate) is_secure: bool,
     /// In lower case.
     pub(crate) host: String,

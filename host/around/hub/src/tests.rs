@@ -318,7 +318,7 @@ fn a_file_of_unknown_size_has_a_limit() {
     assert!(refused.contains("does not state its size"), "{refused}");
 }
 
-/// Runs read what the cache has of a model, so a part of it must not look like all of it.
+/// Runs read a model's files from the cache, so a part of a model must not look like all of it.
 #[test]
 fn nothing_is_in_the_cache_before_all_is_there() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());

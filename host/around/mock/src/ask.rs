@@ -1,7 +1,7 @@
 //! Requests in any of the dialects, as the engine understands them.
 //!
-//! Responsible for parsing request bodies and for refusing those that an engine refuses; the
-//! refusals' texts are those of vLLM 0.32. A token is a byte of text or one id.
+//! Responsible for parsing request bodies and for refusing bodies that an engine refuses; the
+//! refusals' texts are vLLM 0.32's. A token is a byte of text or one id.
 
 pub(super) mod body;
 mod form;
@@ -146,7 +146,7 @@ impl Refusal {
 /// refused. Nothing is answered: it is for who checks how bodies are read.
 ///
 /// # Errors
-/// The refusal, in words; that there is no such route, too.
+/// The text of the refusal; an unknown route is refused, too.
 pub fn understand(path: &str, content_type: &str, body: &[u8]) -> Result<(), String> {
     let routes = [
         Route::Completions,

@@ -1,14 +1,14 @@
 //! Requests that are answered in one batch: the simulator's engine, played in real time.
 //!
-//! Owns when a step begins and ends, and which requests have got which tokens. It leaves to
-//! `simulator` how long a step takes and what it generates, and to `reply` and `stream` how a token
-//! reaches its client.
+//! Owns when a step begins and ends, and which requests have got which tokens. The duration and the
+//! tokens of a step are left to `simulator`, and the way of a token to its client to `reply` and
+//! `stream`.
 //!
 //! Steps have a schedule of their own: each begins at the very instant at which the one before it
-//! ended, or, after a pause, at which a request was complete. A task that wakes up late delays what
-//! clients see by as much, but never the schedule. A step is decided only once its first instant is
-//! over, so that it includes every request that was complete by then; on a paused clock the
-//! schedule is therefore that of `simulator::open`, to the nanosecond.
+//! ended, or, after a pause, at which a request was complete. A task that wakes up late delays the
+//! events at clients by the same time, but never the schedule. A step is decided only once its
+//! first instant is over, so that it includes every request that was complete by then; on a paused
+//! clock the schedule therefore equals `simulator::open`'s, to the nanosecond.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -110,7 +110,7 @@ impl Batch {
         Self::with_queue(parameters, seed, keeps_truth, QUEUE)
     }
 
-    /// With room for so many waiting requests.
+    /// With room for `queue` waiting requests.
     pub fn with_queue(parameters: Parameters, seed: u64, keeps_truth: bool, queue: usize) -> Self {
         let state = State {
             engine: simulator::Engine::new(parameters, seed),
@@ -155,7 +155,7 @@ impl Batch {
         Some(Ticket { shared: Arc::clone(&self.shared), id })
     }
 
-    /// Forgets a request whose reply has ended. What is still to be generated of it never will be.
+    /// Forgets a request whose reply has ended. Its remaining tokens are never generated.
     pub fn leave(&self, id: u64) -> Option<Left> {
         let mut state = lock(&self.shared.state);
         let job = state.jobs.remove(&id)?;

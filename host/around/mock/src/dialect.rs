@@ -1,9 +1,9 @@
 //! Routes that a script defines: the wire format of an engine that is not built in, and fixed
 //! replies to anything else such an engine is asked.
 //!
-//! Responsible for what such a route is; `read` handles its keys in TOML, `ask` what a request asks
-//! for, and `wire` the bytes of its reply. As for every route, `reply` decides which events there
-//! are, when they are due and what goes wrong.
+//! Responsible for the type of such a route; `read` handles its keys in TOML, `ask` the parameters
+//! of a request, and `wire` the bytes of its reply. As for every route, `reply` decides on the
+//! events, their due times and their faults.
 
 pub(super) mod ask;
 mod aws;
@@ -69,7 +69,7 @@ pub(super) struct Dialect {
     error_event: Template,
 }
 
-/// The place where a request says what it asks for: JSON pointers into its body.
+/// The places of a request's parameters: JSON pointers into its body.
 #[derive(Clone, Debug, PartialEq)]
 struct Asks {
     prompt: String,
@@ -84,12 +84,11 @@ struct Asks {
 enum Stream {
     Always,
     Never,
-    /// Those that have `true` at this pointer.
+    /// Requests that have `true` at this pointer.
     Asked(String),
 }
 
-/// An engine's words for the reasons why an answer ends; absent where they are those of OpenAI's
-/// API.
+/// An engine's words for the reasons why an answer ends; absent where they equal OpenAI's.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct FinishWords {
     stop: Option<String>,

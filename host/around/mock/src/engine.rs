@@ -26,7 +26,7 @@ pub(super) enum Keeps {
     Bytes,
 }
 
-/// A mock engine: a script, its state and what it has done.
+/// A mock engine: a script, its state and the counts of its work.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) script: Script,
@@ -56,12 +56,12 @@ impl Engine {
         Self::build(script, Keeps::Nothing)
     }
 
-    /// An engine that also records what it did with every request, for tests to compare with.
+    /// An engine that also records the truth of every request, for tests to compare with.
     pub fn with_truth(script: Script) -> Result<Arc<Self>, ScriptError> {
         Self::build(script, Keeps::Truth)
     }
 
-    /// An engine that also keeps what it read and wrote, byte for byte.
+    /// An engine that also keeps the bytes that it read and wrote.
     pub fn with_bytes(script: Script) -> Result<Arc<Self>, ScriptError> {
         Self::build(script, Keeps::Bytes)
     }
@@ -107,12 +107,13 @@ impl Engine {
         truths
     }
 
-    /// Notes that a request came, from the first of which a pause is counted.
+    /// Notes that a request came. A pause counts from the first.
     pub(super) fn has_begun(&self, at: Instant) {
         self.first.get_or_init(|| at);
     }
 
-    /// The instant at which what is due then can go out: the end of the pause if that is within it.
+    /// The instant at which an event with this due time can go out: the end of the pause if the due
+    /// time is within it.
     pub(super) fn unpaused(&self, due: Instant) -> Instant {
         let Some((pause, first)) = self.script.pause.zip(self.first.get()) else {
             return due;

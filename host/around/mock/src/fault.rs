@@ -1,7 +1,7 @@
 //! The failures that can occur with a mock engine's replies, and for which requests.
 //!
-//! Responsible for choosing; `written` handles the notation. What a fault does to a reply is done
-//! in `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
+//! Responsible for choosing; `written` handles the notation. The effect of a fault on a reply is in
+//! `reply` (its events), `stream` (its writes) and `serve` (its HTTP response).
 
 mod written;
 

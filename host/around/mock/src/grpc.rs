@@ -1,6 +1,6 @@
 //! gRPC over HTTP/2 (`doc/PROTOCOL-HTTP2.md` of gRPC), a server's side: messages, and how a call ends.
 //!
-//! Knows no service; `triton` has the one that is served.
+//! Knows no service; `triton` has the served one.
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE as CONTENT_TYPE_FIELD, HeaderMap, HeaderName, HeaderValue};

@@ -145,7 +145,7 @@ fn vllm<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'
 
 fn sglang<'a>(engine: &Engine, scheduler: &Scheduler, model: &str) -> Vec<Family<'a>> {
     let counters = &engine.counters;
-    // Metrics of the tokenizer's process have one label, those of the scheduler's also have its
+    // Metrics of the tokenizer's process have one label, metrics of the scheduler also have its
     // rank.
     let labels = format!("model_name=\"{model}\"");
     let of_scheduler =

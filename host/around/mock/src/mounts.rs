@@ -1,7 +1,7 @@
 //! Several engines at one address, each below a base path of its own, beside pages about them.
 //!
-//! Responsible for which engine a path belongs to and for an engine's log. What its other pages
-//! say is up to whoever mounts the engines.
+//! Maps a path to its engine, and keeps an engine's log. The other pages belong to the code that
+//! mounts the engines.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -24,12 +24,12 @@ use super::truth::lock;
 /// The most predictions that are kept; beyond, the oldest is forgotten.
 const KEPT: usize = 1 << 16;
 
-/// What a request asks of predictions.
+/// A request of the predictions API.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Asked {
     /// To create one, at a server with this origin.
     Create(String),
-    /// How far one is.
+    /// The state of a prediction.
     Look(Arc<Job>),
     /// Its output as it comes.
     Stream(Arc<Job>),
@@ -46,7 +46,7 @@ pub(super) struct Job {
     pub number: u64,
     /// The time when that was complete.
     pub received: Instant,
-    /// What it asks for.
+    /// The parameters of the prediction.
     pub ask: Ask,
 }
 
@@ -72,7 +72,7 @@ struct Input {
     min_tokens: Option<u32>,
 }
 
-/// What a request asks of predictions; absent if it asks for something else.
+/// The request of the predictions API; absent for any other request.
 pub(super) fn asked<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<Asked> {
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let job = |id: &str| lock(&engine.predictions).known.get(id).map(Arc::clone);
@@ -113,7 +113,7 @@ impl Asked {
         }
     }
 
-    /// What is asked for: by the body, or by the request that created the prediction.
+    /// Reads the parameters: from the body, or from the request that created the prediction.
     pub fn read(&self, body: &[u8]) -> Result<Ask, Refusal> {
         if let Some(job) = self.job() {
             return Ok(Ask {
@@ -157,8 +157,8 @@ impl Predictions {
 }
 
 impl Job {
-    /// How far it is: `starting` before its first token, `processing` before its last, which is
-    /// token number `last`; absent after.
+    /// Returns the prediction's status: `starting` before its first token, `processing` before its
+    /// last, which is token number `last`; absent after.
     pub fn status(&self, engine: &Engine, last: u32) -> Option<&'static str> {
         let pace = Pace::of(&engine.script, self.number);
         let now = Instant::now();

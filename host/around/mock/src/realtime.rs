@@ -1,11 +1,12 @@
 //! `/v1/realtime`, over a WebSocket: vLLM's transcription of a sound, and OpenAI's answers to a
 //! conversation. Which of the two a client speaks is seen from its `session.update`.
 //!
-//! The answer begins when everything was said: after the last `input_audio_buffer.commit` of vLLM's,
-//! and after `response.create` of OpenAI's. From there it has the same instants as other answers, and
-//! the same faults: a cut ends the connection, `close` closes the WebSocket with a code, a stall is
-//! silence, `split` cuts messages into frames of so many bytes, and `ping` sends one before every
-//! message. `events` has the events, and `frames` the protocol.
+//! The answer begins when the client's input is complete: after the last
+//! `input_audio_buffer.commit` of vLLM's, and after `response.create` of OpenAI's. From there it
+//! has the same instants as other answers, and the same faults: a cut ends the connection, `close`
+//! closes the WebSocket with a code, a stall is silence, `split` cuts messages into frames of the
+//! given size, and `ping` sends one before every message. `events` has the events, and `frames` the
+//! protocol.
 
 mod events;
 mod frames;
@@ -170,7 +171,7 @@ where
     .await;
 }
 
-/// Hears what a client says, and answers.
+/// Handles a client's messages, and answers.
 async fn said<Io>(
     engine: &Engine,
     reader: &mut Reader<ReadHalf<Io>>,

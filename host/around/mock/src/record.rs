@@ -59,20 +59,20 @@ impl Record {
         self.truth.ids = ids(headers);
     }
 
-    /// Keeps the request's body, if the engine keeps what it reads.
+    /// Keeps the request's body, if the engine keeps bytes.
     pub fn asked(&mut self, body: &[u8]) {
         if self.engine.keeps == Keeps::Bytes {
             self.truth.asked = Some(String::from_utf8_lossy(body).into_owned());
         }
     }
 
-    /// What a client says in several messages is complete: everything counts from here.
+    /// A client's input in several messages is complete: times count from here.
     pub fn complete(&mut self, at: Instant, said: &str) {
         self.truth.received = self.engine.since(at);
         self.asked(said.as_bytes());
     }
 
-    /// The instant at which what is due then can go out: later if the server pauses.
+    /// The instant at which an event with this due time can go out: later if the server pauses.
     pub fn unpaused(&self, due: Instant) -> Instant {
         self.engine.unpaused(due)
     }

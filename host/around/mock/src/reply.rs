@@ -129,7 +129,7 @@ impl Reply {
         self
     }
 
-    /// The next step, once it is known what it holds; after the last one, that one again.
+    /// The next step, once its contents are known; after the last step, the last step again.
     pub fn poll_next(&mut self, clock: &Clock, cx: &mut Context<'_>) -> Poll<Step> {
         if let Some(step) = self.behind.take() {
             return Poll::Ready(step);
@@ -312,7 +312,7 @@ impl Reply {
     }
 }
 
-/// Adds an event to those written with it, or gives back what cannot be added.
+/// Adds an event to the events that are written with it, or returns the event that cannot be added.
 fn merge(step: &mut Step, next: Step) -> Option<Step> {
     match (&mut step.what, next.what) {
         (

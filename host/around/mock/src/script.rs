@@ -1,7 +1,7 @@
-//! The script of a mock engine: how fast it answers, what it says, and what goes wrong.
+//! The script of a mock engine: its speed, its answers and its faults.
 //!
-//! Responsible for what a script can contain and for reporting what cannot be played; `read`
-//! handles TOML. What the script does to a request is decided in `answer`, `reply` and `serve`.
+//! Responsible for the contents of a script and for reporting faults in it; `read` handles TOML.
+//! The effect of the script on a request is decided in `answer`, `reply` and `serve`.
 
 mod read;
 
@@ -34,8 +34,8 @@ pub struct Script {
     pub ttft: Span,
     /// Time from each token to the next.
     pub itl: Span,
-    /// Requests from the first one on that are answered later by `cold_delay`, as those that come
-    /// while an engine compiles.
+    /// Requests from the first one on that are answered later by `cold_delay`, like requests that
+    /// come while an engine compiles.
     pub cold_requests: u32,
     /// The time by which their first token is later.
     pub cold_delay: Span,
@@ -102,7 +102,7 @@ pub struct Script {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
-    /// English words, the same for the same prompt, as many as requested.
+    /// English words, the same for the same prompt, in the requested number.
     #[default]
     Words,
     /// The prompt, or the last message of a chat.
@@ -193,13 +193,13 @@ pub struct Counts {
     pub draft_tokens: Option<u32>,
     /// Of these, tokens that were accepted.
     pub accepted_draft_tokens: Option<u32>,
-    /// Tokens of the prompt that are those of images.
+    /// Image tokens of the prompt.
     pub input_image_tokens: Option<u32>,
-    /// Tokens of the prompt that are those of videos.
+    /// Video tokens of the prompt.
     pub input_video_tokens: Option<u32>,
-    /// Tokens of the prompt that are those of audio.
+    /// Audio tokens of the prompt.
     pub input_audio_tokens: Option<u32>,
-    /// Tokens of the answer that are those of audio.
+    /// Audio tokens of the answer.
     pub output_audio_tokens: Option<u32>,
     /// Number of steps of speculative decoding that accepted 0, 1, 2, … tokens; empty if the engine
     /// does not report its steps.
@@ -207,8 +207,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The steps of speculative decoding, and of the tokens that they proposed those that were
-    /// accepted, where the script does not say otherwise.
+    /// The steps of speculative decoding, and the numbers of proposed and accepted tokens, where
+    /// the script does not say otherwise.
     pub(super) fn steps(&self) -> Option<Steps> {
         let list = &self.steps_by_accepted;
         let most = u64::try_from(list.len()).ok()?.checked_sub(1)?;

@@ -245,10 +245,10 @@ fn route<B>(engine: &Engine, request: &Request<B>, fate: &Fate) -> Option<TextRo
     Some(TextRoute { route, asks_for_key: true })
 }
 
-/// Reads a body, and holds its share of the memory that all bodies have. One of unstated length
-/// takes a little, and more as it grows, so that it keeps no other waiting; where no more is left,
-/// it is given up. What comes after there is enough is not read: a call of gRPC may go on until it
-/// is answered.
+/// Reads a body, and holds its share of the memory that all bodies have. A body of unstated length
+/// takes a little, and more as it grows, so that it keeps no other waiting; where no memory is
+/// left, it is given up. Bytes after the end of the request are not read: a call of gRPC may go on
+/// until it is answered.
 async fn read_body(
     bodies: &Arc<Semaphore>,
     body: Incoming,
@@ -369,7 +369,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
         Err(refusal) => return Ok(refuse(record, &route, &refusal)),
     };
     drop(body);
-    // What was asked says what the reply looks like.
+    // The request decides the form of the reply.
     let route = ask.route.clone();
 
     let answer = Answer::new(script, &ask, mishaps.stop_early);
@@ -449,7 +449,7 @@ async fn reply_to(engine: &Engine, request: Complete) -> Result<Response<ReplyBo
     Ok(response(200, Some(content_type), body))
 }
 
-/// What is asked of a prediction.
+/// A request of the predictions API, and its context.
 struct Said<'a> {
     asked: &'a Asked,
     ask: &'a Ask,

@@ -1,7 +1,7 @@
 //! The body of a reply: waits until each step is due and hands its bytes to the connection.
 //!
 //! Responsible for timing and for writes: every piece is flushed before the next is handed out,
-//! because hyper writes out what it holds only when the body has nothing ready.
+//! because hyper flushes its buffer only when the body has nothing ready.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -313,7 +313,7 @@ impl Body for ReplyBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            // A body of a known length would end before what comes after it.
+            // A body of a known length would end before its trailer.
             ReplyBody::Called(..) => SizeHint::default(),
             ReplyBody::Timed(timed) if timed.trailers.is_some() => SizeHint::default(),
             ReplyBody::Ready(bytes) => {

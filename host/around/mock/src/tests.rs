@@ -119,7 +119,7 @@ async fn post(engine: &Arc<Engine>, path: &str, body: &str) -> Got {
     send(engine, request).await.unwrap()
 }
 
-/// A streamed completion of so many tokens.
+/// A streamed completion of this number of tokens.
 async fn complete(engine: &Arc<Engine>, tokens: u32) -> Got {
     let body = format!(r#"{{"prompt":"hello","max_tokens":{tokens},"stream":true}}"#);
     post(engine, "/v1/completions", &body).await

@@ -33,7 +33,7 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// Reads a certificate, followed by those of its authorities, and its key.
+    /// Reads a certificate, followed by its authorities' certificates, and its key.
     ///
     /// # Errors
     /// If one of the files cannot be used, or they do not match.

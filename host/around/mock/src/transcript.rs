@@ -1,9 +1,9 @@
 //! A transcript: the events of a reply, word by word, each at its time.
 //!
-//! Responsible for what a transcript can say and for the bytes of its events. Engines differ in
-//! details that a generated answer has no settings for: chunks without text, comments, usage in
-//! odd places, several choices, characters cut in two. A transcript writes them down. When its
-//! bytes go out is up to `stream`, as for every reply.
+//! Responsible for the contents of a transcript and for the bytes of its events. Engines differ in
+//! details that a generated answer has no settings for: chunks without text, comments, usage in odd
+//! places, several choices, characters cut in two. A transcript writes them down. The time at which
+//! its bytes go out is up to `stream`, as for every reply.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub struct Transcript {
     pub moments: Vec<Moment>,
 }
 
-/// One event of a transcript. In TOML it is a table `[[transcript]]` with `at` and what is written:
-/// a chunk (`delta`, `usage` or both), `comment`, `raw`, `done` or `cut`.
+/// One event of a transcript. In TOML it is a table `[[transcript]]` with `at` and the written
+/// event: a chunk (`delta`, `usage` or both), `comment`, `raw`, `done` or `cut`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Moment {
@@ -227,8 +227,8 @@ impl Moment {
     }
 }
 
-/// A pause of the whole server: what is due in it goes out at its end, and requests that arrive in
-/// it are begun then. In TOML: `pause = { after = "500ms", for = "1s" }`.
+/// A pause of the whole server: events due in it go out at its end, and requests that arrive in it
+/// are begun then. In TOML: `pause = { after = "500ms", for = "1s" }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Pause {

@@ -1,7 +1,7 @@
 //! Triton's service over gRPC (`protobuf/grpc_service.proto` of Triton), as far as a client needs it
 //! that streams from a model whose backend is vLLM: `ModelStreamInfer`, and whether the server is up.
 //!
-//! A call answers its first message; what a client says after it is not read. The messages here are
+//! A call answers its first message; a client's later messages are not read. The messages here are
 //! the mock's own: the runner's backend has others, so that one can check the other.
 
 use hyper::Response;

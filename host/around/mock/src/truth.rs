@@ -1,7 +1,7 @@
 //! The true behaviour of a mock engine: a record for each request, and the counters that `metrics`
 //! writes.
 //!
-//! Tests compare what the runner measured with this.
+//! Tests compare the runner's measurements with this.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Truth {
     /// session or its trace.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ids: BTreeMap<String, String>,
-    /// The request's body; absent unless the engine keeps what it reads and writes.
+    /// The request's body; absent unless the engine keeps bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// The bytes of each of `chunks`, in order; empty unless the engine keeps them.
@@ -79,7 +79,7 @@ impl Written {
 pub struct Batched {
     /// The number of times that it was put back into the queue because the KV cache was full.
     pub preemptions: u32,
-    /// The time when the step ended that generated each token, in order: what the model says, which
+    /// The time when the step ended that generated each token, in order: the model's times, which
     /// clients see a little later.
     pub generated: Vec<Nanos>,
 }

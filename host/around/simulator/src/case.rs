@@ -1,4 +1,4 @@
-//! Cases: an engine under a load, of which any number of runs can be drawn.
+//! Cases: an engine under a load, from which any number of runs can be drawn.
 
 use model::exchange::Exchange;
 use model::units::Nanos;
@@ -12,7 +12,7 @@ use crate::{
 pub enum Load {
     /// By chance, at a rate that is this share of the engine's capacity.
     Open(f64),
-    /// By chance, so many a second.
+    /// By chance, at this rate per second.
     Rate(f64),
     /// In bursts, at a rate that is a share of the engine's capacity: the gaps have a gamma
     /// distribution.
@@ -22,7 +22,7 @@ pub enum Load {
         /// The gamma distribution's shape: 1 is by chance, and less comes in bursts.
         shape: f64,
     },
-    /// From so many users, who each wait for their answer.
+    /// From this number of users, each of whom waits for the answer.
     Closed(usize),
     AtOnce,
 }
@@ -98,13 +98,12 @@ impl Case {
         Case::of(&words(load, requests), engine, crate::CHAT, load, requests)
     }
 
-    /// A run: its seed decides prompts, answers and arrivals, and the other one what the engine
-    /// does.
+    /// A run: `workload` seeds prompts, answers and arrivals, and `engine` the engine.
     pub fn served(&self, workload: u64, engine: u64) -> Vec<Served> {
         self.drawn(Draw { workload, engine, ..Draw::default() })
     }
 
-    /// A run, given what it has in common with others.
+    /// A run that shares the seeds of `draw` with others.
     pub fn drawn(&self, draw: Draw) -> Vec<Served> {
         let seed = draw.workload;
         let work = self.workload.work(self.requests, 1_000_000 + seed);

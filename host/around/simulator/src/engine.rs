@@ -24,7 +24,7 @@ pub struct Work {
 pub struct Engine {
     parameters: Parameters,
     random: Random,
-    /// Duration of all steps of this run, as a multiple of those of the median run.
+    /// Duration of all steps of this run, as a multiple of the median run's.
     pace: f64,
     /// Duration of its further steps, as a multiple of that.
     slowed: f64,
@@ -77,7 +77,8 @@ impl Engine {
         }
     }
 
-    /// Makes every further step take so many times as long, beside the pace that the seed decides.
+    /// Multiplies the duration of every further step by `times`, on top of the pace that the seed
+    /// decides.
     pub fn slow_down(&mut self, times: f64) {
         self.slowed = times;
     }
@@ -104,8 +105,7 @@ impl Engine {
             self.batch.retain(|job| job.id != id);
             return;
         }
-        // Each sweep halves the queue at least, so it is paid for by those who left since the one
-        // before.
+        // Each sweep at least halves the queue, so the departures since the last sweep pay for it.
         if self.waiting.len() > 2 * self.wanted.len() + 64 {
             self.waiting.retain(|job| self.wanted.contains(&job.id));
         }
@@ -214,7 +214,7 @@ impl Engine {
 
     fn admit(&mut self) {
         let limit = self.parameters.kv;
-        // What the batch holds and has still to read.
+        // The tokens that the batch holds and has still to read.
         let mut needed: u64 =
             (self.batch.iter()).map(|job| job.held + u64::from(job.unread) + 1).sum();
         while self.batch.len() < self.parameters.slots as usize {
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(steps(&mut engine).len(), 3);
     }
 
-    /// Random prompts, answers, arrivals and departures, of which each request fits into the cache.
+    /// Random prompts, answers, arrivals and departures; each request fits into the cache.
     #[test]
     fn the_cache_never_holds_more_than_it_can() {
         let mut random = Random::new(11);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(engine.kv_usage(), 1.0);
     }
 
-    /// Nobody's departure moves those who wait behind, so a whole queue can leave at once.
+    /// A departure does not move the requests behind it, so a whole queue can leave at once.
     #[test]
     fn those_who_leave_the_queue_are_not_counted_and_get_no_place() {
         let mut engine = exact(2, 0);

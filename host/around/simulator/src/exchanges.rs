@@ -11,14 +11,14 @@ use crate::Served;
 const EACH: usize = 300;
 
 /// The exchanges of these requests, with token counts from the server. Each event has a token, and
-/// those of a long answer several after the first token, so that long answers have few enough
-/// events for many runs to be drawn.
+/// the later events of a long answer several after the first token, so that long answers have few
+/// enough events for many runs to be drawn.
 pub fn exchanges(served: &[Served]) -> Vec<Exchange> {
     (0..).zip(served).map(|(index, own)| exchange(index, own)).collect()
 }
 
-/// Delays every instant by so many seconds: a function of the instant and of the run's length, both
-/// in seconds. It spoils a healthy run.
+/// Delays every instant by a number of seconds: a function of the instant and of the run's length,
+/// both in seconds. It spoils a healthy run.
 pub fn delay(exchanges: &mut [Exchange], by: impl Fn(f64, f64) -> f64) {
     let end = exchanges.iter().filter_map(|own| own.ended).max();
     let length = end.unwrap_or(Nanos(1)).as_secs_f64();

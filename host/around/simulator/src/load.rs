@@ -20,12 +20,12 @@ impl Served {
     }
 }
 
-/// Instants at which requests arrive by chance, so many a second.
+/// Instants at which requests arrive by chance, `per_s` a second.
 pub fn poisson(requests: usize, per_s: f64, seed: u64) -> Vec<Nanos> {
     gamma(requests, per_s, 1.0, seed)
 }
 
-/// Instants at which requests arrive, so many a second, with gaps that have a gamma distribution of
+/// Instants at which requests arrive, `per_s` a second, with gaps that have a gamma distribution of
 /// this shape: 1 is by chance, less comes in bursts, and more is more even.
 pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
     let mut random = Random::new(seed);
@@ -46,7 +46,7 @@ pub fn open(engine: &mut Engine, due: &[Nanos], work: &[Work]) -> Vec<Served> {
     open_slowing(engine, due, work, |_| 1.0)
 }
 
-/// The same at an engine whose steps take so many times as long at an instant, beside its pace.
+/// The same at an engine whose steps slow down by a factor over time, beside its pace.
 pub fn open_slowing(
     engine: &mut Engine,
     due: &[Nanos],

@@ -35,7 +35,7 @@ pub struct Parameters {
     pub kv: u64,
     /// Standard deviation of the logarithm of a step's jitter.
     pub jitter: f64,
-    /// Correlation of a step's jitter with that of the step before it.
+    /// Correlation of a step's jitter with the previous step's.
     pub correlation: f64,
     /// Standard deviation of the logarithm of the run's pace, a factor that all steps of one run
     /// share. Its median is 1.
@@ -81,7 +81,7 @@ impl FromStr for Parameters {
     /// defaults.
     ///
     /// # Errors
-    /// Every mistake, one a line, with what was expected.
+    /// Every mistake, one a line, with the expected value.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parameters = Parameters::default();
         let mut mistakes = Vec::new();
@@ -112,7 +112,7 @@ impl Parameters {
     /// Sets one parameter by its name.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// A message that names the expected value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let whole = |least: u64, most: u64| {
             let number = value.parse::<u64>().ok();

@@ -37,8 +37,9 @@ pub struct Workload {
     pub answers: Lengths,
     /// Some prompts are of another kind: their share, and how long they are.
     pub other: Option<(f64, Lengths)>,
-    /// Prompts begin with one of so many templates, each equally likely, of such lengths. Only the
-    /// first request with a template reads it; the others find it in the engine's prefix cache.
+    /// Templates with which prompts begin: their number, each equally likely, and their lengths.
+    /// Only the first request with a template reads it; the others find it in the engine's prefix
+    /// cache.
     pub templates: Option<(u32, Lengths)>,
 }
 
@@ -110,7 +111,7 @@ pub const REASONING: Workload =
 /// Prompts and answers of 1,000 tokens each.
 pub const THOUSAND: Workload = Workload::of(Lengths::fixed(1000.0), Lengths::fixed(1000.0));
 
-/// Chats of which one in twenty has a prompt of 12,000 tokens.
+/// Chats, one in twenty with a prompt of 12,000 tokens.
 pub const BIMODAL: Workload =
     Workload { other: Some((0.05, Lengths::fixed(12_000.0))), ..Workload::of(CHAT[0], CHAT[1]) };
 

@@ -4,14 +4,14 @@
 //! frames that wait for decoding, answers that are being put together, and exchanges that wait for
 //! the recorder. Where the sum reaches the bound, readers stop reading ([`Gate`]). The kernel goes
 //! on to receive, and to stamp, until its own buffers are full; then the engine has to wait, and
-//! the run says so. [`drive`](crate::drive) counts and waits; what is done with the bytes is up to
-//! whoever takes them from there.
+//! the run says so. [`drive`](crate::drive) counts and waits; the further use of the bytes is left
+//! to the code that takes them.
 //!
 //! Two rules keep this free of deadlocks. Where nothing is queued, so that only incomplete frames
-//! and answers fill the bound, one stream at a time may read on (or those that share a connection);
-//! a stream that brings nothing lets another go on. And answers do not fill it: beyond a quarter of
-//! the bound, those of a KiB and more go to unnamed files in the run's folder. Timeouts between
-//! tokens do not run while a reply is not read.
+//! and answers fill the bound, one stream at a time may read on (or the streams that share a
+//! connection); a stream that brings nothing lets another go on. And answers do not fill it: beyond
+//! a quarter of the bound, answers of a KiB and more go to unnamed files in the run's folder.
+//! Timeouts between tokens do not run while a reply is not read.
 
 mod spares;
 
@@ -25,11 +25,11 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: what decoding needs to work through bursts of an engine that sends faster
-/// than it is decoded, and small beside what else a process of ten thousand connections takes.
+/// The bound of a run: large enough to decode bursts of an engine that sends faster than the
+/// decoder works, and small compared with the memory of 10,000 connections.
 pub const BOUND: usize = 32 << 20;
-/// A stream that waited, and of which this much had come in the meantime, may have made its engine
-/// wait: the smallest receive buffer that Linux gives a connection has room for twice as much.
+/// A stream that waited, and received this much in the meantime, may have made its engine wait: the
+/// smallest receive buffer that Linux gives a connection has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
 /// The same of a reply that shares a connection: about as much of the connection's window is its
 /// own.
@@ -186,7 +186,7 @@ impl Backlog {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
-        // What is held are pieces, which more bytes must complete: one stream at a time goes on.
+        // Incomplete pieces are held, which more bytes must complete: one stream at a time goes on.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -205,7 +205,7 @@ impl Backlog {
         }
     }
 
-    /// Forgets what was seen so far: the measurement begins.
+    /// Forgets all counts so far: the measurement begins.
     pub fn restart(&self) {
         let mut waiting = self.lock();
         waiting.seen = Waits::default();
@@ -313,8 +313,8 @@ impl Gate {
         }
     }
 
-    /// The stream shares a connection of this number with others, and its window: what one of them
-    /// leaves unread keeps the others from reading. So they go on together.
+    /// The stream shares a connection of this number with others, and its window: unread bytes of
+    /// one stream keep the others from reading. So they go on together.
     pub fn share(&mut self, connection: u64) {
         self.stream = connection;
         self.is_shared = true;

@@ -22,7 +22,7 @@ pub fn make_room_ahead() {
     }
 }
 
-/// Allows this process that many file descriptors, or as many as it may allow itself, and has a
+/// Raises the limit of this process to `needed` file descriptors, or to the hard limit, and has a
 /// thread make room for them, for which nobody waits. Returns the limit in force.
 ///
 /// # Errors

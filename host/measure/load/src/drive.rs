@@ -4,17 +4,16 @@
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
 //! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one
 //! further task reads those of all requests of the thread ([`poller`](crate::transport::poller)).
-//! No plugin code runs here. While too much of what was read waits to be decoded
-//! ([`backlog`](crate::backlog)), nothing more is read. [`talk`] is what is said for one
-//! exchange; [`pool`] chooses the connection for a request; [`reading`] reads the reply and applies
-//! the timeouts.
+//! No plugin code runs here. While too many bytes wait to be decoded ([`backlog`](crate::backlog)),
+//! nothing more is read. [`talk`] holds the requests and replies of one exchange; [`pool`] chooses
+//! the connection for a request; [`reading`] reads the reply and applies the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
 //! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with
 //! a cap a nap is a thousandth of what replies take at most, and with the program's own timestamps
-//! there is none. Timers are checked when they ring and not with every event: what the backend
-//! calls output decides whether a token came, so everything that has arrived is decoded before a
-//! request is given up.
+//! there is none. Timers are checked when they ring and not with every event: the backend decides
+//! whether a frame has a token, so everything that has arrived is decoded before a request is given
+//! up.
 
 pub mod demand;
 pub mod jars;
@@ -68,7 +67,7 @@ pub enum Order {
     Ask(Box<Question>),
     /// Send no further request of exchanges that have several; the replies under way are read.
     Halt,
-    /// Give up what is in flight.
+    /// Give up the requests in flight.
     Abort,
 }
 
@@ -80,9 +79,9 @@ pub struct Job {
     pub exchange: Due,
     /// The request, the first if there are several.
     pub request: Request,
-    /// How its reply is cut.
+    /// The framing of its reply.
     pub framing: Framing,
-    /// How the exchange goes on after it.
+    /// The further course of the exchange.
     pub course: Course,
     /// The conversation it belongs to, if connections are reserved for conversations.
     pub session: Option<Arc<str>>,
@@ -99,8 +98,9 @@ pub trait Replies: Send + Sync {
 
 /// The receiver of one reply.
 pub trait Reply {
-    /// Opens the way back from decoding, where what came decides what is sent next. `place` is the
-    /// number of the exchange's target. Asked once, on the reader's thread, before anything is sent.
+    /// Opens the way back from decoding, where replies decide the next request. `place` is the
+    /// number of the exchange's target. Asked once, on the reader's thread, before anything is
+    /// sent.
     fn demands(&self, place: u32, kind: Kind) -> mpsc::UnboundedReceiver<Demand>;
 
     /// Takes the head of a reply that is decoded, before its frames; how it is cut, and what came
@@ -114,7 +114,7 @@ pub trait Reply {
     /// One of several replies came to its proper end. A demand says how to go on.
     fn turned(&self);
 
-    /// The exchange ended: what the transport saw of it, and how. Said once, and last.
+    /// The exchange ended: the transport's record of it, and its end. Called once, and last.
     fn closed(&self, exchange: Box<Open>, end: End);
 
     fn progress(&self) -> &DecodeProgress;
@@ -169,7 +169,7 @@ pub struct Worker<C> {
     pub connect: C,
     /// Number of targets to connect to.
     pub targets: u32,
-    /// Number of places that requests may go to: the targets, and after them those that only a
+    /// Number of places that requests may go to: the targets, and after them hosts that only a
     /// further request of an exchange reaches.
     pub places: u32,
     /// The rule by which requests use connections again.
@@ -178,7 +178,7 @@ pub struct Worker<C> {
     /// Told when a reply has ended.
     pub signal: Signal,
     pub replies: Arc<dyn Replies>,
-    /// Bounds what is read and not yet worked on.
+    /// Bounds the bytes that are read and not yet decoded.
     pub backlog: Arc<Backlog>,
     pub timeouts: Timeouts,
     /// The number of idle connections to keep ready in addition to those opened by order, so that a
@@ -361,8 +361,8 @@ fn passed_on(ended: Result<(), JoinError>) {
     }
 }
 
-/// The order to give up what is in flight, or to send no more of it, for requests that are and for
-/// those whose task has yet to begin.
+/// The order to give up the requests in flight, or to send no more; for running tasks and for tasks
+/// yet to begin.
 #[derive(Default)]
 struct Abort {
     raised: Cell<bool>,

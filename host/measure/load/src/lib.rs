@@ -3,8 +3,8 @@
 //!
 //! This crate owns the path from a finished request to a frame with its instant, and the runner's
 //! watch on itself ([`vitals`]), and the alarm of every thread of a run ([`group`]). It knows no
-//! plugin. It leaves what a request asks and what a reply means to `session`. Its hot path takes no
-//! lock that readers share and writes no log.
+//! plugin. The contents of requests and the meaning of replies are left to `session`. Its hot path
+//! takes no lock that readers share and writes no log.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![deny(unsafe_code)]
 

@@ -2,8 +2,8 @@
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because a
 //! runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) decides when requests are due, except for those that depend on
-//! others: they come as [`news`] when what they depend on has come so far, each with its due time.
+//! [`arrival`](model::arrival) decides when requests are due, except for requests that depend on
+//! others: they come as [`news`] once the others have got far enough, each with its due time.
 
 use model::arrival::{Due, Think};
 use model::clock::Clock;
@@ -101,8 +101,8 @@ impl From<u64> for Handed {
 /// due meanwhile.
 const GLANCE: Nanos = Nanos(1_000_000);
 
-/// Paces one phase: draws an item for each due time, takes those that follow from the newsfeed, and
-/// hands each on with its verdict. `next` gets whether it may wait until an item is ready.
+/// Paces one phase: draws an item for each due time, takes followers from the newsfeed, and hands
+/// each on with its verdict. `next` gets whether it may wait until an item is ready.
 ///
 /// Ends when the items or the due times have ended and no session is open, when the phase is over,
 /// or when told to stop. Items due before the end that found no slot are handed on as not sent, so
@@ -213,8 +213,7 @@ where
         }
     }
 
-    /// Waits until then at most. What is to come wakes the pacer, except for an item that is not
-    /// ready.
+    /// Waits until then at most. News wakes the pacer; an item that is not ready does not.
     async fn wait(&self, now: Nanos, until: Option<Nanos>) {
         let until = match self.root {
             Root::Drawn(_) => Some(until.map_or(now + GLANCE, |until| until.min(now + GLANCE))),
@@ -236,7 +235,7 @@ where
         has_ended || is_exhausted
     }
 
-    /// Takes what is new: slots that came free, followers with their due times, sessions that are
+    /// Takes the news: slots that came free, followers with their due times, sessions that are
     /// over.
     fn gather(&mut self) {
         let blocks = self.signal.is_task();
@@ -321,7 +320,7 @@ where
         (!self.is_late(due)).then_some(due)
     }
 
-    /// Takes what is due out of where it waits.
+    /// Takes the item that is due out of its place.
     fn take(&mut self, is_root: bool) -> Option<Item> {
         if !is_root {
             return self.queue.pop();
@@ -343,7 +342,7 @@ where
         handed
     }
 
-    /// Sends what is due, as soon as the cap lets it go.
+    /// Sends the item that is due, as soon as the cap lets it go.
     async fn send(&mut self, due: Nanos, is_root: bool) {
         let (signal, slots, end) = (self.signal, self.pacing.slots, self.end);
         let is_free = || slots.is_none_or(|slots| signal.in_flight() < slots);
@@ -363,7 +362,7 @@ where
         self.hand(item, Verdict::Send(Release { due, granted }), is_root);
     }
 
-    /// Sends what is due in a closed loop.
+    /// Sends the item that is due in a closed loop.
     fn send_as_user(&mut self, is_root: bool) {
         let by_session = self.pacing.by_session;
         let due = match is_root {
@@ -388,8 +387,8 @@ where
         }
     }
 
-    /// Stopped, or over: records what is in hand and was due; gives how many more of the sequence
-    /// were due.
+    /// Ends the phase: records the item in hand if it was due; returns the number of further items
+    /// of the sequence that were due.
     fn stop(mut self) -> u64 {
         let now = self.clock.now();
         let mut unsent = 0;

@@ -1,7 +1,7 @@
 //! Questions to a server outside of the measured requests: a request of the backend's own, on its
 //! own connection. None of it is measured.
 //!
-//! `preflight` and `run` decide what is asked and what the answer means.
+//! `preflight` and `run` decide on the questions and interpret the answers.
 
 use std::time::Duration;
 

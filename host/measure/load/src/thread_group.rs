@@ -1,6 +1,7 @@
 //! The threads of a run, and its one alarm: every thread that works for a run is started here, so
 //! none can be without it. A thread that panics ends the run, and leaves its name and its message;
-//! what the run measured until then is kept. The caller says what a thread does, and waits for it.
+//! the run's measurements until then are kept. The caller gives a thread its function, and waits
+//! for it.
 
 use std::any::Any;
 use std::io;
@@ -80,7 +81,7 @@ impl ThreadGroup {
 
     /// Does this on the calling thread, under this name. `None` if it panics, which ends the run.
     pub fn guard<T>(&self, name: &str, body: impl FnOnce() -> T) -> Option<T> {
-        // What a panic leaves half done is not used again: the run ends.
+        // State that a panic leaves half done is not used again: the run ends.
         match catch_unwind(AssertUnwindSafe(body)) {
             Ok(done) => Some(done),
             Err(panic) => {

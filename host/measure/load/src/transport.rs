@@ -3,9 +3,9 @@
 //!
 //! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time of a
 //! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). A connection of
-//! HTTP/1.1 can become a [`websocket`]. `drive` decides
-//! which connection a request takes and what its bytes mean. Where a socket is registered with the
-//! thread's [`poller`], its events reach their reader without a task.
+//! HTTP/1.1 can become a [`websocket`]. `drive` decides which connection a request takes and
+//! interprets its bytes. Where a socket is registered with the thread's [`poller`], its events
+//! reach their reader without a task.
 
 pub mod dial;
 mod http1;
@@ -84,7 +84,7 @@ pub enum Connection<Io> {
     Http2(http2::Stream),
 }
 
-/// Receives a reply's body: when bytes came, and the bytes. What it refuses ends the reply.
+/// Receives a reply's body: the bytes and their instants. An error of the receiver ends the reply.
 pub trait Sink {
     /// Takes bytes that came at this instant.
     ///
@@ -114,7 +114,7 @@ pub enum Unanswered {
 /// The reason why the reading of a body ended before its end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Broke {
-    /// The connection failed or closed, or what it gave is no HTTP.
+    /// The connection failed or closed, or its bytes are no HTTP.
     Connection(String),
     /// The receiver refused the bytes.
     Refused(String),
@@ -223,8 +223,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Gives what has come of the body to `sink`. Ready when the body has come to its proper end,
-    /// or broke.
+    /// Gives the received part of the body to `sink`. Ready when the body has come to its proper
+    /// end, or broke.
     ///
     /// # Errors
     /// Why it broke.
@@ -248,7 +248,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Has the processor fetch what the next bytes need and its fields point to.
+    /// Prefetches the data that its fields point to and the next bytes need.
     pub(crate) fn fetch(&self) {
         if let Connection::Http1(connection) = self {
             connection.fetch();
@@ -272,8 +272,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Sends a request and reads the reply, or so much of its body: for questions that are not
-    /// measured. The body of a call of gRPC ends with its trailer fields, as its framing has them.
+    /// Sends a request and reads the reply, with at most `most` bytes of its body: for questions
+    /// that are not measured. The body of a call of gRPC ends with its trailer fields, as its
+    /// framing has them.
     ///
     /// # Errors
     /// What broke the connection, for people.

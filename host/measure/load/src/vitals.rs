@@ -3,8 +3,8 @@
 //!
 //! Threads enlist when they start; one further thread watches during the measured phase, wakes
 //! every ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`,
-//! its figures are absent. `finding` decides what the figures mean for the run; how late requests
-//! leave and replies are read are metrics, and computed from records.
+//! its figures are absent. `finding` judges the figures; the delays of sends and reads are metrics,
+//! and computed from records.
 //!
 //! Virtual time is never watched: cores do not follow it.
 
@@ -184,7 +184,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Ends the watch and gives what was seen; nothing where watching itself failed.
+    /// Ends the watch and returns its figures; nothing where watching itself failed.
     pub fn finish(mut self) -> Option<Client> {
         self.stop();
         self.thread.take()?.join()

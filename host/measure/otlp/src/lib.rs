@@ -39,7 +39,7 @@ pub const METRICS: &str = "/v1/metrics";
 /// The media type of the messages.
 pub const MEDIA_TYPE: &str = "application/x-protobuf";
 
-/// What is the same for all spans of a run.
+/// The attributes that all spans of a run share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// The version of this program.
@@ -48,7 +48,7 @@ pub struct About {
     pub scenario: String,
     /// The name of the run's folder.
     pub run: String,
-    /// What is asked of the model, in the words of the conventions: `chat`, `text_completion`.
+    /// The operation of the model, by the conventions' names: `chat`, `text_completion`.
     pub operation: String,
     /// Who serves the model, in the words of the conventions, or the backend's name.
     pub provider: String,

@@ -62,7 +62,7 @@ pub(crate) struct Span {
     pub(crate) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
     pub(crate) events: Vec<Event>,
-    /// Absent is unset, which is what a span has that went well.
+    /// Absent is unset, as in a span that went well.
     #[prost(message, optional, tag = "15")]
     pub(crate) status: Option<Status>,
     /// The flags of the trace context: sampled.
@@ -218,7 +218,7 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// How many of what was sent a collector did not take, by its reply, and why.
+/// Reads from a collector's reply the number of rejected items, and the reason.
 pub fn rejected(reply: &[u8]) -> (u64, String) {
     let reply = Reply::decode(reply).unwrap_or_default();
     let partial = reply.partial_success.unwrap_or_default();

@@ -37,7 +37,7 @@ const FIRST: &[f64] =
 /// Upper bounds of times per chunk, in seconds (`gen_ai.server.time_per_output_token`).
 const EACH: &[f64] = &[0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5];
 
-/// A metric: what it is called, and where its buckets end.
+/// A metric: its name and the bounds of its buckets.
 struct Kind {
     name: &'static str,
     about: &'static str,
@@ -70,7 +70,8 @@ const EACH_CHUNK: Kind = Kind {
     bounds: EACH,
 };
 
-/// What tells the points of a metric apart: the operation, and the type of tokens or of the error.
+/// The labels that tell the points of a metric apart: the operation, and the type of tokens or of
+/// the error.
 type Label = (String, Option<(&'static str, String)>);
 
 /// The histograms of a run.

@@ -1,5 +1,5 @@
-//! What spans and metrics need of an exchange. It is taken from it when it is recorded, because the
-//! exchange itself, with its texts and its events, is not kept.
+//! The parts of an exchange that spans and metrics need. They are taken when the exchange is
+//! recorded, because the exchange itself, with its texts and its events, is not kept.
 
 use model::exchange::{Class, Connection, Exchange, Outcome, Phase};
 use model::identity::Ids;
@@ -42,7 +42,7 @@ pub struct Seen {
     pub(crate) is_of_vectors: bool,
     pub(crate) is_of_order: bool,
     pub(crate) requests: u64,
-    /// Why it was not answered: the class, and what went wrong. Absent of one that was cancelled on
+    /// The failure: its class and its message. Absent for an exchange that was cancelled on
     /// purpose.
     pub(crate) failure: Option<(Class, String)>,
     /// True if it was cancelled on purpose.
@@ -100,7 +100,7 @@ impl Seen {
         }
     }
 
-    /// When it ended, or the last of it happened if it was given up.
+    /// The instant of its end, or of its last event if it was given up.
     pub(crate) fn end(&self) -> Nanos {
         let seen = [self.sent, self.written, self.first_byte];
         let last = || seen.into_iter().flatten().max();

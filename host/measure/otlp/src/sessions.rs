@@ -1,5 +1,5 @@
 //! The spans of sessions: a request that others depend on, with all that depend on it. A session's
-//! span ends with its last request, and has those of its requests below it.
+//! span ends with its last request, and has the spans of its requests below it.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Asks the processor to fetch memory that is read soon.
 //!
-//! This crate owns the instruction that does so, and all that is unsafe about it. It leaves to the
-//! caller what to fetch, and how long before it is read.
+//! This crate owns the instruction that does so, and all unsafe code for it. The choice of the data
+//! and the time of the fetch are left to the caller.
 //!
 //! Unlike a read, a fetch is not waited for: the instruction is over at once, so that the fetches
 //! of many places overlap with one another and with other work. Where a loop reads from thousands
@@ -30,7 +30,7 @@ pub fn line<T>(of: *const T) {
     let _ = of;
 }
 
-/// Fetches the cache lines of a value, but not what it points to.
+/// Fetches the cache lines of a value, but not the data it points to.
 #[inline(always)]
 pub fn lines<T>(of: *const T) {
     for offset in (0..size_of::<T>()).step_by(LINE) {

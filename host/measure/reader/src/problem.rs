@@ -18,7 +18,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A mistake; `message` says what was expected and what was found.
+    /// A mistake; `message` states the expected and the found value.
     pub fn new(message: impl Into<String>) -> Self {
         Problem { message: one_line(message.into()), help: None, places: Vec::new(), secret: false }
     }
@@ -31,7 +31,7 @@ impl Problem {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(one_line(help.into()));
@@ -45,7 +45,7 @@ impl Problem {
         self
     }
 
-    /// Says what was expected and what was found.
+    /// Returns the message: the expected and the found value.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -101,8 +101,8 @@ fn one_line(mut text: String) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// Writes what was expected and what was found. The diagnostic shows places and advice, except
-/// where it draws no place, which would otherwise be lost.
+/// Writes the expected and the found value. The diagnostic shows places and advice, except where it
+/// draws no place, which would otherwise be lost.
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = self.place().filter(|_| !self.is_drawn()) {

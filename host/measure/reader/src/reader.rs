@@ -44,8 +44,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// A value that `take` converts, or says what is wrong with it. `expected` goes into the
-    /// message if the value does not even have the right type, for which `take` gives no reason.
+    /// A value that `take` converts, or the message of its fault. `expected` goes into the message
+    /// if the value does not even have the right type, for which `take` gives no reason.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -57,7 +57,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         take_value(self.reading, &name, value, expected, take)
     }
 
-    /// A string that `parse` converts; its error says what is wrong with it.
+    /// A string that `parse` converts; its error is the message of the fault.
     pub fn parsed<T>(
         &mut self,
         key: &'static str,

@@ -1,5 +1,5 @@
-//! The state while one text is read: its problems, the keys that were asked for, and those that
-//! were not.
+//! The state while one text is read: its problems, the keys that were asked for, and the other
+//! keys.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

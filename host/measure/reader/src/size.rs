@@ -22,7 +22,7 @@ const UNITS: [(&str, u64); 7] = [
 pub struct Size(pub u64);
 
 impl Size {
-    /// Reads a whole number and a unit; the error says what is wrong, for people.
+    /// Reads a whole number and a unit; the error is a message for people.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -28,7 +28,7 @@ pub fn parse_table<T>(
 }
 
 /// Reads `key = value` as a flag gives it, key by key as [`parse_table`] does. The value is TOML;
-/// what is not TOML, or what the key does not take, is read as a string.
+/// text that is not TOML, or that the key does not take, is read as a string.
 pub fn parse_assignment<T>(
     flag: &str,
     [key, value]: [&str; 2],

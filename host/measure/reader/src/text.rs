@@ -1,4 +1,4 @@
-//! Reads the text that people write, of which there is never much.
+//! Reads text that people write, which is never long.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,5 +1,4 @@
-//! TOML values one by one: what they are, how they are converted, and what is wrong if they cannot
-//! be.
+//! TOML values one by one: their types, their conversion, and the faults that prevent it.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -10,7 +9,7 @@ use crate::located::{Located, Place};
 use crate::problem::Problem;
 use crate::reading::Reading;
 
-/// Converts a value, or reports what is wrong with it.
+/// Converts a value, or reports its fault.
 pub(crate) fn take_value<'a, 'i, T>(
     reading: &Reading,
     name: &str,
@@ -63,7 +62,7 @@ pub fn number(value: &DeValue<'_>) -> Option<f64> {
     (number.is_finite() || text.contains("inf") || text.contains("nan")).then_some(number)
 }
 
-/// Describes a TOML value in words; short values are repeated.
+/// Describes a TOML value for people; short values are repeated.
 fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),

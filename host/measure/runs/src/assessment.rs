@@ -93,7 +93,7 @@ pub fn free_names<'n>(
     named
 }
 
-/// Scores that were given to a saved run, beside those that it had (`runner score`).
+/// Scores that were given to a saved run, beside the run's own scores (`runner score`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Later {

@@ -3,8 +3,8 @@
 //! `plan.json` and `environment.json` are written before the first request, the records (`record`)
 //! and the samples of devices (`telemetry`) during the run, and `status.json`, `client.json`,
 //! `server.json`, `dataset.json`, `cache.json`, `assessment.json` and `summary.json` after it.
-//! `scores.json` has what was judged later, if anything was. However the run ends, the files
-//! written until then are readable: the summary is a function of the other files.
+//! `scores.json` has later judgements, if there are any. However the run ends, the files written
+//! until then are readable: the summary is a function of the other files.
 
 mod below;
 mod facts;
@@ -173,7 +173,7 @@ impl RunFolder {
         RunFolder(path.to_owned())
     }
 
-    /// Removes what was written before the first request, if neither a record nor plugin output
+    /// Removes the files written before the first request, if neither a record nor plugin output
     /// followed.
     pub fn discard_unbegun(&self) {
         let begun = [record::FILE, LOG];
@@ -187,8 +187,7 @@ impl RunFolder {
         }
     }
 
-    /// Removes what is left of a run that failed before the first record. What plugins said of it
-    /// stays.
+    /// Removes the files of a run that failed before the first record. The plugins' output stays.
     pub fn discard_unrecorded(&self) {
         for name in [record::FILE, CLIENT, SERVER, DATASET] {
             let _ = std::fs::remove_file(self.0.join(name));
@@ -258,7 +257,7 @@ impl RunFolder {
         self.write_json(SERVER, server)
     }
 
-    /// Writes what the dataset did to its input.
+    /// Writes the effect of the dataset on its input.
     ///
     /// # Errors
     /// If the file cannot be written.

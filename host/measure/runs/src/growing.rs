@@ -1,7 +1,7 @@
 //! A file of a run that grows line by line while the run goes on: JSON, compressed.
 //!
-//! It is flushed every second of what it holds, so however the run ends, it is readable up to the
-//! last flush. What a line says is its owners' matter: `telemetry` and `series`.
+//! It is flushed every second of its entries' time, so however the run ends, it is readable up to
+//! the last flush. The contents of a line belong to its owners: `telemetry` and `series`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use model::units::Nanos;
 const FLUSH: Nanos = Nanos(1_000_000_000);
 /// A light compression: it must not compete with the run for the processor.
 const LEVEL: i32 = 1;
-/// After so many lines in a row that are no entries, the rest of a file is not read.
+/// After this number of lines in a row that are no entries, the rest of a file is not read.
 const MOST_UNREADABLE: u32 = 1_000;
 
 /// Writes the entries of one run.
@@ -77,10 +77,10 @@ impl Growing {
         self.out.flush()
     }
 
-    /// Ends the file, and says what was written.
+    /// Ends the file, and returns the counts of its lines.
     ///
     /// # Errors
-    /// The first error of writing. What was written before it stays readable.
+    /// The first error of writing. Data written before it stays readable.
     pub(crate) fn finish(self) -> Result<Written, RecordError> {
         let closed = self.out.finish().and_then(|file| file.sync_all());
         match self.failed.map_or(closed, Err) {

@@ -1,5 +1,5 @@
-//! Run folders: what a run leaves on disk, and the forms of these files. Records stream in and out,
-//! so a run of any size fits in memory.
+//! Run folders: the files of a run, and their forms. Records stream in and out, so a run of any
+//! size fits in memory.
 //!
 //! This crate owns the folder, the records, and what probes and outlooks write as JSON. It leaves
 //! figures to `result`, and what people look at to `report`.

@@ -36,7 +36,8 @@ const PIECE: usize = 16 << 10;
 /// The longest line of a record, in bytes. Answers have a bound well below it, even if each of
 /// their letters is escaped.
 const LONGEST_LINE: usize = 256 << 20;
-/// After so many lines in a row that are no records, the rest of a file is not searched for one.
+/// After this number of lines in a row that are no records, the rest of a file is not searched for
+/// one.
 const MOST_UNREADABLE: u64 = 1000;
 /// A light compression: it must not compete with the run for the processor.
 const LEVEL: i32 = 1;
@@ -195,9 +196,9 @@ impl<W: Write> Write for Line<'_, W> {
 
 /// Reads a run's records in the order in which they were written.
 ///
-/// Yields every record that can be read: a file that is cut off, as after a crash, yields those
-/// before the cut, and a line that is not a record is passed over. What is missing is for
-/// [`check`](check()) to say.
+/// Yields every record that can be read: a file that is cut off, as after a crash, yields the
+/// records before the cut, and a line that is not a record is passed over. [`check`](check())
+/// reports missing records.
 ///
 /// # Errors
 /// If the file cannot be opened.
@@ -207,7 +208,7 @@ pub fn read(
     Ok(readable(Lines::open(folder)?).map(Ok))
 }
 
-/// Those of these lines that are records. The lines are not compressed.
+/// Reads the records among these lines. The lines are not compressed.
 pub fn in_lines(lines: impl BufRead) -> impl Iterator<Item = Exchange> {
     readable(Lines::of(lines))
 }

@@ -2,8 +2,8 @@
 //! goes on by the threads that sample the server's metrics page.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
-//! readable up to the last flush. The crate `series` owns what an entry is, and how few of them a
-//! long run has.
+//! readable up to the last flush. The crate `series` owns the form of an entry, and the thinning of
+//! entries in a long run.
 
 use std::path::Path;
 
@@ -43,10 +43,10 @@ impl Log {
         }
     }
 
-    /// Ends the file, and says what was written.
+    /// Ends the file, and returns the counts of its lines.
     ///
     /// # Errors
-    /// The first error of writing. What was written before it stays readable.
+    /// The first error of writing. Data written before it stays readable.
     pub fn finish(self) -> Result<Written, RecordError> {
         self.0.finish()
     }
@@ -60,7 +60,7 @@ pub fn read(folder: &Path) -> Result<Option<Recording>, RecordError> {
     Ok(checked(folder, None)?.0)
 }
 
-/// Reads it likewise, and says what is wrong with the file of a run that wrote these lines.
+/// Reads it likewise, and reports the damage of the file of a run that wrote these lines.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.
@@ -167,7 +167,7 @@ mod tests {
         let mut encoder =
             Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
         log.write(&[encoder.head()]);
-        // Like vLLM's page: some 450 series, of which a third moves.
+        // Like vLLM's page: some 450 series, a third of which moves.
         for second in 0..3_600u64 {
             let page: String = (0..450u64)
                 .map(|n| {

@@ -4,7 +4,7 @@
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
 //! readable up to the last flush. It has a bound that hardly grows with the run's length: after
 //! 36,000 samples, or fewer of many devices, the interval between two of them is doubled, and again
-//! after half as many. `devices` owns what an entry is.
+//! after half as many. `devices` owns the form of an entry.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ impl Log {
     /// Ends the file.
     ///
     /// # Errors
-    /// The first error of writing. What was written before it stays readable.
+    /// The first error of writing. Data written before it stays readable.
     pub fn finish(self) -> Result<(), RecordError> {
         self.0.finish().map(drop)
     }

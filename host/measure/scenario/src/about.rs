@@ -1,4 +1,4 @@
-//! `[about]`: what the run measures, in its author's words.
+//! `[about]`: the subject of the run, as its author states it.
 
 use std::collections::BTreeMap;
 

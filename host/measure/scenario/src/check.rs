@@ -1,5 +1,5 @@
-//! Checks what makes sense in a scenario: values are in range, pairs do not contradict each other,
-//! and an arrival has what it needs.
+//! Checks that a scenario makes sense: values are in range, pairs do not contradict each other, and
+//! an arrival has the keys it needs.
 //!
 //! Works on scenarios alone, whether they come from a file, from flags or from code.
 

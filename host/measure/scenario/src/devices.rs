@@ -1,4 +1,4 @@
-//! `[run]` and `[cost]`: what is watched beside the requests, and what the machines cost.
+//! `[run]` and `[cost]`: the watch on devices and servers, and the price of the machines.
 
 use std::fmt;
 

@@ -53,7 +53,7 @@ pub trait Value: Clone + Serialize {
         self.serialize(serializer)
     }
 
-    /// Fills in what a key's type says of it.
+    /// Fills in the facts that a key's type states.
     fn declare(key: &mut Key) {
         key.check = |text| Self::parse(text).map(drop);
     }
@@ -64,7 +64,7 @@ pub trait Field: Clone + Default + Serialize {
     /// The type of a value that is not absent.
     type Value;
 
-    /// Adds the keys that it stands for. `key` is what its table knows of it.
+    /// Adds its keys. `key` holds the table's facts about them.
     fn declare(key: Key, keys: &mut Vec<Key>);
 
     /// Reads it from TOML.
@@ -77,7 +77,7 @@ pub trait Field: Clone + Default + Serialize {
     /// True if nothing is said.
     fn is_unsaid(&self) -> bool;
 
-    /// Says what a flag was given, at a path within it.
+    /// Stores the texts of a flag, at a path within the field.
     fn say(&mut self, within: &[&str], flag: &str, texts: &[String]) -> Result<(), String>;
 
     /// Adds everything that it says.
@@ -143,7 +143,7 @@ impl<T: Value> Field for Maybe<T> {
     }
 }
 
-/// Free form: what a plugin or the server is told in its own terms. Its flag takes a JSON object.
+/// Free form: configuration in the terms of a plugin or the server. Its flag takes a JSON object.
 impl Field for ConfigTable {
     type Value = ConfigTable;
 

@@ -20,7 +20,7 @@ pub struct Key {
     pub words: Vec<(&'static str, &'static str)>,
     /// The value that holds where it is absent, as TOML.
     pub default: Option<String>,
-    /// The default in words, when it is not a single value.
+    /// The default for people, when it is not a single value.
     pub otherwise: Option<&'static str>,
     pub flag: Option<Flag>,
     /// Names that other tools have for it.
@@ -208,7 +208,7 @@ impl Key {
         self.with(|flag| flag.unit = Some(unit))
     }
 
-    /// Sets, in words, what holds if it is absent.
+    /// Sets the text for the case that it is absent.
     pub(crate) fn otherwise(mut self, words: &'static str) -> Self {
         self.otherwise = Some(words);
         self
@@ -226,7 +226,7 @@ impl Key {
         self
     }
 
-    /// Fills in what its table knows: the lines of its documentation, and its default.
+    /// Fills in the facts of its table: the lines of its documentation, and its default.
     pub(crate) fn documented(mut self, lines: &[&str], default: Option<String>) -> Self {
         let text: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         self.about = text

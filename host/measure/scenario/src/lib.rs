@@ -53,8 +53,8 @@ impl Scenario {
     /// Reads a scenario's text. `name` is its name in messages: its path.
     ///
     /// # Errors
-    /// Everything that is wrong within it: syntax, keys, types, values, and pairs that contradict
-    /// each other. What is still missing may come from flags: see [`Scenario::validate`].
+    /// All faults within it: syntax, keys, types, values, and pairs that contradict each other. A
+    /// missing key may still come from flags: see [`Scenario::validate`].
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let (scenario, problems) = Scenario::read(name, text);
         ScenarioError::unless_empty(problems)?;
@@ -86,23 +86,23 @@ impl Scenario {
         ScenarioError::unless_empty(problems)
     }
 
-    /// The scenario of assignments such as `load.requests=50`, and what is wrong with them.
+    /// The scenario of assignments such as `load.requests=50`, and their faults.
     pub fn assigned(texts: &[String]) -> (Scenario, Vec<reader::Problem>) {
         read::assignments(texts)
     }
 
     /// The scenario of one assignment, by a flag that other tools have: `key` may lie in the
-    /// configuration of a plugin, and `value` is read as by [`Scenario::assigned`]. With what is
-    /// wrong with it.
+    /// configuration of a plugin, and `value` is read as by [`Scenario::assigned`]. Its faults come
+    /// with it.
     pub fn assigned_by(flag: &str, key: &str, value: &str) -> (Scenario, Vec<reader::Problem>) {
         let (read, problems) = read::assignment(flag, [key, value]);
         (read.unwrap_or_default(), problems)
     }
 
-    /// Says at a key's path what its flag was given.
+    /// Stores the texts of a flag at a key's path.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault, as a message for people.
     pub fn say(&mut self, path: &str, flag: &str, texts: &[String]) -> Result<(), String> {
         let path: Vec<&str> = path.split('.').collect();
         Field::say(self, &path, flag, texts)
@@ -114,9 +114,9 @@ impl Scenario {
         Field::entries(self, "", &mut entries);
         entries
     }
-    /// This scenario with every default that can be written beside what it says; those have the
-    /// place `default`. A default that another key rules out, or that holds only together with
-    /// another key, is left out.
+    /// This scenario with every default that can be written beside its own values; the defaults
+    /// have the place `default`. A default that another key rules out, or that holds only together
+    /// with another key, is left out.
     #[must_use]
     pub fn settled(&self) -> Scenario {
         let mut settled = self.clone();

@@ -19,7 +19,7 @@ impl Scenario {
     }
 }
 
-/// Removes from below what contradicts what is above.
+/// Removes the keys below that contradict keys above.
 fn make_way(below: &mut Load, over: &Load) {
     if over.requests.is_some() {
         below.duration = None;
@@ -45,8 +45,8 @@ fn make_way(below: &mut Load, over: &Load) {
     }
 }
 
-/// Removes what an arrival set above has no use for below, and of two ways to set a
-/// rate the lower one.
+/// Removes the keys below for which an arrival set above has no use, and of two ways to set a rate
+/// the lower one.
 fn give_way(below: &mut Load, over: &Load, means: Arrival) {
     // If no arrival is named above, the file decides how requests are spread, provided that its
     // arrival has a rate; a burstiness does not leave that open.

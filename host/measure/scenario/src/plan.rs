@@ -268,7 +268,7 @@ impl PlannedTokenizer {
 
 /// The most waves of a warm-up.
 const WARMUP_WAVES: u32 = 10;
-/// The most requests of a wave, so that those of all waves can lie in memory together.
+/// The most requests of a wave, so that the requests of all waves can lie in memory together.
 const WAVE: u32 = 10_000;
 
 /// The number of requests, and when they are due.
@@ -350,7 +350,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Tokens per page of the prefix cache: as said, or those of most engines.
+    /// Tokens per page of the prefix cache: the stated number, or most engines' number.
     pub fn page(&self) -> NonZeroU32 {
         self.page_size.unwrap_or(PAGE)
     }
@@ -390,7 +390,7 @@ impl Slice {
         number % u64::from(self.of) == u64::from(self.index)
     }
 
-    /// Returns how many of so many items this part gets.
+    /// Returns this part's share of a number of items.
     fn share(self, items: u64) -> u64 {
         let (index, of) = (u64::from(self.index), u64::from(self.of));
         items / of + u64::from(index < items % of)
@@ -408,7 +408,8 @@ impl Load {
         }
     }
 
-    /// Returns how many requests are drawn for the warm-up: those of all waves that there may be.
+    /// Returns the number of requests drawn for the warm-up: enough for the maximum number of
+    /// waves.
     pub fn warmup_requests(&self) -> u32 {
         match self.warming {
             Warming::UntilStable => self.warmup.saturating_mul(WARMUP_WAVES),
@@ -416,8 +417,9 @@ impl Load {
         }
     }
 
-    /// Returns how many requests a wave of a warm-up has that looks like this load: as many as may
-    /// be in flight; at a rate, those of five seconds; else what comes at once.
+    /// Returns the number of requests of a warm-up wave that looks like this load: the maximum
+    /// number in flight; at a rate, the requests of five seconds; else the requests that come at
+    /// once.
     pub fn wave(&self) -> u32 {
         const SECONDS: f64 = 5.0;
         const AT_ONCE: u64 = 1000;
@@ -494,9 +496,9 @@ impl Plan {
         self.slots() == Some(0)
     }
 
-    /// The plan but for what may differ between machines that share it: what it is called, which
-    /// part is whose, and under which names they have the same files. Two machines make parts of
-    /// one run if these are equal.
+    /// The plan without the parts that may differ between machines that share it: its name, the
+    /// slices, and the machines' names for the same files. Two machines measure parts of one run if
+    /// these plans are equal.
     #[must_use]
     pub fn shared(&self) -> Plan {
         let mut plan = self.clone();
@@ -542,8 +544,8 @@ impl Plan {
     }
 
     /// Due times of this plan's requests that depend on no other, in order. `trace` is the contents
-    /// of the file that [`Arrival::Trace`] names, or what the dataset plans for
-    /// [`Arrival::Dataset`]; other arrivals take no notice of it.
+    /// of the file that [`Arrival::Trace`] names, or the dataset's times for [`Arrival::Dataset`];
+    /// other arrivals take no notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         // Where nothing is held, looking for the first due time that is would not end.
         let roots = match self.is_idle() {
@@ -571,8 +573,8 @@ impl Plan {
         }
     }
 
-    /// Numbers of this plan's users of a closed loop, of which a slice has its share: the first,
-    /// and how far the next is.
+    /// Numbers of this plan's users of a closed loop; a slice has its share: the first number, and
+    /// the distance to the next.
     pub fn users(&self) -> (u32, u32) {
         self.slice.map_or((0, 1), |slice| (slice.index, slice.of))
     }
@@ -588,7 +590,7 @@ impl Plan {
     }
 }
 
-/// True if a slice holds the session with this number, where so many may be in flight.
+/// True if a slice holds the session with this number, where `slots` sessions may be in flight.
 fn holds(slice: Option<Slice>, slots: Option<u32>, number: u64) -> bool {
     let place = slots.map_or(number, |slots| number % u64::from(slots.max(1)));
     slice.is_none_or(|slice| slice.gets(place))

@@ -79,7 +79,7 @@ table! {
 const READINGS: std::ops::RangeInclusive<std::time::Duration> =
     std::time::Duration::from_millis(100)..=std::time::Duration::from_secs(60);
 
-/// How often a server's metrics page is read while the run goes on.
+/// The interval at which a server's metrics page is read during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSeries {
     /// Never.
@@ -150,7 +150,7 @@ impl Deref for Goodput {
     }
 }
 
-/// Joins what is wrong with several limits into one message.
+/// Joins the faults of several limits into one message.
 fn together(errors: Vec<LimitError>) -> String {
     let errors: Vec<String> = errors.into_iter().map(String::from).collect();
     errors.join("; ")
@@ -167,7 +167,8 @@ impl Field for Goodput {
         keys.push(key);
     }
 
-    /// Objectives by our names for their metrics, under these or those of `vllm bench serve`.
+    /// Objectives by the runner's names for their metrics, read under these names or `vllm bench
+    /// serve`'s.
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
         t.table(key, |t| {
             let ours = objective::metrics().map(|name| (name, name));

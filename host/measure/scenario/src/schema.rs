@@ -92,8 +92,8 @@ impl<'s> Check<'s> {
         self.root.pointer(rules.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
 
-    /// A value must fit one of several schemas. If none fits, the problems of the one that was most
-    /// likely meant are reported.
+    /// A value must fit one of several schemas. If none fits, the problems of the most likely
+    /// schema are reported.
     fn alternatives(
         &mut self,
         schema: &'s Value,
@@ -232,7 +232,7 @@ impl<'s> Check<'s> {
         }
     }
 
-    /// Collects what a schema allows: kinds in words, and constants. TOML has no `null`, so it is
+    /// Collects the values that a schema allows: kinds and constants. TOML has no `null`, so it is
     /// left out.
     fn describe(
         &mut self,

@@ -3,8 +3,8 @@
 /// Declares a table of a scenario with all of its keys.
 ///
 /// A key is written as its documentation (the first paragraph of which is its flag's help), its
-/// field, its type, its default if it has one, and what else is known of it, which begins with
-/// where it goes in the plan:
+/// field, its type, its default if it has one, and its further facts, which begin with its place in
+/// the plan:
 ///
 /// ```text
 /// /// Longest wait for a connection to open.
@@ -13,7 +13,7 @@
 /// ```
 ///
 /// It makes the struct, whose fields are absent where nothing is said; its reader; its overlay; for
-/// each key that has a default, a function of the field's name that gives what is said or the
+/// each key that has a default, a function of the field's name that returns the value or the
 /// default; and its part of [`keys`](crate::keys).
 macro_rules! table {
     (

@@ -197,7 +197,7 @@ fn every_value_is_known_by_its_path_and_place() {
         let plain = |text: &str| read(text)["x"].to_string().replace(".0", "").replace('"', "");
         assert_eq!(plain(found), plain(&entry.value), "{}", entry.path);
     }
-    // What the text cannot say beside its gamma-distributed load.
+    // Keys that the text cannot state beside its gamma-distributed load.
     let elsewhere = ["about.", "load.", "scorers[]", "thresholds."];
     for key in keys() {
         let table = key.path.trim_end_matches(|c: char| c.is_ascii_uppercase());
@@ -207,7 +207,7 @@ fn every_value_is_known_by_its_path_and_place() {
     }
 }
 
-/// Reads, tells and shows; what comes out does not matter here.
+/// Reads, tells and shows; the result does not matter here.
 fn survives(text: &str) {
     match Scenario::parse("any.toml", text) {
         Ok(scenario) => {

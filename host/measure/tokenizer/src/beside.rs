@@ -1,8 +1,8 @@
 //! Files beside a tokenizer's file that belong to it: the settings of the model's own tokenizer,
 //! its special tokens, its chat templates.
 //!
-//! The files are those that a model's folder on a hub has. A file that is not there is no error;
-//! one that cannot be read is an error for those alone who need it.
+//! The files are from a model's folder on a hub. A file that is not there is no error; a file that
+//! cannot be read is an error only for callers that need it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) struct Beside {
 /// Chat templates as their file holds them.
 pub(super) struct Templates {
     pub(super) file: String,
-    /// By name, of which `default` is one, or what is wrong with the file.
+    /// By name, among them `default`, or the fault of the file.
     pub(super) texts: Result<BTreeMap<String, String>, String>,
 }
 
@@ -129,7 +129,7 @@ impl Beside {
             let Some(id) = id.as_u64().and_then(|id| u32::try_from(id).ok()) else {
                 return Err(format!("`added_tokens.json`: `{content}` has no id"));
             };
-            // The file says no more of them; those that mark roles and turns are most of them.
+            // The file says no more of them; most of them mark roles and turns.
             let content = content.clone();
             tokens.insert(id, AddedToken { content, special: true });
         }

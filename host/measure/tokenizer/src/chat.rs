@@ -30,7 +30,7 @@ mod generation;
 const STEPS: u64 = 20_000_000;
 /// The depth to which macros and loops nest.
 const DEPTH: usize = 200;
-/// Most bytes of a template, and of what it renders.
+/// Most bytes of a template, and of a rendered text.
 const TEMPLATE_BYTES: usize = 4 << 20;
 const RENDERED_BYTES: usize = 64 << 20;
 
@@ -49,7 +49,7 @@ pub enum ChatError {
         /// The tokenizer's name.
         tokenizer: String,
     },
-    /// The file that should hold it does not, or what it holds is no template.
+    /// The file that should hold it does not, or holds no valid template.
     #[error("chat template in `{file}`: {cause}")]
     Broken {
         /// The file's name, without its folder.
@@ -124,9 +124,9 @@ impl ChatTemplate {
         })
     }
 
-    /// The template with another date for those that write the day of the conversation: it must not
-    /// be the day on which a run happens, or its prompts could not be made again. 26 July 2024
-    /// unless said.
+    /// The template with another date, for templates that write the day of the conversation: it
+    /// must not be the day on which a run happens, or its prompts could not be made again. 26 July
+    /// 2024 unless said.
     #[must_use]
     pub fn dated(mut self, now: DateTime) -> Self {
         self.templates.add_function("strftime_now", move |format: &str| {

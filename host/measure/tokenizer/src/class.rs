@@ -17,7 +17,7 @@ pub(super) const SPACE: u8 = 4;
 /// It may change in normalization form C, or join with a character before it.
 pub(super) const UNSETTLED: u8 = 8;
 
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: what a word of `o200k` may begin with.
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`: the first characters of a word of `o200k`.
 pub(super) const UPPER: u8 = 16;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`: what such a word goes on with.
 pub(super) const LOWER: u8 = 32;
@@ -40,9 +40,9 @@ const LAST_MARKS: std::ops::RangeInclusive<char> = '\u{e0100}'..='\u{e01ef}';
 /// Characters from here on are none of these, but for [`LAST_MARKS`].
 const END: usize = 0x4_0000;
 
-/// Large blocks of settled characters, first and last: ideographs, Hangul, what is for private use,
-/// old scripts, and what no character has. Not looking at each of them saves most of the time that
-/// the table takes.
+/// Large blocks of settled characters, first and last: ideographs, Hangul, private use, old
+/// scripts, and unassigned code points. Not looking at each of them saves most of the time that the
+/// table takes.
 const SETTLED: [(u32, u32); 6] = [
     (0x3400, 0xa66e),
     (0xac00, 0xd7a3),

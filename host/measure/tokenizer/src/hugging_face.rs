@@ -1,7 +1,7 @@
 //! Tokenizers of any kind, by the `tokenizers` crate.
 //!
 //! The crate panics on some files, and obeys settings that are for training. Both end here: a panic
-//! is an error, and neither truncation, padding nor dropout affects what is counted.
+//! is an error, and neither truncation, padding nor dropout affects the count.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -35,7 +35,7 @@ const OF_TRAINING: [&str; 2] = ["truncation", "padding"];
 /// Reads a `tokenizer.json`.
 ///
 /// # Errors
-/// What is wrong with it, without its name.
+/// The fault of the file, without its name.
 pub(super) fn read(bytes: &[u8]) -> Result<Read<HuggingFace>, String> {
     let mut parts: BTreeMap<Cow<'_, str>, &RawValue> =
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
@@ -179,7 +179,7 @@ pub fn is_guarded() -> bool {
 /// The result, or a panic's message as an error.
 fn guarded<T>(make: impl FnOnce() -> T) -> Result<T, String> {
     GUARDED.set(true);
-    // What the crate had in hand is dropped with the error; nothing of it is used again.
+    // State that the crate had in hand is dropped with the error; nothing of it is used again.
     let made = catch_unwind(AssertUnwindSafe(make));
     GUARDED.set(false);
     made.map_err(|panic| {

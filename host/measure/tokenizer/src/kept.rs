@@ -3,9 +3,8 @@
 //! `tokenizer.json` that it was made of, because no text is parsed and no merge is looked up by its
 //! spelling.
 //!
-//! This module owns the form. Where it is kept, and whether it is still what was written, is for
-//! others. Whatever the bytes are, reading them makes a tokenizer whose tables hold together, or
-//! none.
+//! This module owns the form. The place of the bytes, and their integrity, are left to others.
+//! Whatever the bytes are, reading them makes a tokenizer whose tables hold together, or none.
 
 use super::byte_level::{Added, ByteLevel, Spelling};
 use super::class::Classes;
@@ -16,7 +15,7 @@ use super::split::Pattern;
 use super::table::{Merge, Pairs, Strings};
 
 /// Tells the builds apart that write and read this form: a number made of the version and of the
-/// sources that decide what the tables hold and what they mean.
+/// sources that decide the contents and the meaning of the tables.
 pub const BUILD: u64 = {
     let sources: [&str; 8] = [
         env!("CARGO_PKG_VERSION"),
@@ -43,9 +42,8 @@ pub const BUILD: u64 = {
     hash
 };
 
-/// The bytes of a tokenizer. Absent for one whose file alone does not decide what it is, and for
-/// one whose tables do not have the regularity that this form takes for granted, as no known
-/// model's.
+/// The bytes of a tokenizer. Absent for a tokenizer that its file alone does not decide, and for
+/// tables without the regularity that this form takes for granted; no known model has such tables.
 pub(super) fn write(facts: &Facts, model: &ByteLevel) -> Option<Vec<u8>> {
     let ByteLevel {
         classes: _,
@@ -61,8 +59,7 @@ pub(super) fn write(facts: &Facts, model: &ByteLevel) -> Option<Vec<u8>> {
     let pattern = Pattern::KNOWN.iter().position(|(_, own)| own == pattern)?;
     let entries = merges.pairs.entries();
     let in_order = (0..).zip(entries).all(|(at, own)| own.merge.rank == at);
-    // Tokens that were added come behind those of the vocabulary, and spell what they spelled
-    // there.
+    // Added tokens come behind the vocabulary's, and spell the same bytes as there.
     let words = spelling.words();
     let lengths: Vec<u32> = words.map(|word| word.len() as u32).collect();
     if !stands_alone || !in_order || !lengths.starts_with(&merges.lengths) {

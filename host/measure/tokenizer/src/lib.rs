@@ -105,10 +105,10 @@ pub enum TokenizerError {
 }
 
 impl Tokenizer {
-    /// Opens a tokenizer's file, or the one in a folder: `tokenizer.json`, else a SentencePiece
-    /// model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken (`tiktoken.model`,
-    /// `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and the chat template are
-    /// those that lie beside it.
+    /// Opens a tokenizer's file, or the tokenizer in a folder: `tokenizer.json`, else a
+    /// SentencePiece model (`tokenizer.model`, `spiece.model`), else a rank file of tiktoken
+    /// (`tiktoken.model`, `*.tiktoken`, also as `tokenizer.model`). Settings, special tokens and
+    /// the chat template come from the files beside it.
     ///
     /// # Errors
     /// If there is none, or it is something else.
@@ -143,7 +143,7 @@ impl Tokenizer {
         }
     }
 
-    /// Reads what a file of that name holds, with nothing beside it. The name's end tells a
+    /// Reads the contents of a file of that name, with nothing beside it. The name's end tells a
     /// SentencePiece model (`.model`) and a rank file (`.tiktoken`) from a `tokenizer.json`, and
     /// the name of a rank file its family.
     ///
@@ -159,7 +159,7 @@ impl Tokenizer {
         let Read { facts, model } = read;
         let mut roles = beside.roles();
         if let Model::HuggingFace(model) = &model {
-            // What the model's file says itself, where nothing beside it does.
+            // The roles of the model's own file, where nothing beside it states them.
             for (role, token) in model.roles() {
                 roles.entry(role).or_insert_with(|| token.clone());
             }
@@ -296,7 +296,7 @@ impl Tokenizer {
 
     /// The text of a chat as an engine makes it of a request to `/v1/chat/completions`: by the
     /// template, of messages whose tool calls hold their arguments as objects. See
-    /// [`ChatTemplate::render`] for what is given. A message's content is handed on as it is, a
+    /// [`ChatTemplate::render`] for the parameters. A message's content is handed on as it is, a
     /// list of parts too.
     ///
     /// # Errors
@@ -311,8 +311,8 @@ impl Tokenizer {
         self.chat.render(&messages, tools, extra)
     }
 
-    /// Counts the tokens of a chat: those of its text, which holds all special tokens already, so
-    /// none are added.
+    /// Counts the tokens of a chat: the tokens of its text, which holds all special tokens already,
+    /// so none are added.
     ///
     /// # Errors
     /// As [`Tokenizer::render_chat`], or if the text cannot be encoded.

@@ -1,4 +1,4 @@
-//! Byte-pair encoding of one word: neighbours merge, those of the lowest rank first, the leftmost
+//! Byte-pair encoding of one word: neighbours merge, pairs of the lowest rank first, the leftmost
 //! of these first.
 
 use std::cmp::Reverse;
@@ -17,7 +17,8 @@ pub(super) struct Merges {
     pub(super) whole: Option<Strings>,
 }
 
-/// Up to so many tokens, the next merge is looked for from end to end; a longer word takes a queue.
+/// Up to this number of tokens, the next merge is looked for from end to end; a longer word takes a
+/// queue.
 const SHORT: usize = 64;
 /// No merge.
 const NEVER: Merge = Merge { rank: u32::MAX, token: 0 };
@@ -130,11 +131,11 @@ impl Merges {
 
 /// Words and parts of words that were encoded before, up to a size; then it begins anew.
 ///
-/// A long word is encoded part by part. This is exact, because merging is local: tokens side by
-/// side are what their bytes become if, and only if, every two neighbours are what the bytes of
-/// those two become. For a merge across the border between two tokens would be the first to come
-/// there in the word, as it would be among the bytes of the two alone; and what comes before it is
-/// the same in both.
+/// A long word is encoded part by part. This is exact, because merging is local: a sequence of
+/// tokens is the encoding of its bytes if, and only if, every two neighbours are the encoding of
+/// their bytes. For a merge across the border between two tokens would be the first to come there
+/// in the word, as it would be among the bytes of the two alone; and the merges before it are the
+/// same in both.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Number of tokens of each word; beside it the token if there is one, else the place in
@@ -161,8 +162,8 @@ struct Tokens {
 const MEMORY_BYTES: usize = 48 << 20;
 /// Longer parts of words hardly come again.
 const REMEMBERED: usize = 4 * SHORT;
-/// A part of a long word has so many bytes at least, and at most. It ends where its last bytes say
-/// so, not where it began: then the parts of texts that overlap are the same.
+/// The least and the most bytes of a part of a long word. Its last bytes decide its end, not its
+/// beginning: then the parts of texts that overlap are the same.
 const PART: std::ops::Range<usize> = 12..SHORT - 8;
 
 impl Memory {

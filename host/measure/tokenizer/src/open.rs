@@ -27,7 +27,7 @@ pub(super) fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
     }
 }
 
-/// Opens what was kept of a file, or of the one in a folder.
+/// Opens the kept form of a file, or of the tokenizer in a folder.
 pub(super) fn open_kept(path: &Path, kept: &[u8]) -> Result<Option<Tokenizer>, TokenizerError> {
     let beside = beside(&file(path)?);
     Ok(kept::read(kept).map(|Read { facts, model }| {
@@ -86,7 +86,7 @@ fn in_folder(folder: &Path) -> Result<PathBuf, TokenizerError> {
     }
 }
 
-/// Reads what a file of that name holds.
+/// Reads the contents of a file of that name.
 pub(super) fn model(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<Model>, String> {
     let extension = Path::new(name).extension().and_then(|name| name.to_str());
     if extension == Some(RANKS) || tiktoken::is_ranks(bytes) {

@@ -10,7 +10,7 @@
 //! | 9120 | `<s>`, which stands before every text; special, and added on top of the rest |
 //! | 9121 | `</s>`; special, and added on top of the rest |
 //!
-//! What is not printable ASCII is read as `?`.
+//! Characters other than printable ASCII are read as `?`.
 
 use super::facts::Facts;
 

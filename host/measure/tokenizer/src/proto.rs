@@ -1,7 +1,7 @@
 //! A SentencePiece model as its file holds it: the few fields of the protocol buffer that
 //! tokenizing needs.
 //!
-//! Fields and their defaults are those of `sentencepiece_model.proto`, and the encoding is that of
+//! Fields and their defaults are from `sentencepiece_model.proto`, and the encoding from
 //! protobuf.dev/programming-guides/encoding.
 
 use super::read::MOST_IDS;
@@ -15,7 +15,7 @@ pub(super) struct Proto {
     /// The ids of the tokens that begin and end a text. Negative where the model has none.
     pub(super) bos: i64,
     pub(super) eos: i64,
-    /// A compiled table of characters and what they become. Empty where nothing changes.
+    /// A compiled table of characters and their replacements. Empty where nothing changes.
     pub(super) charsmap: Vec<u8>,
     pub(super) adds_prefix: bool,
     pub(super) removes_spaces: bool,
@@ -53,7 +53,7 @@ impl Proto {
     /// Reads a model.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the model.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         let mut proto = Proto {
             pieces: Vec::new(),

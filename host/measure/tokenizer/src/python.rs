@@ -1,9 +1,8 @@
 //! JSON as Python's `json.dumps` writes it. Models were trained on its spaces, through
 //! transformers' `tojson`, and other tools write their result files with it.
 //!
-//! This module owns the notation: separators, escapes, and floats as `repr` writes them. It leaves
-//! to others which values there are; those of serde come through
-//! [`Serde`](minijinja::value::Serde).
+//! This module owns the notation: separators, escapes, and floats as `repr` writes them. The set of
+//! values is left to others; serde's values come through [`Serde`](minijinja::value::Serde).
 
 use std::fmt::Write as _;
 

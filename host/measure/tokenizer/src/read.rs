@@ -1,5 +1,5 @@
-//! Reads a `tokenizer.json` of the byte-level kind. What is not understood to the last setting is
-//! left to the `tokenizers` crate.
+//! Reads a `tokenizer.json` of the byte-level kind. A file that is not understood to the last
+//! setting is left to the `tokenizers` crate.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -120,7 +120,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Read<ByteLevel>> {
                 next - 1
             }
         };
-        // The crate numbers them anew where the file does not say what it would.
+        // The crate numbers them anew where the file's numbers differ from the crate's.
         if token.id != expected {
             return None;
         }
@@ -275,7 +275,7 @@ struct Spelled {
 }
 
 impl Spelled {
-    /// Sets what an id spells. True where it was set before.
+    /// Sets the spelling of an id. Returns true if it was set before.
     fn set(&mut self, id: u32, token: &str) -> bool {
         let index = id as usize;
         if index >= self.ranges.len() {

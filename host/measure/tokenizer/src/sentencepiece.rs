@@ -1,4 +1,4 @@
-//! SentencePiece models, turned into what the `tokenizers` crate reads.
+//! SentencePiece models, converted to the `tokenizers` crate's form.
 //!
 //! A text without special tokens gets the tokens that SentencePiece itself gives it. Special tokens
 //! are found in a text before all else, as the tokenizers of serving engines do and SentencePiece
@@ -21,18 +21,18 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 
 /// The character that stands for a space.
 const SPACE: &str = "▁";
-/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest
-/// model needs.
+/// Most work on finding merges, in bytes that are looked at: a hundred times the need of the
+/// largest model.
 const MOST_WORK: usize = 1 << 31;
-/// Most pairs that merge: several times what the largest model has.
+/// Most pairs that merge: several times the largest model's number.
 const MOST_PAIRS: usize = 1 << 23;
-/// Most ids without a token between a model's and those that are added.
+/// Most ids without a token between a model's and the added ids.
 const MOST_GAPS: usize = 1 << 16;
 
 /// Reads a model of that name, with what lies beside it.
 ///
 /// # Errors
-/// What is wrong with it, or not supported.
+/// The fault of the model, or its unsupported feature.
 pub(super) fn read(name: &str, bytes: &[u8], beside: &Beside) -> Result<Read<HuggingFace>, String> {
     let proto = Proto::read(bytes)?;
     if proto.whitespace_is_suffix {
@@ -77,7 +77,7 @@ fn roles(proto: &Proto) -> BTreeMap<&'static str, String> {
     .collect()
 }
 
-/// Names what the crate does not know to be special: pieces that no text has.
+/// Names the tokens that the crate does not know to be special: pieces that no text has.
 fn correct(facts: &mut Facts, proto: &Proto) {
     let without_text = |piece: &Piece| !matches!(piece.role, Role::Normal | Role::UserDefined);
     let ids = (0..).zip(&proto.pieces).filter(|(_, piece)| without_text(piece));
@@ -150,7 +150,7 @@ impl Settings {
             steps.push(json!({"type": "Precompiled", "precompiled_charsmap": charsmap}));
         }
         if proto.removes_spaces {
-            // Before a text, a space that is there stands for the one that would be put.
+            // Before a text, a space that is there stands for the prefix space.
             if self.prefix == Prefix::Never {
                 steps.push(replace(json!({"Regex": "^ +"}), ""));
             }
@@ -225,11 +225,11 @@ fn replace(pattern: Value, content: &str) -> Value {
     json!({"type": "Replace", "pattern": pattern, "content": content})
 }
 
-/// The tokens of a model and those that settings add to it.
+/// The tokens of a model and the tokens that settings add to it.
 struct Tokens {
     /// Of the model, by id.
     own: Vec<String>,
-    /// Behind them, and those of them that settings make special.
+    /// Tokens behind the model's, and tokens of the model that settings make special.
     added: BTreeMap<u32, AddedToken>,
 }
 
@@ -274,7 +274,7 @@ fn tokens(proto: &Proto, beside: &Beside) -> Result<Tokens, String> {
     Ok(Tokens { own, added })
 }
 
-/// Tokens that are found before all else: control symbols, user-defined symbols and those that
+/// Tokens that are found before all else: control symbols, user-defined symbols and tokens that
 /// settings add.
 fn added(proto: &Proto, tokens: &Tokens, settings: &Settings) -> Vec<Value> {
     let mut found = BTreeMap::new();
@@ -334,7 +334,7 @@ fn model(proto: &Proto, tokens: &Tokens) -> Result<Value, String> {
     }
 }
 
-/// Every two pieces that together are one; those of the best score come first.
+/// Every two pieces that together are one; pairs of the best score come first.
 fn merges(pieces: &[Piece]) -> Result<Vec<[&str; 2]>, String> {
     let of_texts = |piece: &&Piece| matches!(piece.role, Role::Normal | Role::UserDefined);
     let work: usize = pieces.iter().map(|piece| piece.text.len() * piece.text.len()).sum();

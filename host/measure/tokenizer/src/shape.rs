@@ -40,7 +40,7 @@ impl Shape {
     /// Checks it, and returns how many times longer decoding can make the tokens' texts.
     ///
     /// # Errors
-    /// The key that asks for too much, what it asks for, and the limit.
+    /// The key that asks for too much, its amount, and the limit.
     pub(super) fn check(&self) -> Result<u64, String> {
         let normalizers = expansion("normalizer", "normalizers", &self.normalizer)?;
         let splits = expansion("pre_tokenizer", "pretokenizers", &self.pre_tokenizer)?;
@@ -85,7 +85,7 @@ pub(super) fn check_token(token: &str) -> Result<(), String> {
     }
 }
 
-/// Calls `visit` with each component, those of nested sequences too.
+/// Calls `visit` with each component, including the components of nested sequences.
 fn each(
     key: &str,
     inner: &str,
@@ -134,8 +134,8 @@ fn too_long(key: &str) -> String {
     format!("`{key}` can make a text more than {EXPANSION} times longer")
 }
 
-/// Returns the factor by which one component makes a text longer, at most; only of those that do so
-/// again when they come twice.
+/// Returns the factor by which one component makes a text longer, at most; only for components that
+/// do so again when they come twice.
 fn factor(component: &Value) -> u64 {
     let of = |key: &str| component[key].as_str().map_or(0, |text| text.len() as u64);
     match component["type"].as_str() {
@@ -159,7 +159,7 @@ fn factor(component: &Value) -> u64 {
 /// The longest text that stands for a character in SentencePiece's table: after the length of an
 /// index and the index, texts that end with a zero each.
 fn longest_entry(encoded: Option<&str>) -> u64 {
-    // The crate reports what is no base64.
+    // The crate reports invalid base64.
     let bytes = BASE64.decode(encoded.unwrap_or_default()).unwrap_or_default();
     let texts = bytes
         .first_chunk::<4>()

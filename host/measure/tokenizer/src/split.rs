@@ -11,11 +11,11 @@ use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 pub(super) enum Pattern {
     /// GPT-2's.
     Gpt2,
-    /// The pattern of Llama 3 and of Qwen, with numbers of so many digits at most, and that of
-    /// `cl100k`, which takes the spaces that end a text as one word, with the lines among them.
+    /// The pattern of Llama 3 and of Qwen, with numbers of at most `digits` digits, and the pattern
+    /// of `cl100k`, which takes the spaces that end a text as one word, with the lines among them.
     Cl100k { digits: usize, whole_end: bool },
-    /// The pattern of `o200k`, where a word begins anew at a capital, and that of Kimi, where
-    /// Chinese characters are words apart.
+    /// The pattern of `o200k`, where a word begins anew at a capital, and the pattern of Kimi,
+    /// where Chinese characters are words apart.
     Cased { apart: bool },
 }
 
@@ -209,8 +209,8 @@ impl Reader<'_> {
         self.lines(start, first, false)
     }
 
-    /// `U*L+`, where a character may be of both classes: the capitals give back what the rest
-    /// needs.
+    /// `U*L+`, where a character may be of both classes: the capitals give back the characters that
+    /// the rest needs.
     fn lower_word(
         &self,
         start: usize,

@@ -40,7 +40,7 @@ impl<'k> Key<'k> {
 }
 
 impl Strings {
-    /// Room for so many strings.
+    /// Room for this number of strings.
     pub(super) fn with_capacity(strings: usize) -> Self {
         Strings { slots: vec![NO_SLOT; (2 * strings).next_power_of_two()], ..Strings::default() }
     }
@@ -223,7 +223,7 @@ struct PairSlot {
 const NO_PAIR: PairSlot = PairSlot { tag: 0, at: FREE };
 
 impl Pairs {
-    /// Room for so many pairs, and no more.
+    /// Room for this number of pairs, and no more.
     pub(super) fn with_capacity(pairs: usize) -> Self {
         // At most three quarters of the slots are taken.
         let slots = (pairs + pairs / 3 + 1).next_power_of_two();
@@ -237,7 +237,7 @@ impl Pairs {
         (slot.at != FREE).then(|| self.entries[slot.at as usize].merge)
     }
 
-    /// Sets what the pair becomes. No more pairs than it was made for.
+    /// Sets the merge of a pair. The table takes no more pairs than it was made for.
     pub(super) fn set(&mut self, left: u32, right: u32, merge: Merge) {
         let hash = hash_pair(left, right);
         let index = self.find(left, right, hash);

@@ -24,7 +24,7 @@ fn a_file_that_is_no_tokenizer_is_named() {
     assert!(error.contains("cannot be read"), "{error}");
 }
 
-/// The same file, read by this module, by this module from what it kept of it, and by the crate.
+/// The same file, read by this module, by this module from its kept form, and by the crate.
 struct Both {
     ours: Tokenizer,
     kept: Tokenizer,

@@ -5,8 +5,8 @@
 //! beside it. The rank of what two neighbours become is the rank of their bytes together, and it is
 //! its id, too.
 //!
-//! The families' expressions and special tokens are those of `tiktoken_ext/openai_public.py` in
-//! tiktoken 0.14, of `tokenization_qwen.py` of Qwen 1 and of `tokenization_kimi.py` of Kimi K2.
+//! The families' expressions and special tokens are from `tiktoken_ext/openai_public.py` in
+//! tiktoken 0.14, from `tokenization_qwen.py` of Qwen 1 and from `tokenization_kimi.py` of Kimi K2.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,10 +23,10 @@ use super::table::{Merge, Pairs, Strings};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
-/// Most work on finding what merges, in bytes that are looked at: a hundred times what the largest
-/// file needs.
+/// Most work on finding merges, in bytes that are looked at: a hundred times the need of the
+/// largest file.
 const MOST_WORK: usize = 1 << 31;
-/// Most pairs that merge: ten times what the largest file has.
+/// Most pairs that merge: ten times the largest file's number.
 const MOST_PAIRS: usize = 1 << 24;
 
 /// Models whose tokenizers differ in nothing but ranks.
@@ -35,7 +35,7 @@ struct Family {
     pattern: Pattern,
     /// True if texts are brought into normalization form C.
     composes: bool,
-    /// Special tokens beside so many ranks, for files without settings that name them.
+    /// Special tokens for a number of ranks, for files without settings that name them.
     special: fn(u32) -> Vec<(u32, String)>,
 }
 
@@ -114,7 +114,7 @@ const BY_NAME: [(&str, Family); 9] = [
     ("kimi", KIMI),
     ("llama3", LLAMA3),
 ];
-/// Families by what the names of tokenizers' classes and models' kinds hold.
+/// Families by parts of the names of tokenizers' classes and models' kinds.
 const BY_CLASS: [(&str, Family); 5] =
     [("kimi", KIMI), ("moonshot", KIMI), ("qwen", QWEN), ("gpt_oss", HARMONY), ("llama", LLAMA3)];
 

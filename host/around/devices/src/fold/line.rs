@@ -1,7 +1,7 @@
 //! Values over time, as points that a line joins.
 
 /// A gap between two points is not bridged if it is longer than this many intervals, and longer
-/// than this many seconds: nobody knows what was in between.
+/// than this many seconds: the values in between are unknown.
 const LONGEST_GAP: (f64, f64) = (10.0, 5.0);
 
 /// Values at instants in seconds, the earliest first.

@@ -1,4 +1,4 @@
-//! The functions of NVML: the one module with unsafe code. Names, types and numbers are those of
+//! The functions of NVML: the one module with unsafe code. Names, types and numbers are from
 //! `nvml.h`.
 #![allow(unsafe_code)]
 
@@ -120,8 +120,8 @@ impl Library {
         if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
             return Err(NvmlError::Static);
         }
-        // SAFETY: loading a library runs its initialisers. The path is that of NVIDIA's driver, or
-        // one that the caller answers for.
+        // SAFETY: loading a library runs its initialisers. The path is the NVIDIA driver's, or the
+        // caller answers for it.
         let library = unsafe { libloading::Library::new(path) };
         let library = library.map_err(|error| NvmlError::NoLibrary(error.to_string()))?;
         /// A function of the library, if it is there.
@@ -134,7 +134,7 @@ impl Library {
             let found = unsafe { library.get::<F>(name) };
             found.ok().map(|symbol| *symbol)
         }
-        // SAFETY: the types are those of `nvml.h`, and the functions are kept beside the library.
+        // SAFETY: the types are from `nvml.h`, and the functions are kept beside the library.
         let (init, loaded) = unsafe {
             let get = &library;
             let needed = NvmlError::NoFunction;
@@ -168,7 +168,7 @@ impl Library {
         match loaded.check("nvmlInit_v2", code) {
             Ok(()) => Ok(loaded),
             Err(error) => {
-                // What was not initialised must not be shut down.
+                // A library that was not initialised must not be shut down.
                 let mut loaded = loaded;
                 loaded.shutdown = None;
                 Err(error)

@@ -1,6 +1,6 @@
-// A stand-in for NVML: two devices, compiled by the tests as a shared library. What it has, and how
-// it fails, its `--cfg` flags say. It is a crate of its own, and uses no crate but the standard
-// library.
+// A stand-in for NVML: two devices, compiled by the tests as a shared library. Its `--cfg` flags
+// select its functions and its failures. It is a crate of its own, and uses no crate but the
+// standard library.
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -20,7 +20,7 @@ fn index(device: *mut c_void) -> Option<usize> {
     HANDLES.iter().position(|handle| *handle == device as usize)
 }
 
-/// Writes as NVML does: error 2 for what is no device, 7 for a buffer that is too small.
+/// Writes as NVML does: error 2 for a number without a device, 7 for a buffer that is too small.
 unsafe fn text(text: &str, buffer: *mut c_char, length: c_uint) -> c_int {
     if text.len() + 1 > length as usize {
         return 7;

@@ -113,7 +113,7 @@ fn no_driver_no_library_and_no_function() {
     assert!(error.ends_with("; is NVIDIA's driver installed?"), "{error}");
 }
 
-/// On a machine with NVIDIA's driver: what it says is plausible.
+/// On a machine with NVIDIA's driver: its figures are plausible.
 #[test]
 fn the_real_library() {
     let mut nvml = match Nvml::open(&Choice::All) {

@@ -1,6 +1,6 @@
 //! A hub on this machine, and a second server for contents that it redirects to, as the real one
-//! does: what is in git comes from the hub itself behind a redirect of its own, and large files
-//! come from elsewhere.
+//! does: files in git come from the hub itself behind a redirect of its own, and large files come
+//! from elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -44,7 +44,8 @@ pub struct State {
     pub repositories: BTreeMap<String, BTreeMap<String, Contents>>,
     /// The token without which there are only refusals, and the hub's word for the reason.
     pub gate: Option<(String, &'static str)>,
-    /// After so many bytes, a reply of the server for contents ends; one entry for each.
+    /// The numbers of bytes after which a reply of the server for contents ends; one entry per
+    /// reply.
     pub cuts: Vec<usize>,
     /// True if the server for contents knows no ranges.
     pub knows_no_ranges: bool,

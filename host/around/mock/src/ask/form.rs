@@ -1,5 +1,5 @@
-//! Forms with files: `multipart/form-data` of RFC 7578, strictly. What a client writes that browsers
-//! and Python's libraries do not is refused, so that this engine shows mistakes instead of hiding
+//! Forms with files: `multipart/form-data` of RFC 7578, strictly. Notation that browsers and
+//! Python's libraries do not write is refused, so that this engine shows mistakes instead of hiding
 //! them.
 
 use memchr::memmem::find;
@@ -22,7 +22,7 @@ pub(super) struct Part<'b> {
 /// The parts of a body, in their order.
 ///
 /// # Errors
-/// The fault of the form, in words.
+/// A message about the fault of the form.
 pub(super) fn parts<'b>(content_type: &str, body: &'b [u8]) -> Result<Vec<Part<'b>>, String> {
     let boundary = boundary(content_type)?;
     let opening = format!("--{boundary}");
@@ -77,7 +77,7 @@ fn boundary(content_type: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a part, and that of its file.
+/// The name of a part and of its file.
 fn named(head: &[u8]) -> Result<(String, Option<String>), String> {
     let head = str::from_utf8(head).map_err(|_| "the head of a part is not UTF-8".to_owned())?;
     let disposition = head.split("\r\n").find_map(|line| {

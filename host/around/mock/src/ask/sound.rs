@@ -12,7 +12,7 @@ const EACH_SECOND: f64 = 50.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
     pub seconds: f64,
-    /// Its tokens among those of the prompt.
+    /// Number of the prompt's tokens that it has.
     pub tokens: u32,
     pub form: ReplyForm,
 }

@@ -23,7 +23,7 @@ struct Body {
     max_new_tokens: Option<u32>,
 }
 
-/// Reads a request. The refusals are those of vLLM-Omni.
+/// Reads a request. Refuses it with vLLM-Omni's messages.
 pub(super) fn read(body: &[u8]) -> Result<Ask, Refusal> {
     let body: Body =
         serde_json::from_slice(body).map_err(|error| Refusal::invalid(&error, "body"))?;

@@ -189,7 +189,7 @@ fn is_pointer(text: &str) -> bool {
     text.starts_with('/') && text.len() > 1
 }
 
-/// `prefix`: what is sent before each event of a length-prefixed stream.
+/// `prefix`: the bytes that precede each event of a length-prefixed stream.
 fn prefix(t: &mut Reader<'_, '_>) -> Option<Located<Framing>> {
     let mut place = None;
     let framing = t.table("prefix", |t| {

@@ -1,4 +1,4 @@
-//! Templates: text with placeholders such as `{text}`, each of which is replaced by a JSON value.
+//! Templates: text with placeholders such as `{text}`, each replaced by a JSON value.
 //!
 //! Responsible for telling placeholders from JSON's braces, and for writing the values. The reader
 //! of a template decides which placeholders are valid in it.

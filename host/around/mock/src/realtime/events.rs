@@ -1,5 +1,5 @@
-//! The events of `/v1/realtime`: what a client's mean, and what is answered. vLLM's are those of its
-//! 0.32, OpenAI's those of its Realtime API as the package `openai` 3.57 has them.
+//! The events of `/v1/realtime`: a client's, and the engine's. vLLM's are from its 0.32, OpenAI's
+//! from its Realtime API as the package `openai` 3.57 has them.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -58,7 +58,7 @@ impl Asked {
         &self.said
     }
 
-    /// Takes an event, and gives what is said at once; the error is for the client.
+    /// Handles an event, and returns the immediate events; the error is for the client.
     pub fn hear(&mut self, text: &str) -> Result<Vec<String>, String> {
         if self.said.len() + text.len() > SAID_BYTES {
             return Err("Maximum file size exceeded".to_owned());
@@ -162,7 +162,7 @@ pub(super) fn created(number: u64) -> String {
         .to_string()
 }
 
-/// An event that says what is wrong.
+/// An event with an error message.
 pub(super) fn error(dialect: Dialect, message: &str) -> String {
     match dialect {
         Dialect::Vllm => {
@@ -203,7 +203,7 @@ impl Events {
         })
     }
 
-    /// The events of a piece of so many tokens.
+    /// The events of a piece with this number of tokens.
     pub fn piece(&self, text: &str, tokens: u32) -> Vec<String> {
         let delta = |kind: &str, delta: &str| {
             json!({ "type": kind, "response_id": self.id, "delta": delta }).to_string()

@@ -1,4 +1,4 @@
-//! Requests that are answered in one batch: compared with what the simulator says about the same
+//! Requests that are answered in one batch: compared with the simulator's results for the same
 //! requests.
 
 use std::time::Duration;
@@ -184,7 +184,7 @@ whole = '{"text":{text},"took":{seconds}}'
             let wanted: &[u64] = if stream { &[10, 21, 32] } else { &[32] };
             assert_eq!(at, wanted, "{path} {stream}");
             assert_eq!(truth.end, End::Whole, "{path} {stream}");
-            // Those dialects that state how long it took say what the model says.
+            // Dialects that state the latency state the model's latency.
             let latency = match path {
                 "/generate" if generate.is_empty() => Some(r#""e2e_latency":0.032"#),
                 "/infer" => Some(r#""took":0.032"#),

@@ -14,8 +14,8 @@ use crate::script::{Counts, ReasoningField, Script, UsageIn};
 pub(super) struct OpenAi {
     chat: bool,
     prompt_tokens: u32,
-    /// Further counts of the prompt: those that were cached, where the script has a cache, and the
-    /// script's own.
+    /// Further counts of the prompt: cached tokens, where the script has a cache, and the script's
+    /// own.
     of_prompt: Vec<(&'static str, u32)>,
     /// The script's own counts of the answer.
     of_answer: Vec<(&'static str, u32)>,

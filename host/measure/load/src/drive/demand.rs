@@ -1,5 +1,5 @@
-//! The way back from decoding to reading, for exchanges in which what came decides what is sent
-//! next. Exchanges of one request have none of it.
+//! The way back from decoding to reading, for exchanges in which replies decide the next request.
+//! Exchanges of one request do not have it.
 
 use crate::transport::Request;
 use crate::transport::websocket::Message;
@@ -7,7 +7,7 @@ use model::frame::Framing;
 use model::identity::Field;
 use model::units::Nanos;
 
-/// How an exchange goes on after its first request.
+/// The course of an exchange after its first request.
 pub enum Course {
     /// Its reply is the answer.
     One,
@@ -17,9 +17,9 @@ pub enum Course {
     Socket(Vec<Outgoing>),
 }
 
-/// What is particular to the first request of several.
+/// The particulars of the first request of several.
 pub struct First {
-    /// Statuses beside those of success whose replies are decoded.
+    /// Statuses, beside success, whose replies are decoded.
     pub accepted: Vec<u16>,
     /// The context that goes along with the head of its reply.
     pub context: Vec<u8>,
@@ -40,7 +40,7 @@ pub enum Kind {
 pub enum Demand {
     /// Send this next request of the exchange.
     Step(Box<Step>),
-    /// Send this message too, after those that wait.
+    /// Send this message too, after the waiting messages.
     Send(Outgoing),
     /// Send the messages that are held, up to the next one that holds.
     Proceed,
@@ -53,13 +53,13 @@ pub struct Step {
     /// Makes the request ready when it is sent: a signature holds for minutes, and the delay may
     /// be longer.
     pub request: Box<dyn FnOnce() -> Request + Send>,
-    /// The number of the place that it goes to: that of a target, or of another host after them.
+    /// The number of the place that it goes to: a target's, or another host's after them.
     pub place: u32,
     /// The host, if it is not the exchange's target.
     pub host: Option<String>,
-    /// How its reply is cut.
+    /// The framing of its reply.
     pub framing: Framing,
-    /// How long after the end of the reply before to send it.
+    /// The time between the end of the previous reply and its sending.
     pub delay: Nanos,
     /// As of the first request.
     pub accepted: Vec<u16>,

@@ -18,9 +18,9 @@ const MESSAGE_BYTES: usize = size_of::<Waiting>();
 
 pub(super) struct Outbox {
     waiting: VecDeque<Waiting>,
-    /// Counts their size in all among what the run holds.
+    /// Counts the total size of the messages in the run's bound.
     held: Held,
-    /// When the message was due that was taken last; at first, when the connection was open.
+    /// Due time of the last message taken; at first, the instant at which the connection was open.
     last_due: Nanos,
 }
 
@@ -41,7 +41,7 @@ impl Outbox {
     /// Adds a message that was demanded at this instant.
     ///
     /// # Errors
-    /// If too much waits, in words for people.
+    /// If too much waits; a message for people.
     pub fn add(&mut self, outgoing: Outgoing, now: Nanos) -> Result<(), String> {
         let Outgoing { message, delay, hold } = outgoing;
         self.held.set(self.held.bytes() + MESSAGE_BYTES + message.len());
@@ -103,7 +103,7 @@ mod tests {
         outbox
     }
 
-    /// What is taken at this instant, in order.
+    /// The messages that are taken at this instant, in order.
     fn taken(outbox: &mut Outbox, now: u64) -> String {
         let texts = std::iter::from_fn(|| outbox.take(Nanos(now)));
         let texts = texts.map(|message| match message {

@@ -30,8 +30,8 @@ const OPENING: usize = 128;
 /// failed.
 const REUSE_WITHIN: Nanos = Nanos(2_000_000_000);
 /// The most connections of a worker that wait for the next turn of their conversations. A
-/// conversation does not say which turn is its last, so of more than these the one that has waited
-/// longest is closed.
+/// conversation does not say which turn is its last, so beyond this number the connection that has
+/// waited longest is closed.
 pub(super) const KEPT: usize = 256;
 
 /// Time for which a server may answer the close of a WebSocket.
@@ -52,7 +52,7 @@ pub(super) struct Pool<C: Connect> {
     signal: Signal,
     opened: Arc<Opened>,
     places: Vec<Place<C::Io>>,
-    /// How many of the places are those of targets, where connections are opened ahead.
+    /// The number of places that are targets, where connections are opened ahead.
     targets: usize,
     /// WebSockets that are being closed.
     leaving: Cell<usize>,
@@ -62,7 +62,7 @@ pub(super) struct Pool<C: Connect> {
 struct Place<Io> {
     /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
-    /// Those that are reserved for their conversations.
+    /// Connections that are reserved for their conversations.
     kept: RefCell<Kept<Io>>,
     /// The openings under way of connections that can be shared.
     openings: RefCell<Vec<Rc<Opening>>>,
@@ -89,7 +89,7 @@ struct Opening {
     ended: Notify,
 }
 
-/// Tells those who wait for a connection that its task is gone, however it went.
+/// Tells the requests that wait for a connection that its task is gone, however it went.
 struct Over(Rc<Opening>);
 
 impl Drop for Over {
@@ -349,7 +349,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         Some(connection)
     }
 
-    /// Keeps a connection; closes the one that has waited longest if there are too many.
+    /// Keeps a connection; closes the longest-waiting one if there are too many.
     fn put(&mut self, session: Arc<str>, connection: Connection<Io>) {
         let number = self.next;
         self.next += 1;
@@ -366,7 +366,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         }
     }
 
-    /// Closes those that will not be used again, because they have been idle for too long.
+    /// Closes connections that have been idle for too long to be used again.
     fn close_stale(&mut self, now: Nanos) {
         while let Some((number, session)) = self.order.front() {
             match self.connections.get(session) {

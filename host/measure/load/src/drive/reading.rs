@@ -1,8 +1,8 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 //!
 //! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and
-//! the task waits for the end and for what is not the socket's: timers, room in the backlog, and
-//! orders to give up.
+//! the task waits for the end and for events from outside the socket: timers, room in the backlog,
+//! and orders to give up.
 
 mod conversation;
 mod streaming;
@@ -42,11 +42,11 @@ const BATCH_FRAMES: usize = 32;
 const BATCH_BYTES: usize = 8 << 10;
 /// The most memory of a batch that is kept for another one.
 pub const SPARE_BYTES: usize = 2 * BATCH_BYTES;
-/// Or the frames of this much time, because what is shown during a run must be current.
+/// Or the frames of this much time, because the figures shown during a run must be current.
 const BATCH_TIME: Nanos = Nanos(1_000_000_000);
 
-/// A reply that may be read although the bound is reached, and of which nothing more came for this
-/// long, lets another one go on.
+/// A reply that may be read although the bound is reached, but received nothing for this long, lets
+/// another reply go on.
 const STALLED: Duration = Duration::from_millis(100);
 
 /// The reason why a reply has no head.
@@ -87,9 +87,9 @@ pub(super) struct Reading {
 
 /// A reply that was read to its end.
 pub(super) struct Read<Io> {
-    /// How it ended.
+    /// The way it ended.
     pub end: End,
-    /// When.
+    /// The instant of its end.
     pub at: Nanos,
     pub connection: Connection<Io>,
     /// Until when it was not read, because this client was behind.
@@ -186,14 +186,15 @@ impl Reading {
             self.held.set(body.0.len());
             read
         });
-        // What the server said before it fell silent or cut itself short is still its reason.
+        // The part of a body received before the server fell silent or cut it short still holds its
+        // reason.
         let _ = tokio::time::timeout(idle, read).await;
         let retry_after = headers.get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
         let end = End::Status { body: body.0, retry_after: retry_after.map(str::to_owned) };
         (end, connection.last_read())
     }
 
-    /// Waits while too much of what was read is still to be decoded. That the engine is silent
+    /// Waits while too many bytes that were read are still to be decoded. That the engine is silent
     /// meanwhile is not its fault, so the timeouts for tokens do not run.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let was_closed = self.gate.is_closed();
@@ -204,7 +205,7 @@ impl Reading {
             }
             Poll::Ready(()) => Poll::Ready(()),
             Poll::Pending => {
-                // What is complete can be decoded, and makes room.
+                // Complete frames can be decoded, and make room.
                 self.hand_on();
                 self.frames = Frames::default();
                 self.count();
@@ -234,7 +235,7 @@ impl Reading {
         }
     }
 
-    /// Has the processor fetch what the next bytes need and these fields point to.
+    /// Prefetches the data that these fields point to and the next bytes need.
     fn fetch(&self) {
         for address in self.frames.next_writes() {
             prefetch::line(address);
@@ -244,7 +245,7 @@ impl Reading {
         }
     }
 
-    /// Counts what is held here.
+    /// Counts the memory held here.
     fn count(&mut self) {
         self.held.set(self.framer.memory() + self.frames.memory());
     }
@@ -268,8 +269,8 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Empty frames with room for a batch as large as the one that is held; with none after a
-    /// single frame, as the first of a reply is.
+    /// Empty frames with room for a batch as large as the current one; with none after a single
+    /// frame, as the first of a reply is.
     fn like_these(&self) -> Frames {
         match self.frames.len() {
             0..=1 => Frames::default(),
@@ -310,7 +311,7 @@ impl Reading {
 }
 
 impl Drop for Reading {
-    /// A reply that is given up in the middle keeps what was seen of it.
+    /// A reply that is given up in the middle keeps its record so far.
     fn drop(&mut self) {
         self.is_over = true;
         self.hand_on();

@@ -1,5 +1,5 @@
-//! An exchange over a WebSocket, from its handshake to its close. [`reading`](super::reading) has what
-//! is between.
+//! An exchange over a WebSocket: its handshake and its close. [`reading`](super::reading) has the
+//! part between.
 
 use std::rc::Rc;
 
@@ -19,8 +19,9 @@ const FRAMING: Framing = Framing::EventStream;
 const REFUSED: u16 = 300;
 
 impl<C: Connect + Clone + 'static> Worker<C> {
-    /// Opens a WebSocket with this request, sends these messages and those that decoding demands, and
-    /// reads the server's. When each was sent is put into `inputs`, also if the exchange is given up.
+    /// Opens a WebSocket with this request, sends these messages and the messages that decoding
+    /// demands, and reads the server's. Puts the instant of each send into `inputs`, also if the
+    /// exchange is given up.
     pub(super) async fn converse(
         &self,
         pool: &Rc<Pool<C>>,

@@ -1,5 +1,5 @@
-//! What is said for one exchange: a request and its reply, or several, each named by the reply
-//! before. `demand` is how decoding names them.
+//! The requests and replies of one exchange: one pair, or several, each request named by the reply
+//! before. Decoding names them through `demand`.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,9 +25,9 @@ const PATIENCE: Nanos = Nanos(50_000_000);
 
 /// The known times of an exchange under way, also if it is given up at any point.
 pub(super) struct Trail {
-    /// Those of the first request.
+    /// The marks of the first request.
     first: Rc<Marks>,
-    /// Those of the request under way.
+    /// The marks of the request under way.
     current: RefCell<Rc<Marks>>,
     /// The longest time that bytes of the replies before this one were in the socket.
     read_lag: Cell<Option<Nanos>>,
@@ -35,12 +35,12 @@ pub(super) struct Trail {
     excused: Cell<Nanos>,
 }
 
-/// One request and what is needed to read its reply.
+/// One request and the data needed to read its reply.
 struct Saying {
     request: Request,
     place: u32,
     framing: Framing,
-    /// Statuses beside those of success whose replies are decoded.
+    /// Statuses, beside success, whose replies are decoded.
     accepted: Vec<u16>,
     /// Told with the head of the reply.
     context: Vec<u8>,
@@ -73,7 +73,7 @@ impl Trail {
         self.read_lag.set(lag);
     }
 
-    /// Puts what is known of the request under way into its step.
+    /// Puts the marks of the request under way into its step.
     fn note(&self, exchange: &mut Open) {
         if let Some(step) = exchange.steps.last_mut() {
             let marks = self.current.borrow();
@@ -296,7 +296,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     }
 }
 
-/// Says what is wrong with a reply that clearly is not of the kind that was asked for.
+/// Returns the fault of a reply that clearly is not of the kind that was asked for.
 fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
     let says = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(coding) = says(CONTENT_ENCODING).filter(|coding| *coding != "identity") {

@@ -22,11 +22,12 @@ use model::units::Nanos;
 const NAP: Duration = Duration::from_micros(500);
 /// The number of requests in flight at which naps start; with fewer there is little to save.
 const BUSY: usize = 32;
-/// The parts of a reply's time of which a nap takes at most one where requests wait for replies.
+/// The share of replies' time that a nap takes where requests wait for replies: at most one in this
+/// number of parts.
 const SHARE: u64 = 1_000;
 /// A shorter nap saves nothing.
 const SHORTEST: Duration = Duration::from_micros(100);
-/// The mean time of replies moves by one in so many parts with each that ends.
+/// The weight of the mean time of replies: each ended reply moves it by one part in this number.
 const INERTIA: u64 = 16;
 
 /// The sender of a worker's orders.
@@ -125,9 +126,9 @@ impl Requests {
     }
 }
 
-/// The number of the worker with the fewest requests in flight; among equals they take turns, of
-/// which this is one. A worker whose replies are long gets no more of them while others are free,
-/// so that it does not read late what others would read in time.
+/// The number of the worker with the fewest requests in flight; equals take turns, by `turn`. A
+/// worker whose replies are long gets no more of them while others are free, so that it does not
+/// read replies late that others would read in time.
 pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
     let number = workers.len();
     let from = usize::try_from(turn % number.max(1) as u64).unwrap_or(0);
@@ -135,8 +136,8 @@ pub fn idlest(workers: &[WorkerHandle], turn: u64) -> usize {
 }
 
 impl Napper {
-    /// Makes the calling thread the one that naps; returns what it must call before it waits.
-    /// `is_open` says that no request waits for the end of a reply.
+    /// Registers the calling thread as the napping thread; returns the function that it must call
+    /// before it waits. `is_open` says that no request waits for the end of a reply.
     pub fn settle(&self, signal: Signal, is_open: bool) -> impl Fn() + Send + Sync + use<> {
         self.thread.get_or_init(std::thread::current);
         let requests = Arc::clone(&self.requests);

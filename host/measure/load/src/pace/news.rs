@@ -1,9 +1,8 @@
-//! News of sessions for the pacer: requests that follow from what has ended, each with its due
-//! time.
+//! News of sessions for the pacer: requests that follow from ended ones, each with its due time.
 //!
 //! A reader announces that news will follow ([`Announcer::expect`]) before it frees the slot of the
-//! reply. So the pacer knows whether anything is still to come of what has happened so far, and on
-//! a paused clock it waits for that without letting time pass.
+//! reply. So the pacer knows whether anything is still to come from past events, and on a paused
+//! clock it waits for the news without letting time pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +105,7 @@ impl<Item> Newsfeed<Item> {
             if let Some(news) = self.taken.next() {
                 return Some(news);
             }
-            // Looked at before the queue: what is settled is in the queue by then.
+            // Looked at before the queue: settled news is in the queue by then.
             let is_settled = self.unsettled.load(Ordering::Acquire) == 0;
             let more = match self.news.try_recv() {
                 Ok(more) => more,

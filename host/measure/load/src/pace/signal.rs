@@ -76,7 +76,7 @@ impl Signal {
         }))
     }
 
-    /// Makes the calling thread the one that is woken.
+    /// Registers the calling thread as the thread to wake.
     pub fn attach(&self) {
         if let Wake::Thread(thread) = &self.0.wake {
             let _ = thread.set(std::thread::current());
@@ -97,7 +97,7 @@ impl Signal {
         self.wake();
     }
 
-    /// From here on takes note of which slots come free.
+    /// Takes note of freed slots from here on.
     pub(super) fn watch(&self) {
         self.0.watched.store(true, Ordering::Release);
     }
@@ -150,7 +150,7 @@ impl Signal {
         self.0.in_flight.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Wakes the pacer, to look for what is new.
+    /// Wakes the pacer, to look for news.
     pub fn wake(&self) {
         match &self.0.wake {
             Wake::Thread(thread) => {
@@ -183,7 +183,7 @@ impl Signal {
             }
             (Wake::Task(notify), None) => notify.notified().await,
         }
-        // Whoever waits looks for what is new afterwards, and so sees what it was woken for.
+        // The waiting thread looks for news afterwards, and so sees the reason for its wake.
         self.0.woken.store(false, Ordering::Release);
     }
 }
@@ -208,8 +208,8 @@ mod tests {
                 while !told.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
-                // What an unlucky receive leaves behind: the wake has come, its token is gone. The
-                // barrier may have used the token up already.
+                // The state that an unlucky receive leaves behind: the wake has come, its token is
+                // gone. The barrier may have used the token up already.
                 std::thread::park_timeout(std::time::Duration::from_millis(1));
                 pollster::block_on(signal.wait(&clock, None));
                 signal.is_stopped()

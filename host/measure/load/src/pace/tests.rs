@@ -125,8 +125,8 @@ async fn a_closed_loop_sends_when_a_user_is_free() {
     );
 }
 
-/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and what it sends
-/// is due then.
+/// Two users, answers of 400 ms and 100 ms of thinking: each sends every 500 ms, and its requests
+/// are due then.
 #[tokio::test(start_paused = true)]
 async fn users_think_before_their_next_request() {
     let arrival = closed(2, thinking(100, ThinkSpread::Constant));
@@ -205,7 +205,7 @@ async fn a_cap_holds_a_ramp_back() {
             Verdict::NotSent { .. } => panic!("all are sent"),
         })
         .collect();
-    // t² requests are due until t, of which the third and later wait for the one before.
+    // t² requests are due until t; the third and later wait for the previous request.
     assert_eq!(released, [(0, 0), (1000, 1000), (1414, 1700), (1732, 2400), (2000, 3100)]);
 }
 

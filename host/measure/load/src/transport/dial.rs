@@ -69,8 +69,8 @@ pub enum DialError {
 }
 
 impl Dial {
-    /// Looks up the names of the targets and of the other hosts, whose numbers follow those of the
-    /// targets, and prepares TLS if one of them needs it.
+    /// Looks up the names of the targets and of the other hosts, whose numbers follow the targets',
+    /// and prepares TLS if one of them needs it.
     ///
     /// # Errors
     /// If a name is not known, or TLS cannot be set up.
@@ -105,7 +105,7 @@ impl Dial {
         })
     }
 
-    /// The same, for connections with another purpose, the first of which looks names up again.
+    /// The same, for connections with another purpose; the first connection looks names up again.
     #[must_use]
     pub fn afresh(&self) -> Self {
         Dial { looked_up: unasked(self.hosts.len()), ..self.clone() }
@@ -166,8 +166,8 @@ impl Connect for Dial {
         self.version
     }
 
-    /// HTTP/1.1 in the clear is registered with the poller. What comes through TLS or HTTP/2 is
-    /// read by others, which wait as tasks do.
+    /// HTTP/1.1 in the clear is registered with the poller. Other readers handle TLS and HTTP/2,
+    /// and wait as tasks do.
     async fn connect(
         &self,
         target: u32,

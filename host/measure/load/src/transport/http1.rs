@@ -31,7 +31,8 @@ use model::units::Nanos;
 const READ_BYTES: usize = 64 << 10;
 /// The maximum length of a reply's head.
 const HEAD_BYTES: usize = 64 << 10;
-/// Up to this length, a head is parsed with every read: what is no HTTP at all is seen at once.
+/// Up to this length, a head is parsed with every read, so bytes that are no HTTP are noticed at
+/// once.
 const SHORT_HEAD_BYTES: usize = 1 << 10;
 /// The maximum number of headers of a reply.
 const HEAD_FIELDS: usize = 128;
@@ -86,7 +87,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         self.wire.read_at()
     }
 
-    /// Has the processor fetch what the next bytes need and its fields point to.
+    /// Prefetches the data that its fields point to and the next bytes need.
     pub(crate) fn fetch(&self) {
         prefetch::line(Rc::as_ptr(&self.wire));
     }
@@ -124,8 +125,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
-            // A server may answer before it has read everything, to refuse what is too large; so
-            // a reply is looked for while the request goes out, and after its sending failed.
+            // A server may answer before it has read everything, to refuse a body that is too
+            // large; so a reply is looked for while the request goes out, and after its sending
+            // failed.
             if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
                     None => marks.written.set(Some(self.wire.clock.now())),
@@ -141,13 +143,13 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         .await
         .inspect(|_| {
             if marks.written.get().is_none() {
-                // What is left of the request would be taken for another one.
+                // The rest of the request would be taken for another request.
                 self.keep_alive = false;
             }
         })
     }
 
-    /// Reads until the head is whole; what was read of the body is kept.
+    /// Reads until the head is whole; bytes of the body that were read are kept.
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -199,7 +201,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         }
     }
 
-    /// Parses the head from what has arrived, once it is complete; interim replies are skipped.
+    /// Parses the head from the received bytes, once it is complete; interim replies are skipped.
     fn read_head(&mut self, reply: &mut Reply) -> Result<Option<Head>, String> {
         let too_long = || Err(format!("the reply's head is longer than {} KiB", HEAD_BYTES >> 10));
         loop {

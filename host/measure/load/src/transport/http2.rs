@@ -1,9 +1,9 @@
 //! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
 //!
-//! A task of its own drives the connection, and must run on the thread's `LocalSet`. The
-//! instant of a reply's bytes is that of the connection's last read when they are taken from it:
+//! A task of its own drives the connection, and must run on the thread's `LocalSet`. The instant of
+//! a reply's bytes is the instant of the connection's last read when they are taken from it:
 //! streams are woken in the order in which their bytes came, before the connection is read again.
-//! [`outgoing`] says when a request went out.
+//! [`outgoing`] has the instants of sending.
 
 mod outgoing;
 

@@ -52,7 +52,7 @@ impl Polled {
         self.0.socket().set_nodelay(nodelay)
     }
 
-    /// Returns what is known of its socket.
+    /// Returns the state of its socket.
     pub fn readiness(&self) -> &Rc<Readiness> {
         self.0.readiness()
     }

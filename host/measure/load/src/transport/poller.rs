@@ -7,8 +7,8 @@
 //! ([`PollLoop`]), takes the events in batches, and calls whatever watches a socket ([`Watch`]). A
 //! socket that nothing watches wakes the task that last waited for it.
 //!
-//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) says who watches it
-//! and what is read.
+//! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) watches and reads
+//! it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -21,7 +21,7 @@ use mio::{Events, Interest, Registry, Token};
 use tokio::io::unix::AsyncFd;
 
 /// Sockets that are served before the thread's other tasks, its timers and its orders get their
-/// turn. It is about as many as the tasks that the runtime polls in a row.
+/// turn. The runtime polls about this number of tasks in a row.
 const BATCH: usize = 64;
 /// Number of turns before its own at which the state of a socket's watcher is fetched, step by
 /// step. Of a thousand replies none finds its state in the processor's cache otherwise.
@@ -38,7 +38,7 @@ pub struct PollLoop {
     sockets: Rc<Sockets>,
     epoll: AsyncFd<mio::Poll>,
     events: Events,
-    /// Those of a batch, empty between batches.
+    /// The ready sockets of a batch, empty between batches.
     ready: Vec<Rc<Readiness>>,
 }
 
@@ -59,16 +59,16 @@ struct Places {
 
 /// Called when a socket is ready, on the task of the [`PollLoop`].
 pub trait Watch {
-    /// The socket can be read, or was closed. Said once for whatever has come: what is left in the
-    /// socket is not mentioned again.
+    /// The socket can be read, or was closed. Called once for all bytes that have come: bytes left
+    /// in the socket are not mentioned again.
     fn ready(&self);
 
     /// It is called soon: has the processor fetch what that needs.
     fn fetch(&self, _: Ahead) {}
 }
 
-/// The data fetched ahead of a turn. Each step finds in the cache what the step before has fetched,
-/// and so waits for nothing.
+/// The data fetched ahead of a turn. Each step finds the previous step's data in the cache, and so
+/// waits for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// The line in which the watcher begins.

@@ -75,7 +75,7 @@ impl Request {
         }
     }
 
-    /// The same with those of these header fields that it has none of.
+    /// The same with the header fields of this list that it lacks.
     #[must_use]
     pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         let missing = fields.iter().filter(|(name, _)| !self.has(name));
@@ -86,8 +86,8 @@ impl Request {
         }
     }
 
-    /// The same with further header fields, of which it has none yet: those that depend on when it
-    /// is sent.
+    /// The same with further header fields, none of which it has yet: fields that depend on the
+    /// time of sending.
     #[must_use]
     pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         match self {

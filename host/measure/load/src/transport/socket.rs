@@ -2,10 +2,10 @@
 //!
 //! Linux stamps each packet when the network hands it over (`SO_TIMESTAMPNS`), and a read of a TCP
 //! socket returns the stamp of the last packet it took bytes from. So the time of a read does not
-//! depend on how late this program reads it. What it cannot see: how long a packet was under way,
-//! and the earlier instants of packets that one read took together (the gap between their events
-//! becomes zero, as with any reader). A stamp counts system time, which is turned into the run's
-//! clock by the time that has passed since.
+//! depend on how late this program reads it. It cannot see how long a packet was under way, or the
+//! earlier instants of packets that one read took together (the gap between their events becomes
+//! zero, as with any reader). A stamp counts system time, which is turned into the run's clock by
+//! the time that has passed since.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
@@ -37,7 +37,7 @@ pub trait Ready: AsRawFd {
     /// Reads. Where that would block, the socket is not ready until something more comes.
     ///
     /// # Errors
-    /// Those of the reading.
+    /// If the reading fails.
     fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R>;
 }
 

@@ -27,8 +27,8 @@ pub struct Wire {
 /// The instants of one request.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// Instant at which its first byte was handed to the socket; over HTTP/2, that of its header
-    /// block.
+    /// Instant at which its first byte was handed to the socket; over HTTP/2, the first byte of its
+    /// header block.
     pub sent: Cell<Option<Nanos>>,
     /// Instant at which its last byte was handed to the socket.
     pub written: Cell<Option<Nanos>>,

@@ -2,10 +2,10 @@
 //! HTTP/1.1 ended with a [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
-//! ([`Pipe`]). What one read of the socket gives is passed to it at once and emptied of whole
-//! messages before the socket is read again, so a message has the instant of the read that completed
-//! it, however the library reads. Writing never waits inside the library either, so a server that
-//! does not read does not keep this side from reading.
+//! ([`Pipe`]). The bytes of one read of the socket are passed to it at once and emptied of whole
+//! messages before the socket is read again, so a message has the instant of the read that
+//! completed it, however the library reads. Writing never waits inside the library either, so a
+//! server that does not read does not keep this side from reading.
 
 pub mod handshake;
 
@@ -86,7 +86,7 @@ pub struct WebSocket<Io: AsyncRead + AsyncWrite + Unpin> {
     wire: Rc<Wire>,
     readiness: Option<Rc<Readiness>>,
     protocol: protocol::WebSocket<Pipe>,
-    /// True if bytes that were written may lie in a buffer above the socket, such as that of TLS.
+    /// True if bytes that were written may lie in a buffer above the socket, such as TLS's.
     is_unflushed: bool,
     /// The reason why nothing can be written any more.
     unwritable: Option<String>,
@@ -160,7 +160,7 @@ fn empty(buffer: &mut Vec<u8>) {
     buffer.clear();
 }
 
-/// The configuration of the library where messages of so many bytes may be put.
+/// The configuration of the library for messages of at most `message` bytes.
 fn config(message: usize) -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(LIBRARY_BYTES)
@@ -239,7 +239,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     /// Writes what waits; ready when the socket has everything. Also answers pings.
     ///
     /// # Errors
-    /// Why the socket takes nothing more. What the server still says can be read.
+    /// If the socket takes nothing more. The server's messages can still be read.
     pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         if self.unwritable.is_some() {
             return Poll::Ready(Ok(()));
@@ -284,7 +284,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
     /// broke.
     ///
     /// # Errors
-    /// Why it broke. What is refused is no WebSocket, or too large.
+    /// If it broke: the bytes are no WebSocket, or a message is too large.
     pub fn poll_messages(
         &mut self,
         cx: &mut Context<'_>,
@@ -346,7 +346,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         }
     }
 
-    /// Ends the WebSocket for what the library found, and tells the server.
+    /// Ends the WebSocket for the library's error, and tells the server.
     fn broken(&mut self, error: &Error) -> Broke {
         let (code, what) = match error {
             Error::ConnectionClosed
@@ -389,8 +389,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }
 
-    /// Says that the exchange is complete, and waits for the server to say the same. What it sends
-    /// until then is left out.
+    /// Closes the WebSocket as complete, and waits for the server's close. Messages until then are
+    /// left out.
     pub async fn leave(mut self) {
         struct Nothing;
         impl Incoming for Nothing {

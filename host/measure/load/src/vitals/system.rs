@@ -116,7 +116,7 @@ mod tests {
         let spent =
             |on_cpu, waiting| Some(Spent { on_cpu: Nanos(on_cpu), waiting: Nanos(waiting) });
         assert_eq!(parse_spent("69604 2131942 2\n"), spent(69_604, 2_131_942));
-        // A kernel that does not count says so in words, or not at all.
+        // A kernel that does not count says so as text, or not at all.
         assert_eq!(parse_spent(""), None);
         assert_eq!(parse_spent("12 x 1"), None);
     }

@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// The system's clock is ahead of the run's by so many nanoseconds.
+    /// Records by how many nanoseconds the system's clock is ahead of the run's.
     pub(super) fn ahead(&mut self, ahead: i128) {
         if let Some(before) = self.ahead.replace(ahead) {
             let step = u64::try_from(before.abs_diff(ahead)).unwrap_or(u64::MAX);
@@ -130,8 +130,8 @@ impl Tally {
         })
     }
 
-    /// The figures, with a last sample, the longest that frames waited to be decoded, and what the
-    /// machine had done at the beginning and at the end.
+    /// The figures, with a last sample, the longest that frames waited to be decoded, and the
+    /// machine's counters at the beginning and at the end.
     pub(super) fn finish(
         self,
         end: &Sample,
@@ -216,7 +216,8 @@ mod tests {
     const NOTHING: (Whole, Whole) =
         (Whole { cores: None, throttled: None }, Whole { cores: None, throttled: None });
 
-    /// At so many milliseconds, milliseconds that each thread was on a core and waited for one.
+    /// At this number of milliseconds, the milliseconds that each thread was on a core and waited
+    /// for one.
     fn sample(at: u64, threads: &[Option<(u64, u64)>]) -> Sample {
         let spent = |(on_cpu, waiting): (u64, u64)| Spent {
             on_cpu: Nanos(on_cpu * MS),

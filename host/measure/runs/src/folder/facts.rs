@@ -68,7 +68,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
     }
 }
 
-/// Adds the scores that were given later to those of the run.
+/// Adds scores that were given later to the run's own scores.
 pub(super) fn add_later(facts: &mut RunFacts, later: Vec<Later>) {
     for later in later {
         facts.run.plugins.extend(later.scorers.iter().map(|scorer| Used {

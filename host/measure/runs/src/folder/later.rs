@@ -16,7 +16,7 @@ const AGREEMENT: &str = "agreement.json";
 const JUDGEMENT: &str = "judgement.json";
 
 impl RunFolder {
-    /// Writes what a model said of the answers of other runs.
+    /// Writes a model's judgements of the answers of other runs.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -24,7 +24,7 @@ impl RunFolder {
         self.write_json(JUDGEMENT, judged)
     }
 
-    /// Writes how the run's answers agree with those of a baseline.
+    /// Writes the agreement of the run's answers with a baseline's.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -49,7 +49,7 @@ impl RunFolder {
         Ok(self.read_if_there(SCORES)?.unwrap_or_default())
     }
 
-    /// Adds what was judged later. Nothing that the run wrote is changed.
+    /// Adds later scores. Nothing that the run wrote is changed.
     ///
     /// # Errors
     /// If the file cannot be read or written.

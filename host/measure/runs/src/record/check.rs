@@ -1,4 +1,4 @@
-//! The check that a file of records holds what the run wrote.
+//! The check that a file of records holds all records of the run.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use result::summary::Damage;
 /// The end of a run, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended<'a> {
-    /// It wrote so many records.
+    /// It wrote these records.
     Wrote(&'a Written),
     /// It came to its end, but a version of the runner that did not count wrote it.
     Uncounted,
@@ -19,7 +19,7 @@ pub enum Ended<'a> {
     Anywhere,
 }
 
-/// Finds the damage of a run's records; none if they are what it wrote.
+/// Finds the damage of a run's records; none if the file holds exactly the written records.
 ///
 /// # Errors
 /// If the file cannot be opened.
@@ -76,7 +76,7 @@ pub fn check(folder: &Path, ended: Ended<'_>) -> Result<Option<Damage>, RecordEr
     Ok(Some(Damage { written, readable, found }))
 }
 
-/// True if the lines are those that the run wrote.
+/// True if the lines are exactly the written lines.
 fn is_what_was_written(folder: &Path, written: &Written) -> Result<bool, RecordError> {
     let mut lines = Lines::open(folder)?;
     let mut digest = Sha256::new();

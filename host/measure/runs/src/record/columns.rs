@@ -1,7 +1,7 @@
 //! The columns of a record's events, read from its line directly: they are most of a line, and a
 //! run is summarised by reading every line of it. All else of the line is left to `serde_json`, and
 //! the whole line where the columns are not written to the letter as [`Recorder`](super::Recorder)
-//! writes them. So what a line means does not depend on who reads it.
+//! writes them. So the meaning of a line does not depend on its reader.
 
 use memchr::memmem;
 
@@ -14,10 +14,10 @@ const BEGIN: &[u8] = br#""events":{"at":["#;
 /// has.
 const STAND_IN: &[u8] = br#""events":{"at":[18446744073709551615],"kind":"","bytes":[]}"#;
 const STAND_IN_AT: Nanos = Nanos(u64::MAX);
-/// Most digits of a number: any of so many fit.
+/// Most digits of a number: any number of this length fits.
 const DIGITS: usize = 19;
 
-/// Reads lines; holds what can be used again for the next one.
+/// Reads lines; holds buffers for use with the next line.
 #[derive(Default)]
 pub(super) struct Columns {
     rest: Vec<u8>,
@@ -36,7 +36,7 @@ impl Columns {
         // Once for all of it takes less time than for each of its texts.
         let rest = std::str::from_utf8(&self.rest).ok()?;
         let mut exchange: Exchange = serde_json::from_str(rest).ok()?;
-        // What was found may have been part of something else, such as a reference.
+        // The match may have been part of something else, such as a reference.
         if exchange.events.at != [STAND_IN_AT] {
             return None;
         }
@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert_eq!(read(&line(events)).is_some(), is_read, "{events}");
         }
-        // The columns of something else: those of the record are written in another way.
+        // The columns of something else: the record's own columns are written in another way.
         let elsewhere = r#""events":{"at":[1],"kind":"t","bytes":[1]}"#;
         let own = line(r#""events":{"kind":"","at":[],"bytes":[]}"#);
         let text = own.replace(r#"{"a":[1,"]"]}"#, &format!("{{{elsewhere}}}"));

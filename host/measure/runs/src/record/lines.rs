@@ -1,5 +1,5 @@
 //! The lines of a file of records, or of devices. A few bytes of a compressed file can become any
-//! number of bytes, so what is kept of it has a bound.
+//! number of bytes, so the part in memory has a bound.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -20,17 +20,17 @@ pub(crate) struct Lines<R> {
 }
 
 impl Lines<BufReader<Decoder<'static, BufReader<File>>>> {
-    /// Those of the records in a run's folder.
+    /// Opens the lines of the records in a run's folder.
     pub fn open(folder: &Path) -> Result<Self, RecordError> {
         Lines::of_file(&folder.join(FILE))
     }
 
-    /// Those of a file of records.
+    /// Opens the lines of a file of records.
     pub fn of_file(path: &Path) -> Result<Self, RecordError> {
         Lines::at(path).map_err(|cause| RecordError::Read { path: path.to_owned(), cause })
     }
 
-    /// Those of a compressed file.
+    /// Opens the lines of a compressed file.
     pub fn at(path: &Path) -> io::Result<Self> {
         let mut decoder = Decoder::new(File::open(path)?)?;
         decoder.window_log_max(WINDOW_LOG)?;
@@ -46,8 +46,8 @@ impl<R: BufRead> Lines<R> {
     /// The next line with its end; nothing at the end of the file.
     ///
     /// # Errors
-    /// If the file goes on, but is damaged, or ends within a line: what a run that was killed wrote
-    /// last.
+    /// If the file goes on, but is damaged, or ends within a line: the last write of a run that was
+    /// killed.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
         loop {

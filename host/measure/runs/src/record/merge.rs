@@ -1,4 +1,4 @@
-//! Records of several processes, made into those of one run: by one clock, in one file.
+//! Records of several processes, made into one run's records: by one clock, in one file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use model::exchange::Phase;
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     pub path: PathBuf,
-    /// The time by which its clock is ahead of that of the run's records, in nanoseconds.
+    /// The time by which its clock is ahead of the run's records, in nanoseconds.
     pub ahead: i128,
     /// The exchanges that are left out, because another part has them.
     pub except: HashSet<(Phase, u64)>,
 }
 
-/// Writes the records of all parts into a folder that has none, one part after the other. Says what
-/// was written, and how many measured exchanges each part had. A part that is cut off gives what
-/// stands before the cut.
+/// Writes the records of all parts into a folder that has none, one part after the other. Returns
+/// the counts of written records, and the number of measured exchanges of each part. A part that is
+/// cut off gives the records before the cut.
 ///
 /// # Errors
 /// If a part cannot be opened, or the records cannot be written.
@@ -92,7 +92,7 @@ mod tests {
         let (written, counts) = merge(other.path(), &parts).unwrap();
         assert_eq!((written.count, counts), (2, vec![0, 1, 1]));
 
-        // What one part leaves out comes from another, or from none.
+        // Exchanges that one part leaves out come from another part, or from none.
         parts[1].except = [(Phase::Measure, 0), (Phase::Warmup, 1)].into();
         let left = TempDir::new().unwrap();
         let (written, counts) = merge(left.path(), &parts).unwrap();

@@ -1,4 +1,4 @@
-//! The most that a scenario may ask for. Everything here is far beyond what a measurement needs;
+//! The most that a scenario may ask for. Everything here is far beyond the needs of a measurement;
 //! beyond it a number is a slip of the pen, and would cost all memory, or a run without end.
 
 use std::fmt::Display;

@@ -1,5 +1,5 @@
-//! Checks what makes sense in `[load]`: values, keys that contradict each other, and what an
-//! arrival needs.
+//! Checks that `[load]` makes sense: its values, keys that contradict each other, and the keys that
+//! an arrival needs.
 
 use super::super::load::{Arrival, Load, Stage};
 use super::limits::{FACTORS, RATES, from_to, is_rate};

@@ -1,4 +1,4 @@
-//! The options of every request, and what a backend learns of them.
+//! The options of every request, and the options that a backend gets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl Cancel {
     /// True if the request with this number is one of them.
     fn chooses(&self, seed: u64, index: u64) -> bool {
         let number = mix(mix(seed ^ CANCELLED).wrapping_add(index));
-        // 53 bits: as many as a double holds, from 0 up to but not including 1.
+        // 53 bits: the precision of a double, from 0 up to but not including 1.
         let drawn = (number >> 11) as f64 / (1_u64 << 53) as f64;
         drawn < self.share
     }

@@ -56,7 +56,7 @@ pub fn range(rules: &Rules, name: &str, place: &Option<Place>, scalar: &Value) -
         return Some(wrong(name, place, &expected, &found));
     }
     let number = scalar.as_f64()?;
-    // What the type can hold if the schema only gives it as a format; usize has 32 bits in a
+    // The range of the type if the schema only gives it as a format; usize has 32 bits in a
     // component.
     let (lowest, highest) = match rules.get("format").and_then(Value::as_str) {
         Some("uint32" | "uint") => (Some(0.0), Some(f64::from(u32::MAX))),

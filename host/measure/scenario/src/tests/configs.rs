@@ -1,5 +1,5 @@
-//! A plugin's configuration against its schema. The schema is what schemars makes of such types
-//! as plugins have; each case is a table of configuration with what is wrong with it.
+//! A plugin's configuration against its schema. The schema is schemars's for types like plugins';
+//! each case is a table of configuration with its faults.
 
 #![allow(dead_code, reason = "the types are there for their schema")]
 

@@ -79,7 +79,7 @@ fn flags_say_what_files_say() {
     }
 }
 
-/// Reads assignments: returns the scenario, or what is wrong with them.
+/// Reads assignments: returns the scenario, or their faults.
 fn assigned(texts: &[&str]) -> Value {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     let (scenario, problems) = Scenario::assigned(&texts);

@@ -14,7 +14,7 @@ fn flags(load: Load) -> Scenario {
     Scenario { load, ..Scenario::default() }
 }
 
-/// Returns `[load]` once `over` is laid over the text, or what is wrong with it.
+/// Returns `[load]` once `over` is laid over the text, or its faults.
 fn load_over(text: &str, over: Load) -> Value {
     let both = file(text).overlay(flags(over));
     match both.validate() {

@@ -1,5 +1,5 @@
-//! Slices of a plan against a run of one process: what is due, what may be in flight, and what is
-//! in flight if every reply takes equally long.
+//! Slices of a plan against a run of one process: due times, caps, and the requests in flight if
+//! every reply takes equally long.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

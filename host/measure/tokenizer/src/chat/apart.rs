@@ -169,7 +169,8 @@ impl Apart {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // An interrupt from the terminal is not for it: what is in flight is still counted.
+            // An interrupt from the terminal must not reach it: requests in flight are still
+            // counted.
             .process_group(0)
             .spawn()
             .map_err(|cause| unable(&cause))?;
@@ -249,11 +250,11 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Renders what is asked for, until nobody asks any more. `busy` hears when a question has come,
-/// and when it is answered.
+/// Renders chats until no more questions come. `busy` hears when a question has come, and when it
+/// is answered.
 ///
 /// # Errors
-/// If what comes is no question, or nobody reads the answers.
+/// If the input is no question, or nobody reads the answers.
 pub fn serve(
     input: &mut impl BufRead,
     output: &mut impl Write,
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn a_process_that_does_not_answer_is_a_template_that_fails() {
         let start = |program: &str| Apart::start(&program.into(), &sources("x")).err().unwrap();
-        // It ends at once, and what it says is no answer.
+        // It ends at once, and its output is no answer.
         let error = start("true").to_string();
         assert!(error.contains("the process that renders it ended with exit status: 0"), "{error}");
         let error = start("echo").to_string();

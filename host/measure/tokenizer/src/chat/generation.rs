@@ -1,8 +1,8 @@
 //! The marks of the text that a model wrote, `{% generation %}` and `{% endgeneration %}`:
 //! transformers' own extension of Jinja, which changes nothing in the text.
 
-/// The template with blocks in place of these marks that leave what they hold as it is, with the
-/// same white space around them.
+/// The template with blocks in place of these marks: the blocks leave their contents as they are,
+/// with the same white space around them.
 pub(super) fn without_marks(template: &str) -> String {
     let mut plain = String::with_capacity(template.len());
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! Tests of chat templates: where they are found, what an engine does to messages, and templates of
+//! Tests of chat templates: their places, an engine's changes to messages, and templates of
 //! strangers.
 
 use std::collections::BTreeMap;

@@ -85,11 +85,11 @@ fn models_encode_as_sentencepiece_does() {
         let marked = |text: &String| {
             text.contains("<unk>")
                 || text.contains("<0x")
-                // The crate normalizes what is one character to a reader at a time, where
-                // SentencePiece looks for the longest entry of its table; it matters to marks that
-                // join with nothing. Engines use the crate.
+                // The crate normalizes one grapheme at a time, where SentencePiece looks for the
+                // longest entry of its table; it matters to marks that join with nothing. Engines
+                // use the crate.
                 || (model == "t5" && text.contains(['\u{301}', '\u{327}', '\u{200d}']))
-                // As likely in several ways, of which rounding chooses.
+                // Equally likely in several ways; rounding chooses one.
                 || (model == "plain" && text.contains("aaaaaaaa"))
         };
         let (texts, ids): (Vec<String>, Vec<Vec<u32>>) =

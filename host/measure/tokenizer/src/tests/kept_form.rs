@@ -1,6 +1,6 @@
-//! The form in which a tokenizer is kept: what is cut or damaged makes no tokenizer, or one that
-//! holds together. That it encodes as the file does is checked wherever a file of the kind is read
-//! in these tests.
+//! The form in which a tokenizer is kept: cut or damaged bytes make no tokenizer, or a consistent
+//! one. That it encodes as the file does is checked wherever a file of the kind is read in these
+//! tests.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
-//! A WebSocket while its exchange goes on: messages are sent when they are due, those of the server
-//! are passed on as they arrive, and decoding says when the answer is complete.
+//! A WebSocket while its exchange goes on: messages are sent when they are due, the server's
+//! messages are passed on as they arrive, and decoding says when the answer is complete.
 //!
-//! As with a body that is [streamed](super::streaming), the poll loop reads it as soon as its socket
-//! is ready, and the task of the request when it is woken: by a message that is due, a demand of
-//! decoding, a timeout or room in the backlog. What is to be sent goes out whether or not more may
-//! be read, and the other way round.
+//! As with a body that is [streamed](super::streaming), the poll loop reads it as soon as its
+//! socket is ready, and the task of the request when it is woken: by a message that is due, a
+//! demand of decoding, a timeout or room in the backlog. Sending does not depend on whether more
+//! may be read, and reading does not depend on sending.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -27,17 +27,18 @@ use model::units::Nanos;
 
 /// Messages that are sent before the others on the thread get their turn.
 const WRITES_IN_A_ROW: usize = 16;
-/// Sends before the first output that are kept before those that cannot matter are left out.
+/// Sends before the first output that are kept before sends that cannot matter are left out.
 const INPUTS: usize = 1024;
 
-/// When each message was handed to the socket, up to the first output as far as it is known.
+/// The instants at which messages were handed to the socket, up to the first output as far as it is
+/// known.
 pub type Inputs = Rc<RefCell<Vec<Nanos>>>;
 
 /// The end of a conversation.
 pub struct Over<Io: AsyncRead + AsyncWrite + Unpin> {
-    /// How it ended.
+    /// The way it ended.
     pub end: End,
-    /// When it ended.
+    /// The instant of its end.
     pub at: Nanos,
     pub socket: WebSocket<Io>,
 }
@@ -59,7 +60,7 @@ struct State<Io: AsyncRead + AsyncWrite + Unpin> {
     /// True if a message is being written.
     is_writing: bool,
     inputs: Inputs,
-    /// How it ended and when; absent while it goes on.
+    /// Its end and the end's instant; absent while it goes on.
     ended: Option<(End, Nanos)>,
 }
 
@@ -72,8 +73,9 @@ impl Incoming for Reading {
 }
 
 impl Reading {
-    /// Sends these messages over a WebSocket, and those that decoding demands, and reports what the
-    /// server sends. When each message was sent is put into `inputs`, also if the wait is given up.
+    /// Sends these messages over a WebSocket, and the messages that decoding demands, and reports
+    /// the server's messages. Puts the instant of each send into `inputs`, also if the wait is
+    /// given up.
     pub async fn converse<Io>(
         self,
         socket: WebSocket<Io>,
@@ -119,7 +121,7 @@ impl Reading {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Conversation<Io> {
     fn ready(&self) {
-        // Before its first turn the task has not read, and will find what has come.
+        // Before its first turn the task has not read, and will find the bytes that have come.
         let Some(task) = self.task.get() else { return };
         let mut state = self.state.borrow_mut();
         if state.ended.is_none() {
@@ -142,7 +144,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         }
     }
 
-    /// Does what can be done. Wakes the task of this context when there is more to do.
+    /// Sends and reads as far as possible. Wakes the task of this context when there is more to do.
     fn turn(&mut self, cx: &mut Context<'_>) {
         self.listen(cx);
         if self.ended.is_none() {
@@ -182,7 +184,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the messages that are due.
     fn write(&mut self, cx: &mut Context<'_>) {
         for _ in 0..WRITES_IN_A_ROW {
             // Read before the write: a server may have answered when the write returns.
@@ -242,7 +244,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         inputs.push(now);
     }
 
-    /// Reads what has come, and looks at what may end the reading.
+    /// Reads the bytes that have come, and checks the conditions that end the reading.
     fn read(&mut self, cx: &mut Context<'_>) {
         let reading = &mut self.reading;
         if reading.poll_gate(cx).is_pending() {
@@ -274,8 +276,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
     }
 }
 
-/// What a close means that comes before the answer is complete: a failure of the server, if its code
-/// says one, else an answer that is cut off.
+/// Classifies a close before the answer is complete: a failure of the server, if its code says one,
+/// else an answer that is cut off.
 fn unasked(closed: &Closed) -> (Class, String) {
     let class = match closed.is_regular() {
         true => Class::Truncated,

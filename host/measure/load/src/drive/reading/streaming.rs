@@ -64,13 +64,13 @@ impl Reading {
         let State { mut reading, connection, .. } =
             Rc::into_inner(streaming).expect("it is watched no longer").state.into_inner();
         reading.is_over = true;
-        // What is too large to be a frame is none.
+        // Data too large for a frame is no frame.
         match broke {
             Some(End::Broke(Class::Protocol, _)) => {}
             Some(_) => reading.framer.break_off(at, &mut reading.frames),
             None => reading.framer.finish(at, &mut reading.frames),
         }
-        // What the reply to a step says may be in its head alone.
+        // The reply to a step may have all its content in its head.
         let is_whole = broke.is_none() && reading.framing == Framing::Whole;
         if is_whole && reading.is_step && reading.bytes == 0 {
             reading.frames.push(at, None, b"");
@@ -89,7 +89,7 @@ impl Reading {
 
 impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Watch for Streaming<Io> {
     fn ready(&self) {
-        // Before its first turn the task has not read, and will find what has come.
+        // Before its first turn the task has not read, and will find the bytes that have come.
         let Some(task) = self.task.get() else { return };
         let mut state = self.state.borrow_mut();
         if state.ended.is_none() {
@@ -126,8 +126,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         }
     }
 
-    /// Reads what has come, and looks at what may end the reading. Wakes the task of this context
-    /// when there is more to do.
+    /// Reads the bytes that have come, and checks the conditions that end the reading. Wakes the
+    /// task of this context when there is more to do.
     fn read(&mut self, cx: &mut Context<'_>) {
         let reading = &mut self.reading;
         if reading.poll_gate(cx).is_pending() {

@@ -143,7 +143,7 @@ async fn nothing_follows_after_the_end() {
     assert_eq!(due, [0, 100, 200]);
 }
 
-/// A user that thinks until after the end begins nothing more, and what it does is due when it has
+/// A user that thinks until after the end begins nothing more, and its requests are due when it has
 /// thought.
 #[tokio::test(start_paused = true)]
 async fn a_user_that_counts_requests_thinks_before_each() {
@@ -231,7 +231,7 @@ async fn a_lost_request_takes_no_user() {
     assert_eq!(seen.into_inner(), expected);
 }
 
-/// As many as a real run may have, to the millisecond.
+/// The maximum number of sessions of a real run, to the millisecond.
 #[tokio::test(start_paused = true)]
 async fn many_sessions_keep_their_think_times() {
     let arrival = Arrival::Constant { rate: 1000.0 };

@@ -33,9 +33,9 @@ enum State {
 enum Chunked {
     /// In a line that says the next chunk's size, or in its extensions.
     Size(SizeLine),
-    /// In a chunk's content; so much is left.
+    /// In a chunk's content; the number is the bytes left.
     Content(u64),
-    /// After a chunk's content: CR LF, of which CR may have come.
+    /// After a chunk's content: CR LF; CR may have come.
     AfterContent { cr: bool },
     /// In the trailer: whether the line is still empty, and how long the trailer is so far.
     Trailer { empty: bool, length: usize },
@@ -69,7 +69,7 @@ impl Body {
     /// The body that this head announces.
     ///
     /// # Errors
-    /// If the head contradicts itself, or announces what cannot be read.
+    /// If the head contradicts itself, or announces a body that cannot be read.
     pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body(State::Over));
@@ -118,7 +118,7 @@ impl Body {
     /// Reads the part at the beginning of these bytes, and says how many of them it takes.
     ///
     /// # Errors
-    /// If they are not what the head announced.
+    /// If the bytes contradict the head.
     pub fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(Part<'b>, usize), String> {
         match &mut self.0 {
             State::Over => Ok((Part::Framing, 0)),
@@ -144,7 +144,7 @@ impl Body {
     /// The connection is over: whether the body is whole.
     ///
     /// # Errors
-    /// What was still to come.
+    /// If a part of the body was still to come.
     pub(crate) fn end_of_connection(&mut self) -> Result<(), Broke> {
         let broke = |what: String| Err(Broke::Connection(what));
         match std::mem::replace(&mut self.0, State::Over) {

@@ -27,8 +27,8 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
     (transport::Connection::Http1(connection), server)
 }
 
-/// Sends a request to a server that reads it whole, writes these bytes in pieces of so many, and
-/// closes.
+/// Sends a request to a server that reads it whole, writes these bytes in pieces of `piece` bytes,
+/// and closes.
 async fn exchange(reply: &[u8], piece: usize) -> Seen {
     let (mut connection, mut server) = connect();
     let serve = async {

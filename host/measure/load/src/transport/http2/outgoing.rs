@@ -48,7 +48,7 @@ struct State {
     opened: u32,
     /// Requests that were given to the library and have no stream.
     waiting: VecDeque<Rc<Marks>>,
-    /// Those that have one, until they are written to their end.
+    /// Streams with marks, until they are written to their end.
     sending: HashMap<u32, Rc<Marks>>,
     /// One was withdrawn while it waited: which stream is whose is no longer certain.
     unsure: bool,
@@ -151,7 +151,7 @@ pub struct Noted<Io> {
 }
 
 impl<Io> Noted<Io> {
-    /// Notes what is written to this stream.
+    /// Notes the bytes that are written to this stream.
     pub fn new(io: Io, outgoing: &Rc<Outgoing>, clock: Clock) -> Self {
         let outgoing = Rc::clone(outgoing);
         Noted { io, outgoing, clock }

@@ -32,7 +32,7 @@ async fn connect(poller: &Poller) -> (Polled, Peer) {
     (polled, listener.accept().unwrap().0)
 }
 
-/// Reads a socket when it is told to, in reads of so many bytes, and so many of them in a row.
+/// Reads a socket when it is told to, in a number of reads in a row, each of a number of bytes.
 struct Reader {
     socket: Registered<TcpStream>,
     size: usize,
@@ -112,7 +112,7 @@ async fn what_watches_no_longer_is_not_told() {
         peer.write_all(b"event").unwrap();
         until(|| readiness.is_readable()).await;
         assert_eq!(reader.bytes(), 0);
-        // Whoever watches next finds it: readiness is not lost with the one who was told.
+        // The next watcher finds it: readiness is not lost with the previous watcher.
         let _watching = readiness.watch(Rc::clone(&reader) as _);
         peer.write_all(b"event").unwrap();
         until(|| reader.bytes() == 10).await;
@@ -176,7 +176,7 @@ async fn a_reset_is_seen() {
         polled.write_all(b"never read").await.unwrap();
         let mut some = [0; 1];
         peer.read_exact(&mut some).unwrap();
-        // What is closed with bytes unread resets its connection.
+        // A socket closed with unread bytes resets its connection.
         drop(peer);
         let error = polled.read(&mut some).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);

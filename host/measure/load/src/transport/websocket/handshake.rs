@@ -1,5 +1,5 @@
-//! The handshake that makes a WebSocket of a connection of HTTP/1.1 (RFC 6455, 4.1): what it adds to
-//! a request, and whether the server's reply agrees.
+//! The handshake that makes a WebSocket of a connection of HTTP/1.1 (RFC 6455, 4.1): the header
+//! fields it adds to a request, and the check of the server's reply.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -19,7 +19,7 @@ const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A handshake that was begun.
 pub struct Handshake {
-    /// What the server must make of the client's key.
+    /// The value that the server must derive from the client's key.
     accept: String,
     /// True if the request offers subprotocols.
     offers_protocols: bool,
@@ -52,7 +52,8 @@ impl Handshake {
     /// Checks that the server agrees.
     ///
     /// # Errors
-    /// In what it does not, for people. Of a reply with an error status, nothing is checked.
+    /// If the reply does not agree; a message for people. The reply with an error status is not
+    /// checked.
     pub fn check(&self, head: &Head) -> Result<(), String> {
         let Head { status, headers } = head;
         let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
@@ -86,7 +87,7 @@ impl Handshake {
     }
 }
 
-/// What a server makes of a key to show that it speaks WebSocket.
+/// Derives the value from a key by which a server shows that it speaks WebSocket.
 fn accept(key: &str) -> String {
     let mut hash = digest::Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     hash.update(key.as_bytes());

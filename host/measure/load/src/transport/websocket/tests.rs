@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 type Client = WebSocket<Stamped<DuplexStream>>;
 
-/// A client after the handshake, and the server's end, over a pipe of so many bytes.
+/// A client after the handshake, and the server's end, over a pipe of this number of bytes.
 fn open(bytes: usize, early: &[u8]) -> (Client, DuplexStream) {
     let (client, server) = tokio::io::duplex(bytes);
     let wire = Wire::new(Clock::start());
@@ -67,7 +67,7 @@ async fn read_frame(server: &mut DuplexStream) -> (u8, Vec<u8>) {
     (first, payload)
 }
 
-/// What a client saw.
+/// The messages that a client saw.
 #[derive(Default)]
 struct Seen(RefCell<Vec<(u64, &'static str, Vec<u8>)>>);
 
@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-/// Reads until the WebSocket ends, and writes what is to be written.
+/// Reads until the WebSocket ends, and writes waiting messages.
 async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
     let marks = Marks::default();
     poll_fn(|cx| {
@@ -184,7 +184,7 @@ async fn messages_arrive_as_the_network_cuts_them() {
     }
 }
 
-/// What is no WebSocket is refused, and the server is told why by a code.
+/// Bytes that are no WebSocket are refused, and the server is told why by a code.
 #[tokio::test]
 async fn what_is_no_websocket_is_refused() {
     let oversized = {
@@ -305,7 +305,7 @@ async fn a_server_that_does_not_read_is_read() {
     assert_eq!(seen.names(), [(TEXT, "here".to_owned())]);
     let grown = outgoing(&client) - before;
     assert!(grown < 2 * PONG_BYTES, "{grown} bytes wait");
-    // What was put comes whole, and answers to pings, among them to the last, behind it.
+    // The sent message comes whole, and answers to pings, among them to the last, behind it.
     let serve = async {
         let first = read_frame(&mut server).await;
         assert_eq!(first, (FINAL | BINARY_FRAME, message));
