@@ -346,7 +346,7 @@ fn one_that_is_never_ready_is_named_with_what_it_did() {
     scene.wait(600);
     let expected = [
         "rank 1 (node1) was not ready within 600 s: it was opening connections",
-        "rank 2 (node2) was not ready within 600 s: it was fetching files and preparing",
+        "rank 2 (node2) was not ready within 600 s: it was preparing",
     ];
     assert_eq!(scene.reasons(), expected);
 }
@@ -420,13 +420,7 @@ fn an_agent_says_again_what_it_said() {
     use crate::wire::Welcome;
 
     let welcome = |records| {
-        Message::Welcome(Box::new(Welcome {
-            index: 1,
-            of: 2,
-            documents: json!({}),
-            files: Vec::new(),
-            records,
-        }))
+        Message::Welcome(Box::new(Welcome { index: 1, of: 2, began: String::new(), records }))
     };
     let mut agent = Agent::default();
     assert!(agent.again().is_empty());

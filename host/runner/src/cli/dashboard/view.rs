@@ -1,7 +1,6 @@
 //! A run as the dashboard draws it: a pure function of a snapshot, the rates so far and what keys
 //! have changed. A terminal that is too small for panels gets the most important figures as lines.
 
-mod agents;
 mod panels;
 mod words;
 
@@ -18,6 +17,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::super::progress;
 use model::clean;
 use scenario::plan::{Amount, Plan};
+use session::live::snapshot::Standing;
 use session::live::{History, Phase, Snapshot, Stopped};
 
 /// The smallest terminal that panels have room on.
@@ -128,15 +128,13 @@ impl View<'_> {
     }
 
     fn panels(&self, frame: &mut Frame<'_>, area: Rect) {
-        let agents = self.agents_height(area.height - PANELS.1);
-        let [title, subject, progress, rates, figures, client, fleet, keys] = Layout::vertical([
+        let [title, subject, progress, rates, figures, client, keys] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Min(5),
             Constraint::Length(8),
             Constraint::Length(5),
-            Constraint::Length(agents),
             Constraint::Length(1),
         ])
         .areas(area);
@@ -149,7 +147,6 @@ impl View<'_> {
         self.latencies(frame, latencies);
         self.requests(frame, requests);
         self.client(frame, client);
-        self.agents(frame, fleet);
         frame.render_widget(self.keys(), keys);
     }
 
@@ -211,6 +208,18 @@ impl View<'_> {
             // Who is not heard matters more than what is measured.
             _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
         }
+    }
+
+    /// The number of processes that are heard; nothing if there is one.
+    fn fleet_words(&self) -> Option<(String, Style)> {
+        let words = progress::fleet(self.snapshot)?;
+        let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();
+        let style = match worst {
+            Some(Standing::Lost) => self.looks().bad(),
+            Some(Standing::Silent) => self.looks().doubtful(),
+            _ => Style::new(),
+        };
+        Some((words, style))
     }
 
     fn phase(&self) -> (String, Style) {
