@@ -116,7 +116,7 @@ fn claims_beyond_the_bound_take_no_memory() {
     }
     // A claim within the bound takes memory only as its bytes come.
     let mut decoder = Decoder::new(Bound::Coordinator);
-    decoder.feed(&[32_u32 << 20, 0].map(u32::to_be_bytes).concat());
+    decoder.feed(&[4_u32 << 20, 0].map(u32::to_be_bytes).concat());
     assert_eq!(decoder.next(), Ok(None));
     assert!(decoder.held.capacity() <= 2 * STEP);
 }
