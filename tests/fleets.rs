@@ -4,19 +4,13 @@
 //! - `processes`: what they send together, who is refused, who is lost, and how they are stopped.
 //! - `shown`: what rank 0 shows of all of them while the run goes on, devices, and what is said of
 //!   flags.
-//! - `starters`: Open MPI, Slurm, and clocks that are not alike.
+//! - `starters`: Open MPI, Slurm, the variables of Kubernetes, and clocks that are not alike.
 //! - `clocks`: a clock that is set during a run, and ways that are not equally long.
 //! - `networks`: machines of their own, as namespaces of the kernel's network, whose links break.
-//! - `pods`: what containers of a manifest run, as processes.
-//! - `hosts`: processes that `--hosts` starts, and manifests.
-//! - `roles`: what a process can make the others do: tokens, keys, files.
 
 mod clocks;
-mod hosts;
 mod networks;
-mod pods;
 mod processes;
-mod roles;
 mod shown;
 mod starters;
 
@@ -31,7 +25,7 @@ use tempfile::TempDir;
 use crate::support::port;
 use crate::support::process::{Mock, Process, run_patiently, runner, words};
 
-/// Two hundred requests in five seconds, and a scenario that only rank 0 has.
+/// Two hundred requests in five seconds.
 const SCENARIO: &str = r#"
 name = "together"
 [dataset]
@@ -87,17 +81,13 @@ impl Fleet {
         self.folder.path()
     }
 
-    /// The process of a rank, in a folder of its own. Only rank 0 has the scenario.
+    /// The process of a rank, in a folder of its own.
     fn command(&self, rank: u32, flags: &str) -> Command {
         let folder = self.path().join(format!("rank{rank}"));
         std::fs::create_dir_all(&folder).unwrap();
-        let scenario = match rank {
-            0 => "../together.toml",
-            _ => "not-here.toml",
-        };
         let mut command = runner();
         command
-            .args(["fleet", scenario])
+            .args(["fleet", "../together.toml"])
             .args(words(ASKED))
             .args(["--host", &self.engine, "--port", self.mock.port()])
             .args(words(flags))

@@ -37,12 +37,10 @@ fn four_send_what_one_would_have_sent() {
     let summary = run.summarize(&facts).unwrap();
     assert_eq!(summary.requests.successful, 200);
     assert_eq!(summary.run.damage, None);
-    // Nothing is left of the processes' own folders but the files that are kept.
+    // Nothing is left of the processes' own folders.
     for rank in 0..4 {
         let scratch = fleet.path().join(format!("rank{rank}/runs/.fleet"));
-        let left = std::fs::read_dir(scratch).unwrap();
-        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["files"]);
+        assert_eq!(std::fs::read_dir(scratch).unwrap().count(), 0);
     }
 }
 
@@ -94,32 +92,57 @@ fn who_is_refused_in_the_warm_up_ends() {
     }
 }
 
-/// Files of a run travel: the plugin, the dataset's file and the tokenizer are only on rank 0.
+/// A rank whose plugin, dataset or tokenizer is another than rank 0's is refused by name, with both
+/// digests. The paths are the same everywhere, as on machines of their own.
 #[test]
-fn files_come_from_rank_0() {
-    let fleet = Fleet::new(2);
-    let scenario =
-        "name = \"mine\"\n[load]\nrequests = 4\narrival = \"constant\"\nrate = 10.0\nwarmup = 0\n";
-    std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
-    let own = fleet.path().join("rank0");
-    std::fs::create_dir(&own).unwrap();
+fn whose_files_differ_is_refused_by_name() {
     let row = |words: &str| format!("{{\"prompt\": \"{words}\", \"output_tokens\": 5}}\n");
     let rows: String = ["one", "two three", "three", "four five"].map(row).concat();
-    std::fs::write(own.join("data.jsonl"), rows).unwrap();
     let plugin = shipped::plugin("datasets/custom.wasm").unwrap();
-    std::fs::write(own.join("mine.wasm"), plugin).unwrap();
+    // An empty section of its own, which no program reads.
+    let other_plugin = [&plugin[..], &[0, 2, 1, b'x']].concat();
     let tokenizer = r#"{"version": "1.0", "added_tokens": [], "model": {"type": "WordLevel",
         "vocab": {"one": 0, "two": 1, "[UNK]": 2}, "unk_token": "[UNK]"},
         "pre_tokenizer": {"type": "Whitespace"}}"#;
-    std::fs::write(own.join("tokenizer.json"), tokenizer).unwrap();
-    let flags = "--plugin mine.wasm --dataset-path data.jsonl --tokenizer tokenizer.json";
-    for ended in all(fleet.start(flags)) {
-        ended.with_code(0);
+    let other_rows = rows.replacen("one", "six", 1);
+    let other_tokenizer = tokenizer.replace("two", "six");
+    let scenario =
+        "name = \"mine\"\n[load]\nrequests = 4\narrival = \"constant\"\nrate = 10.0\nwarmup = 0\n";
+    for (differs, content, part) in [
+        ("none", &b""[..], ""),
+        ("data.jsonl", other_rows.as_bytes(), "dataset.files."),
+        ("mine.wasm", &other_plugin, "dataset.plugin."),
+        ("tokenizer.json", other_tokenizer.as_bytes(), "tokenizer."),
+    ] {
+        let fleet = Fleet::new(2);
+        std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
+        for rank in 0..2 {
+            let own = fleet.path().join(format!("rank{rank}"));
+            std::fs::create_dir(&own).unwrap();
+            std::fs::write(own.join("data.jsonl"), &rows).unwrap();
+            std::fs::write(own.join("mine.wasm"), &plugin).unwrap();
+            std::fs::write(own.join("tokenizer.json"), tokenizer).unwrap();
+        }
+        let flags = "--plugin mine.wasm --dataset-path data.jsonl --tokenizer tokenizer.json";
+        if part.is_empty() {
+            for ended in all(fleet.start(flags)) {
+                ended.with_code(0);
+            }
+            let run = fleet.run();
+            assert_eq!(measured(&run).len(), 4);
+            let agents = run.facts().unwrap().fleet.unwrap().agents;
+            assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [2, 2]);
+            continue;
+        }
+        std::fs::write(fleet.path().join("rank1").join(differs), content).unwrap();
+        let ended = all(fleet.start(flags));
+        for ended in &ended {
+            assert_eq!(ended.code, Some(5), "{ended:#?}");
+            let line = ended.stderr.lines().find(|line| line.contains(part));
+            let line = line.unwrap_or_else(|| panic!("{part}: {ended:#?}"));
+            assert!(line.contains("rank 1 (") && line.contains(", on rank 0 "), "{ended:#?}");
+        }
     }
-    let run = fleet.run();
-    assert_eq!(measured(&run).len(), 4);
-    let agents = run.facts().unwrap().fleet.unwrap().agents;
-    assert_eq!(agents.iter().map(|agent| agent.records).collect::<Vec<_>>(), [2, 2]);
 }
 
 #[test]
@@ -191,7 +214,6 @@ fn an_agent_that_is_killed_is_lost() {
     // What lies on its own disk comes in afterwards, by the same clock, and once.
     let own = fleet.path().join("rank1/runs/.fleet");
     let own = std::fs::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
-    let own = own.filter(|path| path.file_name().unwrap() != "files");
     let own = own.collect::<Vec<_>>().remove(0);
     let merge = |folder: &std::path::Path, code| {
         let mut command = runner();

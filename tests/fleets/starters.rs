@@ -6,9 +6,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Fleet, alone, asked, behind, due, measured, only_run};
+use super::{ASKED, Fleet, alone, asked, behind, due, measured, only_run};
 use crate::support::lacking::{self, may_set_clocks};
-use crate::support::process::{Ended, Process, run_patiently, runner, words};
+use crate::support::process::{Ended, Process, run_patiently, runner};
 use crate::support::proxy::{Network, Proxy};
 
 /// The script that sets up Slurm for as long as a command runs.
@@ -71,38 +71,57 @@ fn slurm_starts_a_fleet() {
     started_by(&fleet, &srun, Some(&coordinator));
 }
 
-/// The batch script that we write, as Slurm runs it.
+/// The guide's batch script, as Slurm runs it.
 #[test]
 fn slurm_runs_the_batch_script() {
     if !lacking::has("sbatch", &lacking::SLURM) {
         return;
     }
     let fleet = Fleet::new(4);
-    let port = fleet.mock.port().to_owned();
-    let mut manifest = runner();
-    manifest
-        .args(words("fleet manifest --for slurm --size 4 --scenario together.toml"))
-        .args(words("--cpus-per-task 1 --results runs -- --backend vllm --no-progress"))
-        .args(["--host", "127.0.0.1", "--port", &port]);
-    let script = run_patiently(&mut manifest).with_code(0).stdout;
+    let guide = include_str!("../../host/guide/src/fleets.md");
+    let begin = guide.find("#!/bin/bash").unwrap();
+    let script = &guide[begin..begin + guide[begin..].find("```").unwrap()];
+    let ours = format!("together.toml {ASKED} --host 127.0.0.1 --port {}", fleet.mock.port());
+    let script = script
+        .replace("chat.toml --base-url http://engine:8000", &ours)
+        .replace("--cpus-per-task=8", "--cpus-per-task=1");
+    assert!(script.contains(&ours), "{script}");
     std::fs::write(fleet.path().join("batch.sh"), script).unwrap();
+    std::fs::write(fleet.path().join("run.token"), &fleet.token).unwrap();
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_runner"));
     let path = std::env::var("PATH").unwrap();
-    let mut command = runner();
-    let mut sbatch = Command::new(SLURM);
-    sbatch.args(["sbatch", "--wait", "batch.sh"]);
-    for (name, value) in command.current_dir(fleet.path()).get_envs() {
+    let mut command = Command::new(SLURM);
+    command.args(["sbatch", "--wait", "batch.sh"]).current_dir(fleet.path());
+    for (name, value) in runner().get_envs() {
         match value {
-            Some(value) => sbatch.env(name, value),
-            None => sbatch.env_remove(name),
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
         };
     }
-    sbatch
-        .current_dir(fleet.path())
+    command
+        .env("HOME", fleet.path())
         .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
         .env("RUNNER_FLEET_COORDINATOR", format!("127.0.0.1:{}", fleet.port));
-    under_slurm(&mut sbatch);
+    under_slurm(&mut command);
     assert_eq!(measured(&only_run(&fleet.path().join("runs"))).len(), 200);
+}
+
+/// The variables that an Indexed Job and the guide's template set.
+#[test]
+fn the_pods_of_an_indexed_job_are_a_fleet() {
+    let fleet = Fleet::new(3);
+    let template = include_str!("../../host/guide/src/fleets.md");
+    assert!(template.contains("{ name: RUNNER_FLEET_SIZE, value:"));
+    assert!(template.contains("{ name: RUNNER_FLEET_COORDINATOR, value:"));
+    let pods = (0..3_u32).map(|rank| {
+        let mut command = fleet.command(rank, "");
+        command.env_remove("RUNNER_FLEET_RANK").env("JOB_COMPLETION_INDEX", rank.to_string());
+        Process::start(&mut command)
+    });
+    for pod in pods.collect::<Vec<_>>() {
+        pod.end().with_code(0);
+    }
+    assert_eq!(measured(&fleet.run()).len(), 200);
 }
 
 /// A machine that has been up for another time, so that its clock shows other numbers: requests are

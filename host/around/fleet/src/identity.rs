@@ -1,10 +1,9 @@
-//! Authentication of both sides: TLS 1.3 in which each side proves its role in the run.
+//! Authentication of both sides: TLS 1.3 in which each side proves that it has the run's token.
 //!
-//! The coordinator has one Ed25519 key and all agents another; both follow from the run's token.
-//! Each side presents the public half of its own as a raw public key (RFC 7250), signs the
-//! handshake with it, and verifies that the other's is exactly that of the other role. So a process
-//! that has the agents' token alone can join the coordinator and is taken for it by nobody. There
-//! is no certificate and no authority, nothing that names a host, and nothing secret is sent. A
+//! All processes have one Ed25519 key, which follows from the token. Each side presents the public
+//! half as a raw public key (RFC 7250), signs the handshake, and verifies that the other side's key
+//! is the same. Signatures of clients and servers differ in TLS 1.3, so neither can be sent back to
+//! its author. There is no certificate, no name of a host, and nothing secret is sent. A
 //! peer without a token gets no byte of the protocol, and neither does one that speaks another
 //! protocol. This module owns the two configurations and the words for what goes wrong; connections
 //! are for `link`.
@@ -40,26 +39,24 @@ const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x
 const PROTOCOL: &[u8] = b"runner-fleet";
 
 /// The message where the other side has another token.
-pub const TOKENS_DIFFER: &str = "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN, or rank 0 that one and the others what `runner fleet token` prints for it";
+pub const TOKENS_DIFFER: &str =
+    "tokens differ: give every process of the run the same RUNNER_FLEET_TOKEN";
 
-/// The coordinator's configuration of TLS; nothing for an agents' token, which cannot coordinate.
+/// The coordinator's configuration of TLS.
 ///
 /// # Errors
 /// If the cryptography library refuses the key, which it has no reason to.
-pub fn server(token: &Token) -> Result<Option<Arc<ServerConfig>>, Error> {
-    let Some(seed) = token.coordinator_seed() else {
-        return Ok(None);
-    };
-    let (provider, own) = (Arc::new(ring::default_provider()), own(&seed)?);
-    let agents = only(&public(&token.agents_seed()), &provider);
+pub fn server(token: &Token) -> Result<Arc<ServerConfig>, Error> {
+    let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
+    let agents = only(&public(&token.seed()), &provider);
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_client_cert_verifier(agents as Arc<dyn ClientCertVerifier>)
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
     server.alpn_protocols = vec![PROTOCOL.to_vec()];
-    // Every connection proves its role anew.
+    // Every connection proves anew that it has the token.
     server.send_tls13_tickets = 0;
-    Ok(Some(Arc::new(server)))
+    Ok(Arc::new(server))
 }
 
 /// The agents' configuration of TLS.
@@ -67,8 +64,8 @@ pub fn server(token: &Token) -> Result<Option<Arc<ServerConfig>>, Error> {
 /// # Errors
 /// If the cryptography library refuses the key, which it has no reason to.
 pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
-    let (provider, own) = (Arc::new(ring::default_provider()), own(&token.agents_seed())?);
-    let coordinator = only(&token.coordinator_public(), &provider);
+    let (provider, own) = (Arc::new(ring::default_provider()), own(&token.seed())?);
+    let coordinator = only(&public(&token.seed()), &provider);
     let mut client = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -80,7 +77,7 @@ pub fn client(token: &Token) -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(client))
 }
 
-/// A key of a role as TLS presents it.
+/// A key as TLS presents it.
 fn own(seed: &[u8; 32]) -> Result<Arc<CertifiedKey>, Error> {
     let key = [&PKCS8[..], seed].concat();
     let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key))?;

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! coordinator                                agent
-//! bind, gather ------------- Welcome ------> join: documents, slice, files by digest
+//! bind, gather ------------- Welcome ------> join: slice, the time when the run began
 //!    |        <------------- Prepared ------ prepared: the plan's digest
 //!    |        <------------- Ready --------- ready, which waits
 //! start(at) ---------------- Start --------> the instant, by the agent's own clock
@@ -39,8 +39,8 @@ use std::time::Duration;
 pub use agent::{Agent, Join, JoinError, Joined, Reporter, Start};
 pub use board::{Board, Latest};
 pub use coordinator::{
-    BindError, Coordinator, Ending, Gathered, Listen, Offer, Offered, Outcome, ReadyAgent, Refusal,
-    Running, Stopper,
+    BindError, Coordinator, Ending, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running,
+    Stopper,
 };
 pub use lobby::HANDSHAKES;
 

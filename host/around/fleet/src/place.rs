@@ -241,7 +241,7 @@ impl Reading<'_> {
             }
             (None, None, None) => {
                 self.wrong.push(format!(
-                    "no starter is known: start the processes with srun, mpirun or a manifest of `runner fleet manifest`, \
+                    "no starter is known: start the processes with srun, mpirun or an Indexed Job of Kubernetes, \
                      or set {RANK}, {SIZE} and {COORDINATOR} for every process"
                 ));
                 None

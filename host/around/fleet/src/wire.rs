@@ -1,8 +1,8 @@
 //! The protocol of a fleet's processes: messages, and the frames that carry them.
 //!
 //! A frame is the length of its header and of its body, four bytes each with the highest first; the
-//! header, which is a message as JSON; and the body, which is bytes of a file or of records and
-//! mostly empty. This module owns the form of both and the bounds on their sizes. It reads and
+//! header, which is a message as JSON; and the body, which is bytes of records and mostly
+//! empty. This module owns the form of both and the bounds on their sizes. It reads and
 //! writes no socket, and knows no order of messages; that is for `rendezvous` and `link`.
 
 #[cfg(test)]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The version of the protocol. Processes of other versions refuse each other.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Bytes before a frame's header.
 const LENGTHS: usize = 8;
 /// The largest body, in bytes: small, so that a reply to a clock's question never waits long behind
@@ -33,20 +33,6 @@ pub enum Message {
     Hello(Hello),
     /// Coordinator: what to do. Sent once for each connection that is accepted.
     Welcome(Box<Welcome>),
-    /// Agent: the bytes of a file that it lacks, from this offset on.
-    Need {
-        /// The file's SHA-256.
-        digest: String,
-        /// Bytes of the file that the agent already has.
-        offset: u64,
-    },
-    /// Coordinator: bytes of a file, in the body.
-    Piece {
-        /// The file's SHA-256.
-        digest: String,
-        /// Position in the file, in bytes.
-        offset: u64,
-    },
     /// Agent: it made the plan.
     Prepared {
         /// The plan's digest, which must be that of rank 0.
@@ -140,24 +126,10 @@ pub struct Welcome {
     pub index: u32,
     /// The number of slices.
     pub of: u32,
-    /// The scenario's documents and settings, which mean nothing here.
-    pub documents: Value,
-    /// Files that the agent must have before it prepares.
-    pub files: Vec<FileEntry>,
+    /// The time when the run began, which means nothing here.
+    pub began: String,
     /// The number of bytes of the agent's records the coordinator that has.
     pub records: u64,
-}
-
-/// A file that every agent needs, such as a plugin or a dataset.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct FileEntry {
-    /// Its name in the documents.
-    pub name: String,
-    /// SHA-256, in hexadecimal.
-    pub digest: String,
-    /// Its size in bytes.
-    pub bytes: u64,
 }
 
 /// The end of a run before its time.
@@ -204,7 +176,7 @@ pub enum Bound {
     Hello,
     /// From an agent: figures, facts, endings.
     Agent,
-    /// From the coordinator: documents.
+    /// From the coordinator: reasons.
     Coordinator,
 }
 
@@ -213,16 +185,15 @@ impl Bound {
     pub fn header(self) -> usize {
         match self {
             Bound::Hello => 4 << 10,
-            Bound::Agent => 4 << 20,
-            Bound::Coordinator => 32 << 20,
+            Bound::Agent | Bound::Coordinator => 4 << 20,
         }
     }
 
     /// The largest body.
     pub fn body(self) -> usize {
         match self {
-            Bound::Hello => 0,
-            Bound::Agent | Bound::Coordinator => BODY,
+            Bound::Hello | Bound::Coordinator => 0,
+            Bound::Agent => BODY,
         }
     }
 }
@@ -243,7 +214,7 @@ pub enum WireError {
     /// Its header is no message.
     #[error("a message cannot be read: {0}")]
     NotAMessage(String),
-    /// Only bytes of files and of records have a body, and those always have one.
+    /// Only records have a body, and they always have one.
     #[error(
         "a message of kind `{0}` has a body where none is allowed, or lacks the one that it must have"
     )]
@@ -256,8 +227,6 @@ impl Message {
         match self {
             Message::Hello(_) => "hello",
             Message::Welcome(_) => "welcome",
-            Message::Need { .. } => "need",
-            Message::Piece { .. } => "piece",
             Message::Prepared { .. } => "prepared",
             Message::Ping { .. } => "ping",
             Message::Pong { .. } => "pong",
@@ -357,7 +326,7 @@ impl Decoder {
         let message: Message = serde_json::from_slice(&self.held[LENGTHS..header_end])
             .map_err(|error| WireError::NotAMessage(error.to_string()))?;
         message.within_its_kind(header as usize)?;
-        let carries = matches!(message, Message::Piece { .. } | Message::Records { .. });
+        let carries = matches!(message, Message::Records { .. });
         if carries != (body > 0) {
             return Err(WireError::Body(message.kind()));
         }

@@ -167,21 +167,6 @@ pub fn open_own(path: &Path) -> Result<File, NotOwn> {
     }
 }
 
-/// Closes a file to others that is there already, for reading and writing.
-///
-/// # Errors
-/// The system's, also if it is no file.
-pub fn close(path: &Path) -> io::Result<()> {
-    let found = fs::symlink_metadata(path)?;
-    if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    match found.mode() & 0o777 & !FILE {
-        0 => Ok(()),
-        _ => fs::set_permissions(path, fs::Permissions::from_mode(FILE)),
-    }
-}
-
 /// Says which other user could have written it.
 pub fn stranger(found: &Metadata) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();

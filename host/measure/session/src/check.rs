@@ -2,7 +2,6 @@
 //! serve? What a scenario resolved to becomes a plan here.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +31,6 @@ pub struct Checked {
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
-    /// Its file or folder; absent for the substitute.
-    pub tokenizer_from: Option<PathBuf>,
     /// The source that it was resolved from.
     pub(crate) source: Box<Source>,
     /// The log of the plugins.
@@ -213,7 +210,6 @@ impl Resolved {
             parts: self.parts,
             scorers: self.scorers,
             tokenizer: self.tokenizer,
-            tokenizer_from: self.tokenizer_from,
             source: self.source,
             log: self.log,
             timings: self.timings,

@@ -50,7 +50,6 @@ mod text_tokenizer;
 
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;
-pub use resolve::inputs::{Input, Role};
 pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, limits, resolve};
 pub use run::{PausedClock, Threads};
 pub use stages::{

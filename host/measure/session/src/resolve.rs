@@ -9,7 +9,6 @@ mod collector;
 mod credentials;
 mod defaults;
 pub mod extent;
-pub(crate) mod inputs;
 mod judges;
 mod kept;
 mod measured;
@@ -72,8 +71,6 @@ pub struct Resolved {
     pub scorers: Vec<Scorer>,
     /// The tokenizer that counts tokens on this side.
     pub tokenizer: Arc<Tokenizer>,
-    /// Its file or folder; absent for the substitute.
-    pub tokenizer_from: Option<PathBuf>,
     /// The log of the plugins.
     pub log: LogBook,
     /// Remarks for the user on the loading of plugins, one line each.
@@ -164,8 +161,7 @@ impl<'s> Resolution<'s> {
             self.faults.scenario.extend(error.problems().iter().cloned());
         }
         let chosen = self.plugins();
-        let Counting { tokenizer, planned: planned_tokenizer, remarks, from: tokenizer_from } =
-            self.tokenizer(tokenizer);
+        let Counting { tokenizer, planned: planned_tokenizer, remarks } = self.tokenizer(tokenizer);
         self.remarks.extend(remarks);
         let tokenizer = Arc::new(tokenizer);
         let files = self.files(files);
@@ -288,7 +284,6 @@ impl<'s> Resolution<'s> {
             },
             scorers,
             tokenizer,
-            tokenizer_from,
             log,
             remarks: self.remarks,
             timings,

@@ -47,7 +47,7 @@ const FIRST: [&str; 9] = [
 ];
 
 /// Flags of single commands, or of many, that `-h` leaves out.
-const RARE: [&str; 34] = [
+const RARE: [&str; 32] = [
     "cache_dir",
     "no_plugin_cache",
     "plugin_path",
@@ -73,8 +73,6 @@ const RARE: [&str; 34] = [
     "latency",
     "at_most",
     "export_format",
-    "ssh",
-    "remote_runner",
     "fleet_grace",
     "allow_invalid",
     "tls_cert",

@@ -18,24 +18,7 @@ fn token(digit: char) -> Token {
 }
 
 fn identity(digit: char) -> Identity {
-    Identity {
-        server: server(&token(digit)).unwrap().unwrap(),
-        client: client(&token(digit)).unwrap(),
-    }
-}
-
-/// A server's configuration with the agents' key, as a load machine makes it that plays rank 0.
-fn played(token: &Token) -> Arc<ServerConfig> {
-    let provider = Arc::new(ring::default_provider());
-    let verifier = only(&public(&token.agents_seed()), &provider);
-    let own = own(&token.agents_seed()).unwrap();
-    let mut server = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_client_cert_verifier(verifier)
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
-    server.alpn_protocols = vec![PROTOCOL.to_vec()];
-    Arc::new(server)
+    Identity { server: server(&token(digit)).unwrap(), client: client(&token(digit)).unwrap() }
 }
 
 /// Runs the coordinator's side of a handshake, and sends a secret to a peer that it accepts.
@@ -69,39 +52,6 @@ fn the_same_token_connects() {
     assert_eq!(read.unwrap(), b"plan");
 }
 
-/// The agents' token joins the run's coordinator, from what is written of it alone.
-#[test]
-fn the_agents_token_joins() {
-    let agents = Token::parse(&token('a').shown(), "a test").unwrap();
-    let (served, read) = both(identity('a'), client(&agents).unwrap());
-    served.unwrap();
-    assert_eq!(read.unwrap(), b"plan");
-    assert!(server(&agents).unwrap().is_none());
-}
-
-/// A load machine with all that an agent has plays rank 0, and another agent connects to it.
-#[test]
-fn an_agents_key_coordinates_nobody() {
-    for other in [token('a'), token('a').of_agents()] {
-        let rogue = Identity { server: played(&token('a').of_agents()), ..identity('a') };
-        let (served, read) = both(rogue, client(&other).unwrap());
-        assert_eq!(meaning(&read.unwrap_err()), Some(TOKENS_DIFFER));
-        assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
-    }
-}
-
-/// The coordinator's key is not an agent's either: each side takes the other role alone.
-#[test]
-fn the_coordinators_key_is_no_agents() {
-    let seed = token('a').coordinator_seed().unwrap();
-    let mut config = (*identity('a').client).clone();
-    let own = AlwaysResolvesClientRawPublicKeys::new(own(&seed).unwrap());
-    config.client_auth_cert_resolver = Arc::new(own);
-    let (served, read) = both(identity('a'), Arc::new(config));
-    assert_eq!(meaning(&served.unwrap_err()), Some(TOKENS_DIFFER));
-    assert!(read.is_err());
-}
-
 #[test]
 fn another_token_is_refused_by_both_sides_by_name() {
     let (served, read) = both(identity('a'), identity('b').client);
@@ -125,10 +75,10 @@ fn the_coordinator_verifies_even_a_careless_client() {
 fn a_public_key_is_no_proof() {
     let right = identity('a');
     let wrong_key = {
-        let key = [&PKCS8[..], &token('b').agents_seed()].concat();
+        let key = [&PKCS8[..], &token('b').seed()].concat();
         ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(key)).unwrap()
     };
-    let right_public = key_info(&public(&token('a').agents_seed()));
+    let right_public = key_info(&public(&token('a').seed()));
     let forged = Arc::new(CertifiedKey::new(vec![CertificateDer::from(right_public)], wrong_key));
     let mut config = (*right.client).clone();
     config.client_auth_cert_resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(forged));

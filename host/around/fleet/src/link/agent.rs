@@ -1,7 +1,6 @@
 //! An agent as its caller sees it: join, prepare, be ready, run, finish.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use model::clock::Clock;
@@ -13,7 +12,6 @@ use tokio::task::JoinHandle;
 
 use super::Timing;
 use super::driver::{Command, Driver, Failure, View};
-use crate::files::{FileError, Store};
 use crate::identity::{self, TOKENS_DIFFER};
 use crate::place::Place;
 use crate::rendezvous::agent::Agent as State;
@@ -33,10 +31,6 @@ pub struct Join {
     pub host: String,
     /// The clock by which the agent hears instants.
     pub clock: Clock,
-    /// The folder for files of runs.
-    pub store: PathBuf,
-    /// The number of bytes that that folder may hold.
-    pub most_files: u64,
     /// The time to wait for a coordinator that starts later.
     pub patience: Duration,
     /// The time that things may take.
@@ -105,10 +99,10 @@ pub struct Start {
 pub struct Agent;
 
 impl Agent {
-    /// Connects, and fetches the files that are not here.
+    /// Connects, and waits to be welcome.
     ///
     /// # Errors
-    /// If there is no coordinator, it refuses, or the files cannot be had.
+    /// If there is no coordinator, or it refuses.
     pub async fn join(join: Join) -> Result<Joined, JoinError> {
         let unable = |error: &dyn std::fmt::Display| JoinError::Unable(error.to_string());
         let identity = identity::client(&join.token).map_err(|error| unable(&error))?;
@@ -117,8 +111,6 @@ impl Agent {
             .fill(&mut instance)
             .map_err(|_| unable(&"the system gives no random numbers"))?;
         let instance = u64::from_be_bytes(instance);
-        let opened = Store::open(&join.store, join.most_files, instance);
-        let store = opened.map_err(|error: FileError| unable(&error))?;
         let hello = Hello {
             protocol: PROTOCOL,
             version: join.version,
@@ -140,10 +132,7 @@ impl Agent {
             clock: join.clock,
             timing: join.timing,
             patience: join.patience,
-            store: store.clone(),
             state: State::default(),
-            lacking: None,
-            again: false,
             records: None,
             heard: join.clock.now(),
             commands: commands.clone(),
@@ -152,17 +141,8 @@ impl Agent {
             figures,
         };
         let task = Task(tokio::spawn(driver.run()));
-        let mut joined =
-            Joined { welcome: None, files: BTreeMap::new(), commands, seen, live, _task: task };
-        let view = joined.until(|view| view.files).await?;
-        if let Some(welcome) = view.welcome {
-            let file = |file: &crate::wire::FileEntry| {
-                let path = store.path(&file.digest);
-                (file.name.clone(), path)
-            };
-            joined.files = welcome.files.iter().map(file).collect();
-            joined.welcome = Some(welcome);
-        }
+        let mut joined = Joined { welcome: None, commands, seen, live, _task: task };
+        joined.welcome = joined.until(|view| view.welcome.is_some()).await?.welcome;
         Ok(joined)
     }
 }
@@ -179,7 +159,6 @@ impl Drop for Task {
 /// An agent that belongs to a fleet.
 pub struct Joined {
     welcome: Option<Welcome>,
-    files: BTreeMap<String, PathBuf>,
     commands: mpsc::UnboundedSender<Command>,
     seen: watch::Receiver<View>,
     live: watch::Sender<Option<Value>>,
@@ -205,17 +184,9 @@ impl Joined {
         self.welcome.as_ref().map_or((0, 1), slice)
     }
 
-    /// Scenario and settings.
-    pub fn documents(&self) -> &Value {
-        match &self.welcome {
-            Some(welcome) => &welcome.documents,
-            None => &Value::Null,
-        }
-    }
-
-    /// The place where the run's files are, by the names that the documents have for them.
-    pub fn files(&self) -> &BTreeMap<String, PathBuf> {
-        &self.files
+    /// The time when the run began, as rank 0 gave it.
+    pub fn began(&self) -> &str {
+        self.welcome.as_ref().map_or("", |welcome| &welcome.began)
     }
 
     /// Says that the plan is made: its digest, and what is to be recorded of this machine.

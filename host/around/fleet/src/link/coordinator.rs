@@ -23,7 +23,6 @@ use crate::identity;
 use crate::records::Incoming;
 use crate::rendezvous::{Event, Reason, Rendezvous, Rules, Who};
 use crate::token::Token;
-use crate::wire::FileEntry;
 
 /// The number of notes of connections that wait for the hub before they have to.
 const NOTES: usize = 1024;
@@ -44,26 +43,15 @@ pub struct Listen {
     pub timing: Timing,
 }
 
-/// Files for the agents, and the destination of their records.
+/// The facts for the agents, and the destination of their records.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// Scenario and settings; they mean nothing here.
-    pub documents: Value,
-    /// The files that every agent needs.
-    pub files: Vec<Offered>,
+    /// The time when the run began; it means nothing here.
+    pub began: String,
     /// The folder for the agents' records, which is there.
     pub records: PathBuf,
     /// The number of bytes of records one agent that may send.
     pub most_records: u64,
-}
-
-/// A file and where it is.
-#[derive(Clone, Debug)]
-pub struct Offered {
-    /// Its name, digest and size.
-    pub entry: FileEntry,
-    /// The place where the coordinator has it.
-    pub path: PathBuf,
 }
 
 /// The coordinator cannot listen.
@@ -80,11 +68,6 @@ pub enum BindError {
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// The token is an agents'.
-    #[error(
-        "rank 0 has an agents' token, which cannot coordinate: give it the run's token, from which `runner fleet token` made that one"
-    )]
-    AgentsToken,
 }
 
 /// The reasons why there is no run, one for each process that is in the way.
@@ -169,7 +152,7 @@ impl Coordinator {
     /// If the address cannot be used.
     pub async fn bind(listen: Listen) -> Result<Self, BindError> {
         let failed = |cause| BindError::Address { address: listen.address.clone(), cause };
-        let identity = identity::server(&listen.token)?.ok_or(BindError::AgentsToken)?;
+        let identity = identity::server(&listen.token)?;
         let listener = TcpListener::bind(&listen.address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         // The owner's own wishes, a few in a run.
@@ -213,9 +196,6 @@ impl Coordinator {
             clock: self.clock,
             timing: self.timing,
             hub,
-            files: (offer.files.iter())
-                .map(|file| (file.entry.digest.clone(), file.path.clone()))
-                .collect(),
             copies: copies.clone(),
             written: Arc::clone(&written),
         });
@@ -231,8 +211,7 @@ impl Coordinator {
             events,
             verdict: Some(verdict),
             board: board.clone(),
-            documents: offer.documents,
-            files: offer.files.into_iter().map(|file| file.entry).collect(),
+            began: offer.began,
             copies: copies.clone(),
             written,
             links: Links::default(),

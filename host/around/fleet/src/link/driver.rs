@@ -1,5 +1,5 @@
-//! The agent's one task: it connects, says again what a broken connection may have lost, fetches
-//! files, answers about the clock, and sends figures and records.
+//! The agent's one task: it connects, says again what a broken connection may have lost, answers
+//! about the clock, and sends figures and records.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -15,11 +15,10 @@ use tokio_rustls::TlsConnector;
 
 use super::stream::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
-use crate::files::{FileError, Store};
 use crate::identity::{TOKENS_DIFFER, meaning, name};
 use crate::records::{NOTHING, Outgoing, RecordsError, WINDOW, seal};
 use crate::rendezvous::agent::Agent as State;
-use crate::wire::{BODY, Bound, FileEntry, Finished, Frame, Hello, Interrupt, Message, Welcome};
+use crate::wire::{BODY, Bound, Finished, Frame, Hello, Interrupt, Message, Welcome};
 
 /// The first pause between two attempts to connect; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -52,8 +51,6 @@ pub(super) enum Failure {
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) welcome: Option<Welcome>,
-    /// All files are here.
-    pub(super) files: bool,
     pub(super) start: Option<(Nanos, Nanos)>,
     pub(super) interrupt: Option<Interrupt>,
     pub(super) released: bool,
@@ -68,12 +65,7 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) timing: Timing,
     pub(super) patience: Duration,
-    pub(super) store: Store,
     pub(super) state: State,
-    /// The files that are still to come; absent before they were looked for.
-    pub(super) lacking: Option<Vec<FileEntry>>,
-    /// A file came damaged once.
-    pub(super) again: bool,
     pub(super) records: Option<Records>,
     /// The time when the coordinator was last heard, or the driver began.
     pub(super) heard: Nanos,
@@ -345,9 +337,6 @@ impl Driver {
                 };
                 return out.send(pong).await;
             }
-            Message::Piece { digest, offset } => {
-                return self.piece(&digest, offset, frame.body, out).await;
-            }
             message => {
                 let kind = message.kind();
                 self.state.on(message).map_err(End::Broken)?;
@@ -374,8 +363,7 @@ impl Driver {
         if state.refused.is_some() || state.released { Err(End::Done) } else { Ok(()) }
     }
 
-    /// A connection is there: what files are lacking, what is to be said again, where the records
-    /// go on.
+    /// A connection is there: repeats the facts, and sends the records from where they stopped.
     async fn welcomed(&mut self, out: &Out) -> Result<(), End> {
         let Some(welcome) = self.state.welcome.clone() else {
             return Ok(());
@@ -384,88 +372,10 @@ impl Driver {
             let outgoing = Outgoing::new(&records.path, self.state.acknowledged);
             records.outgoing = Arc::new(Mutex::new(outgoing));
         }
-        if self.lacking.is_none() {
-            let (store, files) = (self.store.clone(), welcome.files.clone());
-            match blocking(move || store.lacking(&files)).await {
-                Ok(lacking) => self.lacking = Some(lacking),
-                Err(error) => return self.no_files(&error, out).await,
-            }
-            self.view.send_modify(|view| view.welcome = Some(welcome));
-        }
-        self.need(out).await?;
+        self.view.send_modify(|view| view.welcome = Some(welcome));
         for message in self.state.again() {
             out.send(message).await?;
         }
         self.pump(out).await
-    }
-
-    /// Asks for the next file that is lacking; if none is, the caller may prepare.
-    async fn need(&mut self, out: &Out) -> Result<(), End> {
-        while let Some(entry) = self.lacking.as_ref().and_then(|lacking| lacking.first()) {
-            let (store, entry) = (self.store.clone(), entry.clone());
-            let digest = entry.digest.clone();
-            let have = blocking(move || {
-                let offset = store.have(&entry);
-                // All of it came, and the connection broke before it had its name; or there is
-                // nothing to come.
-                if offset == entry.bytes {
-                    store.complete(&entry)?;
-                    return Ok(None);
-                }
-                Ok(Some(offset))
-            });
-            match have.await {
-                Ok(Some(offset)) => return out.send(Message::Need { digest, offset }).await,
-                Ok(None) => self.drop_first(),
-                Err(error) => return self.no_files(&error, out).await,
-            }
-        }
-        if self.lacking.is_some() && !self.state.has_declined() {
-            self.view.send_modify(|view| view.files = true);
-        }
-        Ok(())
-    }
-
-    fn drop_first(&mut self) {
-        if let Some(lacking) = &mut self.lacking {
-            lacking.remove(0);
-        }
-    }
-
-    async fn piece(
-        &mut self,
-        digest: &str,
-        offset: u64,
-        body: Vec<u8>,
-        out: &Out,
-    ) -> Result<(), End> {
-        let entry = self.lacking.as_ref().and_then(|lacking| lacking.first());
-        let Some(entry) = entry.filter(|entry| entry.digest == digest).cloned() else {
-            // The rest of one that is here already.
-            return Ok(());
-        };
-        let store = self.store.clone();
-        match blocking(move || store.add(&entry, offset, &body)).await {
-            Ok(false) => Ok(()),
-            Ok(true) => {
-                self.drop_first();
-                self.again = false;
-                self.need(out).await
-            }
-            Err(error @ FileError::Gap { .. }) => Err(End::Broken(error.to_string())),
-            // A file that was being written may be whole now.
-            Err(FileError::Differs { .. }) if !self.again => {
-                self.again = true;
-                self.need(out).await
-            }
-            Err(error) => self.no_files(&error, out).await,
-        }
-    }
-
-    /// Tells the coordinator why this machine has no files, and waits for its answer.
-    async fn no_files(&mut self, error: &FileError, out: &Out) -> Result<(), End> {
-        self.lacking = Some(Vec::new());
-        let reasons = vec![error.to_string()];
-        out.send(self.state.decline(reasons)).await
     }
 }

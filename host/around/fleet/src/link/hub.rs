@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use model::clock::Clock;
 use model::units::Nanos;
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::board::Board;
@@ -15,7 +14,7 @@ use super::coordinator::{Ending, Outcome, ReadyAgent, Refusal};
 use super::lock;
 use crate::records::Incoming;
 use crate::rendezvous::{Action, Conn, Event, Input, Reason, Rendezvous, Step};
-use crate::wire::{FileEntry, Frame, Hello, Message, Welcome};
+use crate::wire::{Frame, Hello, Message, Welcome};
 
 /// The interval at which deadlines are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -65,8 +64,7 @@ pub(super) struct Hub {
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) verdict: Option<Verdict>,
     pub(super) board: Board,
-    pub(super) documents: Value,
-    pub(super) files: Vec<FileEntry>,
+    pub(super) began: String,
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
     /// The number of bytes of them that were written. While a disk is slow the copies are locked,
     /// and nobody here waits for a disk.
@@ -135,8 +133,7 @@ impl Hub {
                 let welcome = Welcome {
                     index: rank,
                     of: self.machine.seats().len() as u32,
-                    documents: self.documents.clone(),
-                    files: self.files.clone(),
+                    began: self.began.clone(),
                     records: self.written[rank as usize].load(Ordering::Relaxed),
                 };
                 if let Some(link) = self.links.0.get_mut(&conn) {

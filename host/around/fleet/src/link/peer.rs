@@ -1,8 +1,7 @@
-//! One connection at the coordinator: its handshake, its clock's questions, and what goes to the
-//! disk or comes from it.
+//! One connection at the coordinator: its handshake, its clock's questions, and the records that it
+//! brings.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +18,6 @@ use super::lobby::Guest;
 use super::stream::{Reader, write};
 use super::{Timing, WAITING, blocking, lock};
 use crate::clock::Exchange;
-use crate::files;
 use crate::records::{Incoming, RecordsError};
 use crate::rendezvous::{Conn, Input};
 use crate::wire::{Bound, Frame, Hello, Message};
@@ -33,8 +31,6 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) timing: Timing,
     pub(super) hub: mpsc::Sender<Note>,
-    /// The files by digest.
-    pub(super) files: Vec<(String, PathBuf)>,
     /// The copies of records, by rank.
     pub(super) copies: Vec<Arc<Mutex<Incoming>>>,
     /// The number of bytes of them that were written, by rank: to read that, nobody waits for a
@@ -69,9 +65,10 @@ pub(super) async fn serve(
     };
     drop(guest);
     let (out, messages) = mpsc::channel(WAITING);
-    let (bulk, pieces) = mpsc::channel(2);
+    // A coordinator sends messages alone.
+    let (_, none) = mpsc::channel(1);
     let (clock, silence) = (shared.clock, shared.timing.silence);
-    let writer = write(half, messages, pieces, clock, Bound::Coordinator, silence);
+    let writer = write(half, messages, none, clock, Bound::Coordinator, silence);
     let mut writer = tokio::spawn(writer);
     let (accept, accepted) = oneshot::channel();
     let (leash, mut closed) = oneshot::channel();
@@ -83,17 +80,14 @@ pub(super) async fn serve(
     let copy = shared.copies.get(rank as usize).cloned();
     if let (Ok(()), Some(copy)) = (accepted.await, copy) {
         reader.widen(Bound::Agent);
-        let mut peer = Peer {
+        let peer = Peer {
             shared: &shared,
             conn,
             copy,
             written: &shared.written[rank as usize],
             out: &out,
-            bulk,
-            feeder: None,
         };
         let why = peer.converse(&mut reader, &mut writer, &mut closed).await;
-        drop(peer);
         if let Some(why) = why {
             let _ = shared.hub.send(Note::Input(Input::Broken(conn, why))).await;
         }
@@ -144,23 +138,13 @@ struct Peer<'a> {
     copy: Arc<Mutex<Incoming>>,
     written: &'a AtomicU64,
     out: &'a mpsc::Sender<Frame>,
-    bulk: mpsc::Sender<Frame>,
-    feeder: Option<JoinHandle<()>>,
-}
-
-impl Drop for Peer<'_> {
-    fn drop(&mut self) {
-        if let Some(feeder) = self.feeder.take() {
-            feeder.abort();
-        }
-    }
 }
 
 impl Peer<'_> {
     /// Serves the agent until the connection breaks, and says why it did; nothing if the hub closed
     /// it.
     async fn converse(
-        &mut self,
+        &self,
         reader: &mut Read,
         writer: &mut JoinHandle<Result<(), String>>,
         closed: &mut oneshot::Receiver<()>,
@@ -207,7 +191,7 @@ impl Peer<'_> {
         told.map_err(|_| "the coordinator has ended".to_owned())
     }
 
-    async fn take(&mut self, frame: Frame, heard: model::units::Nanos) -> Result<(), String> {
+    async fn take(&self, frame: Frame, heard: model::units::Nanos) -> Result<(), String> {
         match frame.message {
             Message::Pong { asked, received, sent, .. } => {
                 let exchange = Exchange { asked, received, sent, heard };
@@ -238,47 +222,7 @@ impl Peer<'_> {
                 };
                 self.tell(input).await
             }
-            Message::Need { digest, offset } => self.feed(digest, offset),
             other => self.tell(Input::Message(self.conn, other)).await,
         }
-    }
-
-    /// Sends the rest of a file, piece by piece, as fast as the agent takes them.
-    fn feed(&mut self, digest: String, offset: u64) -> Result<(), String> {
-        let known = self.shared.files.iter().find(|(known, _)| *known == digest);
-        let path = match known {
-            Some((_, path)) => path.clone(),
-            None => return Err("it asked for a file that is none of the run's".to_owned()),
-        };
-        if let Some(before) = self.feeder.take() {
-            before.abort();
-        }
-        let bulk = self.bulk.clone();
-        let hub = self.shared.hub.clone();
-        let conn = self.conn;
-        self.feeder = Some(tokio::spawn(async move {
-            let mut offset = offset;
-            loop {
-                let from = path.clone();
-                match blocking(move || files::piece(&from, offset)).await {
-                    Ok(body) if body.is_empty() => return,
-                    Ok(body) => {
-                        let length = body.len() as u64;
-                        let digest = digest.clone();
-                        let message = Message::Piece { digest, offset };
-                        if bulk.send(Frame { message, body }).await.is_err() {
-                            return;
-                        }
-                        offset += length;
-                    }
-                    Err(error) => {
-                        let failed = Input::Failed(conn, error.to_string());
-                        let _ = hub.send(Note::Input(failed)).await;
-                        return;
-                    }
-                }
-            }
-        }));
-        Ok(())
     }
 }

@@ -58,7 +58,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
-/// Writes frames until there can be no more messages, and closes. Bytes of files and records wait
+/// Writes frames until there can be no more messages, and closes. Bytes of records wait
 /// for all messages, so that an answer about a clock is not held up.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     mut half: W,

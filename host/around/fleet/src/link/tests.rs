@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::rendezvous::Event;
-use bench::{Setup, append, content, events, on_runtime, ready, rules, token};
+use bench::{BEGAN, Setup, append, content, events, on_runtime, ready, rules, token};
 use proxy::Proxy;
 
 #[test]
 fn four_agents_are_one_run() {
     on_runtime(async {
-        let mut bench = Setup::new();
-        bench.offer("plugin.wasm", &content(9, 300_000));
-        bench.offer("empty.txt", b"");
+        let bench = Setup::new();
         let (gathered, agents) = bench.fleet(4, |_, port| port).await;
         assert_eq!(gathered.agents().len(), 4);
         assert_eq!(gathered.agents()[3].facts, json!({"cores": 2}));
@@ -27,10 +25,7 @@ fn four_agents_are_one_run() {
         for (rank, agent) in (0..4_u32).zip(agents) {
             let (joined, start, clock) = agent.await.unwrap().unwrap();
             assert_eq!(joined.slice(), (rank, 4));
-            assert_eq!(joined.documents(), &json!({"scenario": "text"}));
-            let plugin = std::fs::read(&joined.files()["plugin.wasm"]).unwrap();
-            assert_eq!(plugin, content(9, 300_000));
-            assert_eq!(std::fs::read(&joined.files()["empty.txt"]).unwrap(), b"");
+            assert_eq!(joined.began(), BEGAN);
             // The true offset lies between two readings; the agent's instant is within the bound of
             // it.
             let before = i128::from(bench.clock.now().0);
@@ -76,21 +71,17 @@ fn four_agents_are_one_run() {
 
 /// Every connection is cut after some hundred kilobytes, at whatever byte that is.
 #[test]
-fn records_and_files_go_on_over_broken_links() {
+fn records_go_on_over_broken_links() {
     on_runtime(async {
-        let mut bench = Setup::new();
-        bench.offer("data.jsonl", &content(7, 1_500_000));
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
         let proxy = Proxy::new(port, 400_007).await;
         let agent = tokio::spawn(ready(bench.join(proxy.port(), 0, 1)));
         let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
         let cut = proxy.connections();
-        assert!(cut > 3, "the file came over {cut} connections");
         let mut running = gathered.start(bench.soon());
         let (joined, _, _) = agent.await.unwrap().unwrap();
-        let file = std::fs::read(&joined.files()["data.jsonl"]).unwrap();
-        assert_eq!(file, content(7, 1_500_000));
         let path = bench.folder.path().join("written");
         append(&path, &content(0, 1_000_000));
         joined.records(&path);
@@ -304,28 +295,25 @@ fn agents_end_without_their_coordinator() {
 #[test]
 fn a_machine_that_cannot_take_part_says_why_to_all() {
     on_runtime(async {
-        let mut bench = Setup::new();
-        bench.offer("large", &content(0, 1000));
+        let bench = Setup::new();
         let coordinator = bench.bind("127.0.0.1:0").await;
         let port = coordinator.address().port();
-        let mut small = bench.join(port, 1, 2);
-        small.most_files = 999;
-        let small = tokio::spawn(ready(small));
-        let declines = bench.join(port, 0, 2);
-        let declines = tokio::spawn(async move {
-            let joined = Agent::join(declines).await.unwrap();
-            joined.decline(vec!["the key is missing".to_owned()]).await
-        });
+        let declines = |rank, why: &str| {
+            let (join, reasons) = (bench.join(port, rank, 2), vec![why.to_owned()]);
+            tokio::spawn(async move {
+                let joined = Agent::join(join).await.unwrap();
+                joined.decline(reasons).await
+            })
+        };
+        let keyless = declines(0, "the key is missing");
+        let fileless = declines(1, "the dataset's file is missing");
         let words = coordinator.gather(rules(2), bench.goods()).await.err().unwrap().to_string();
         let expected = [
             "rank 0 (node0) cannot take part: the key is missing",
-            "rank 1 (node1) cannot take part: the run's files have 1000 bytes",
+            "rank 1 (node1) cannot take part: the dataset's file is missing",
         ];
-        let heard = [
-            words,
-            small.await.unwrap().err().unwrap().to_string(),
-            declines.await.unwrap().to_string(),
-        ];
+        let heard =
+            [words, keyless.await.unwrap().to_string(), fileless.await.unwrap().to_string()];
         for words in heard {
             for expected in expected {
                 assert!(words.contains(expected), "{words}");
@@ -387,8 +375,7 @@ fn those_who_say_nothing_do_not_keep_agents_out() {
 #[test]
 fn a_hundred_agents_come_together() {
     on_runtime(async {
-        let mut bench = Setup::new();
-        bench.offer("plugin.wasm", &content(9, 70_000));
+        let bench = Setup::new();
         let (gathered, agents) = bench.fleet(100, |_, port| port).await;
         assert_eq!(gathered.agents().len(), 100);
         let mut running = gathered.start(bench.soon());
@@ -402,31 +389,6 @@ fn a_hundred_agents_come_together() {
         for finishing in finishing {
             finishing.await.unwrap().unwrap();
         }
-    });
-}
-
-/// A load machine with all that an agent has listens where rank 0 should, and another connects to
-/// it.
-#[test]
-fn nobody_joins_a_coordinator_with_the_agents_token() {
-    on_runtime(async {
-        let bench = Setup::new();
-        let listen = Listen {
-            address: "127.0.0.1:0".to_owned(),
-            token: token('a').of_agents(),
-            clock: bench.clock,
-            timing: bench.timing,
-        };
-        let refused = Coordinator::bind(listen).await.err().unwrap().to_string();
-        assert!(refused.contains("cannot coordinate"), "{refused}");
-        // Agents join with theirs.
-        let coordinator = bench.bind("127.0.0.1:0").await;
-        let mut join = bench.join(coordinator.address().port(), 0, 1);
-        join.token = token('a').of_agents();
-        let agent = tokio::spawn(ready(join));
-        let gathered = coordinator.gather(rules(1), bench.goods()).await.unwrap();
-        gathered.stop("enough").await;
-        assert!(agent.await.unwrap().is_err());
     });
 }
 

@@ -50,11 +50,6 @@ impl Agent {
         Message::Refused { reasons }
     }
 
-    /// True if this process cannot take part.
-    pub fn has_declined(&self) -> bool {
-        self.declined.is_some()
-    }
-
     /// Somebody stopped this process.
     pub fn stop(&mut self, why: String) -> Message {
         self.interrupting = Some(why.clone());
@@ -93,8 +88,7 @@ impl Agent {
         messages
     }
 
-    /// Takes a message of the coordinator; pieces of files and questions about the clock are for
-    /// others.
+    /// Takes a message of the coordinator; questions about the clock are for others.
     ///
     /// # Errors
     /// If no coordinator would say that here.

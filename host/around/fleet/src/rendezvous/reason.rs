@@ -31,7 +31,7 @@ impl fmt::Display for Who {
 pub enum Step {
     /// It has not connected.
     Absent,
-    /// It fetches files and prepares.
+    /// It prepares.
     Welcomed,
     /// It has the plan and opens connections.
     Prepared,
@@ -45,7 +45,7 @@ impl Step {
     fn doing(self) -> &'static str {
         match self {
             Step::Absent => "had not connected",
-            Step::Welcomed => "was fetching files and preparing",
+            Step::Welcomed => "was preparing",
             Step::Prepared => "was opening connections",
             Step::Ready => "was ready",
             Step::Finished => "had finished",

@@ -191,7 +191,7 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
         if reasons[0].contains("rank 1 (node1) runs version 0.9, the coordinator version 1.0")));
     assert_eq!(refused[1], Action::Close(11));
     let mut other = Scene::hello(2, 6);
-    other.protocol = 2;
+    other.protocol = 1;
     scene.on(Input::Hello(12, other));
     scene.on(Input::Hello(13, Scene::hello(3, 7)));
     scene.greet(14, 4);
@@ -208,7 +208,7 @@ fn everything_that_does_not_fit_is_refused_at_once_by_name() {
     let reasons = scene.reasons();
     let expected = [
         "rank 1 (node1) runs version 0.9, the coordinator version 1.0: install",
-        "rank 2 (node2) speaks version 2 of the protocol, the coordinator version 1: install",
+        "rank 2 (node2) speaks version 1 of the protocol, the coordinator version 2: install",
         "rank 3 (node3) counts 7 processes, the coordinator 6: start all of them",
         "rank 4 (node4) and a second process on twin have the same rank: give each its own",
         "rank 5 (node5) made another plan than rank 0: its digest is q, that of rank 0 p; the same command line",
@@ -346,7 +346,7 @@ fn one_that_is_never_ready_is_named_with_what_it_did() {
     scene.wait(600);
     let expected = [
         "rank 1 (node1) was not ready within 600 s: it was opening connections",
-        "rank 2 (node2) was not ready within 600 s: it was fetching files and preparing",
+        "rank 2 (node2) was not ready within 600 s: it was preparing",
     ];
     assert_eq!(scene.reasons(), expected);
 }
@@ -420,13 +420,7 @@ fn an_agent_says_again_what_it_said() {
     use crate::wire::Welcome;
 
     let welcome = |records| {
-        Message::Welcome(Box::new(Welcome {
-            index: 1,
-            of: 2,
-            documents: json!({}),
-            files: Vec::new(),
-            records,
-        }))
+        Message::Welcome(Box::new(Welcome { index: 1, of: 2, began: String::new(), records }))
     };
     let mut agent = Agent::default();
     assert!(agent.again().is_empty());

@@ -17,11 +17,9 @@ fn frames() -> Vec<Frame> {
         Message::Welcome(Box::new(Welcome {
             index: 3,
             of: 4,
-            documents: json!({"scenario.toml": "[load]\nrate = 5.25"}),
-            files: vec![FileEntry { name: "plugin".to_owned(), digest: "ab".repeat(32), bytes: 7 }],
+            began: "2026-01-02T03:04:05Z".to_owned(),
             records: 0,
         })),
-        Message::Need { digest: "ab".repeat(32), offset: 3 },
         Message::Prepared { plan: "cd".repeat(32), facts: json!({"cores": 8}) },
         Message::Ping { id: 1, sent: Nanos(5) },
         Message::Pong { id: 1, asked: Nanos(5), received: Nanos(6), sent: Nanos(7) },
@@ -35,16 +33,12 @@ fn frames() -> Vec<Frame> {
         Message::Bye,
     ];
     let mut frames: Vec<Frame> = messages.into_iter().map(Frame::from).collect();
-    frames.push(Frame {
-        message: Message::Piece { digest: "ab".repeat(32), offset: 3 },
-        body: vec![0, 255, 7],
-    });
     frames.push(Frame { message: Message::Records { offset: 0 }, body: vec![1; 1000] });
     frames
 }
 
 fn bytes() -> Vec<u8> {
-    let encode = |frame: Frame| frame.encode(Bound::Coordinator).unwrap();
+    let encode = |frame: Frame| frame.encode(Bound::Agent).unwrap();
     frames().into_iter().flat_map(encode).collect()
 }
 
@@ -73,7 +67,7 @@ fn decode(bytes: &[u8], piece: usize, bound: Bound) -> (Vec<Frame>, Option<WireE
 fn what_is_written_is_read_however_it_is_cut() {
     let bytes = bytes();
     for piece in [1, 2, 7, 64, 1000, bytes.len()] {
-        let (read, error, left) = decode(&bytes, piece, Bound::Coordinator);
+        let (read, error, left) = decode(&bytes, piece, Bound::Agent);
         assert_eq!((error, left), (None, 0), "pieces of {piece}");
         assert_eq!(read, frames());
     }
@@ -83,11 +77,11 @@ fn what_is_written_is_read_however_it_is_cut() {
 fn a_cut_stream_gives_what_came_whole() {
     let bytes = bytes();
     for cut in 0..bytes.len() {
-        let (read, error, left) = decode(&bytes[..cut], 100, Bound::Coordinator);
+        let (read, error, left) = decode(&bytes[..cut], 100, Bound::Agent);
         assert_eq!(error, None);
         assert_eq!(read, frames()[..read.len()]);
         let whole: usize =
-            (read.iter()).map(|frame| frame.encode(Bound::Coordinator).unwrap().len()).sum();
+            (read.iter()).map(|frame| frame.encode(Bound::Agent).unwrap().len()).sum();
         assert_eq!(whole + left, cut);
     }
 }
@@ -112,7 +106,8 @@ fn claims_beyond_the_bound_take_no_memory() {
         (Bound::Hello, [4097, 0], "header"),
         (Bound::Hello, [100, 1], "body"),
         (Bound::Agent, [100, 65_537], "body"),
-        (Bound::Coordinator, [(32 << 20) + 1, 0], "header"),
+        (Bound::Coordinator, [(4 << 20) + 1, 0], "header"),
+        (Bound::Coordinator, [100, 1], "body"),
     ] {
         let mut decoder = Decoder::new(bound);
         decoder.feed(&lengths.map(u32::to_be_bytes).concat());
@@ -121,7 +116,7 @@ fn claims_beyond_the_bound_take_no_memory() {
     }
     // A claim within the bound takes memory only as its bytes come.
     let mut decoder = Decoder::new(Bound::Coordinator);
-    decoder.feed(&[32_u32 << 20, 0].map(u32::to_be_bytes).concat());
+    decoder.feed(&[4_u32 << 20, 0].map(u32::to_be_bytes).concat());
     assert_eq!(decoder.next(), Ok(None));
     assert!(decoder.held.capacity() <= 2 * STEP);
 }

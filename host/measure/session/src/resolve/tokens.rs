@@ -27,8 +27,6 @@ pub(super) struct Counting {
     pub(super) tokenizer: Tokenizer,
     pub(super) planned: PlannedTokenizer,
     pub(super) remarks: Vec<String>,
-    /// Its file or folder; absent for the substitute.
-    pub(super) from: Option<PathBuf>,
 }
 
 impl Counting {
@@ -40,7 +38,7 @@ impl Counting {
             approximate: tokenizer.facts().approximate,
             ..PlannedTokenizer::default()
         };
-        Counting { tokenizer, planned, remarks, from: None }
+        Counting { tokenizer, planned, remarks }
     }
 
     fn of(name: String, path: &Path) -> Result<Self, String> {
@@ -65,7 +63,7 @@ impl Counting {
             template_tokens: prompts::template_tokens(&tokenizer),
             ..PlannedTokenizer::default()
         };
-        Ok(Counting { tokenizer, planned, remarks, from: Some(path.to_owned()) })
+        Ok(Counting { tokenizer, planned, remarks })
     }
 
     fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
@@ -243,7 +241,7 @@ impl Digests {
 }
 
 /// The files of a tokenizer's folder that decide tokens, in the order of their names.
-pub(super) fn deciding(path: &Path) -> std::io::Result<Vec<String>> {
+fn deciding(path: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for below in ["", "additional_chat_templates/"] {
         let Ok(entries) = std::fs::read_dir(path.join(below)) else {

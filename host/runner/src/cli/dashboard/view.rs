@@ -2,7 +2,6 @@
 //! that keys have changed. A terminal that is too small for panels gets the most important figures
 //! as lines.
 
-mod agents;
 mod panels;
 mod words;
 
@@ -19,6 +18,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::super::progress;
 use model::clean;
 use scenario::plan::{Amount, Plan};
+use session::live::snapshot::Standing;
 use session::live::{History, Phase, Snapshot, Stopped};
 
 /// The smallest terminal that panels have room on.
@@ -127,15 +127,13 @@ impl View<'_> {
     }
 
     fn panels(&self, frame: &mut Frame<'_>, area: Rect) {
-        let agents = self.agents_height(area.height - PANELS.1);
-        let [title, subject, progress, rates, figures, client, fleet, keys] = Layout::vertical([
+        let [title, subject, progress, rates, figures, client, keys] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Length(1),
             Constraint::Min(5),
             Constraint::Length(8),
             Constraint::Length(5),
-            Constraint::Length(agents),
             Constraint::Length(1),
         ])
         .areas(area);
@@ -148,7 +146,6 @@ impl View<'_> {
         self.latencies(frame, latencies);
         self.requests(frame, requests);
         self.client(frame, client);
-        self.agents(frame, fleet);
         frame.render_widget(self.keys(), keys);
     }
 
@@ -210,6 +207,18 @@ impl View<'_> {
             // A lost process matters more than measurements.
             _ => Line::from(vec![Span::styled(words, style), Span::raw("  "), of]),
         }
+    }
+
+    /// The number of processes that are heard; nothing if there is one.
+    fn fleet_words(&self) -> Option<(String, Style)> {
+        let words = progress::fleet(self.snapshot)?;
+        let worst = self.snapshot.agents.iter().map(|agent| agent.standing).min();
+        let style = match worst {
+            Some(Standing::Lost) => self.looks().bad(),
+            Some(Standing::Silent) => self.looks().doubtful(),
+            _ => Style::new(),
+        };
+        Some((words, style))
     }
 
     fn phase(&self) -> (String, Style) {

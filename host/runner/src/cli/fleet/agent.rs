@@ -1,12 +1,12 @@
 //! A process that sends a part of the requests: its command line, and what it prints.
 
 use ::fleet::place::Place;
+use ::fleet::run::{Agent, FleetError, Interrupts, Local};
 use ::fleet::token::Token;
-use fleet_run::{Agent, FleetError, Interrupts, Local, ScenarioText};
 use load::pace::Signal;
 use load::transport::Dial;
 use runs::environment::Environment;
-use session::{Checked, Ending, Source};
+use session::{Checked, Ending};
 
 use super::super::dashboard::screen;
 use super::super::failure::Failure;
@@ -15,6 +15,14 @@ use super::super::measure::{raise_descriptors, teller};
 use super::super::print::tell;
 use super::super::sources::{Text, source_of, text};
 use super::arguments::Run;
+
+/// The agent in rank 0's own process.
+pub(super) struct Own {
+    /// Its part of the run, for rank 0 to show.
+    pub local: Local,
+    /// The scenario, which rank 0 has read; absent if the flags are all.
+    pub scenario: Option<Text>,
+}
 
 /// Takes part: joins, prepares, makes this process's part of the load, and hands everything over.
 ///
@@ -25,26 +33,19 @@ pub(super) fn take_part(
     args: &Run,
     place: Place,
     token: Token,
-    local: Option<Local>,
+    own: Option<Own>,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let settings = args.settings();
-    let is_local = local.is_some();
+    let (local, scenario) = own.map(|own| (own.local, own.scenario)).unzip();
     let agent = Agent::join(&settings, place, token, local)?;
-    let (checked, connect) = match prepare(args, &agent, is_local) {
+    let (checked, connect) = match prepare(args, &agent, scenario) {
         Ok(prepared) => prepared,
         Err(failure) => {
             agent.decline(failure.words());
             return Err(failure);
         }
     };
-    if !is_local && agent.files() > 0 {
-        tell(format_args!(
-            "note: the {} files that rank 0 sent stay in {} for later runs, where this user alone can read them",
-            agent.files(),
-            settings.store().display()
-        ));
-    }
     let environment = environment(raise_descriptors(&checked.plan));
     let handed = agent.make(checked, &connect, environment, interrupt);
     if let Err(FleetError::NotHandedOver { kept: Some(folder), .. }) = &handed {
@@ -63,14 +64,21 @@ pub(super) fn environment(descriptors: Option<u64>) -> Environment {
     Environment::look(std::env::args(), descriptors, contract)
 }
 
-/// Makes the run that rank 0 describes, and asks the target.
-fn prepare(args: &Run, agent: &Agent, is_local: bool) -> Result<(Checked, Dial), Failure> {
-    let scenario = agent.scenario().cloned();
-    let scenario = scenario.map(|ScenarioText { name, text }| Text { name, folder: None, text });
+/// Makes this process's slice of the run, and asks the target. `scenario` is there where rank 0 has
+/// read it in this process.
+fn prepare(
+    args: &Run,
+    agent: &Agent,
+    scenario: Option<Option<Text>>,
+) -> Result<(Checked, Dial), Failure> {
+    let is_local = scenario.is_some();
+    let scenario = match scenario {
+        Some(scenario) => scenario,
+        None => text(&args.scenarios)?,
+    };
     // Every process has the same flags, so rank 0 alone prints the notes on them.
     let (source, _) = source_of(scenario, &args.flags)?;
-    let own = if is_local || args.trust_rank_0 { None } else { Some(own(args)?) };
-    let resolved = agent.resolve(source, own)?;
+    let resolved = agent.resolve(source)?;
     if !is_local {
         // Which key goes where is this machine's too; rank 0 has said it already.
         resolved.remarks.iter().for_each(tell);
@@ -78,19 +86,6 @@ fn prepare(args: &Run, agent: &Agent, is_local: bool) -> Result<(Checked, Dial),
     let connect = resolved.dial()?;
     let checked = resolved.check_now(&connect.afresh(), teller())?;
     Ok((checked, connect))
-}
-
-/// The run of this process's flags, and of the scenario on its command line where this machine has
-/// it.
-fn own(args: &Run) -> Result<Source, Failure> {
-    let is_file = !args.scenarios.iter().any(|name| name == "-");
-    let here = is_file.then(|| text(&args.scenarios).ok().flatten()).flatten();
-    if let Some(here) = here
-        && let Ok((source, _)) = source_of(Some(here), &args.flags)
-    {
-        return Ok(source);
-    }
-    Ok(source_of(None, &args.flags)?.0)
 }
 
 impl Interrupts for Interrupt {

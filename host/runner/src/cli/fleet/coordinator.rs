@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use ::fleet::link::ReadyAgent;
 use ::fleet::place::Place;
 use ::fleet::rendezvous::Event;
+use ::fleet::run::{Combined, Coordinator, Monitor, NotStarted};
 use ::fleet::token::Token;
-use fleet_run::{Combined, Coordinator, Monitor, NotStarted, ScenarioText};
 use load::thread_group::ThreadGroup;
 use session::stages::Begun;
 use session::{Ending, Record, Threads, resolve};
@@ -18,9 +18,9 @@ use super::super::interrupt::Interrupt;
 use super::super::measure::teller;
 use super::super::output::print;
 use super::super::print::tell;
-use super::super::sources::{Text, source_of, text};
+use super::super::sources::{source_of, text};
 use super::super::watch::{Onlooker, Watching};
-use super::agent::{environment, take_part};
+use super::agent::{Own, environment, take_part};
 use super::arguments::Run;
 
 /// Coordinates, and takes part.
@@ -47,11 +47,11 @@ pub(super) fn exec(
         environment: environment(None),
         repeat: None,
     };
-    let scenario = scenario.map(|Text { name, text, .. }| ScenarioText { name, text });
     let mut shown = Shown { watching: &watching, interrupt, size: place.size, waiting: Vec::new() };
-    let coordinator =
-        Coordinator { settings: args.settings(), place, token: token.clone(), scenario };
-    let agent = |place, local| take_part(args, place, token.clone(), Some(local), interrupt);
+    let coordinator = Coordinator { settings: args.settings(), place, token: token.clone() };
+    let agent = |place, local| {
+        take_part(args, place, token.clone(), Some(Own { local, scenario }), interrupt)
+    };
     let Combined { run, made, kept } =
         coordinator.run(checked, record, interrupt, &mut shown, agent).map_err(not_started)?;
     if let Some(folder) = kept {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ::fleet::run::merge::{TakenIn, merge};
 use clap::builder::FalseyValueParser;
-use fleet_run::merge::{TakenIn, merge};
 use report::{json, text};
 
 use super::super::error::CliError;

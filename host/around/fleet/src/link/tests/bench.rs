@@ -8,11 +8,13 @@ use model::units::Nanos;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::files::entry;
 use crate::link::*;
 use crate::place::{Place, Starter};
 use crate::rendezvous::{Event, Rules};
 use crate::token::Token;
+
+/// The time when the run began, as rank 0 gives it.
+pub(super) const BEGAN: &str = "2026-01-02T03:04:05Z";
 
 /// Short enough for tests, and long enough for a machine that is busy.
 pub(super) fn timing() -> Timing {
@@ -52,31 +54,17 @@ pub(super) struct Setup {
     pub(super) folder: TempDir,
     pub(super) clock: Clock,
     pub(super) timing: Timing,
-    offered: Vec<Offered>,
 }
 
 impl Setup {
     pub(super) fn new() -> Self {
-        Setup {
-            folder: tempfile::tempdir().unwrap(),
-            clock: Clock::start(),
-            timing: timing(),
-            offered: Vec::new(),
-        }
+        Setup { folder: tempfile::tempdir().unwrap(), clock: Clock::start(), timing: timing() }
     }
 
     /// The same, where a connection may be silent for so long.
     pub(super) fn with_silence(mut self, silence: Duration) -> Self {
         self.timing.silence = silence;
         self
-    }
-
-    /// A file that every agent needs.
-    pub(super) fn offer(&mut self, name: &str, content: &[u8]) {
-        let path = self.folder.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        let entry = entry(name, &path).unwrap();
-        self.offered.push(Offered { entry, path });
     }
 
     pub(super) async fn bind(&self, address: &str) -> Coordinator {
@@ -92,12 +80,7 @@ impl Setup {
     pub(super) fn goods(&self) -> Offer {
         let records = self.folder.path().join("records");
         std::fs::create_dir_all(&records).unwrap();
-        Offer {
-            documents: json!({"scenario": "text"}),
-            files: self.offered.clone(),
-            records,
-            most_records: 1 << 30,
-        }
+        Offer { began: BEGAN.to_owned(), records, most_records: 1 << 30 }
     }
 
     pub(super) fn join(&self, port: u16, rank: u32, size: u32) -> Join {
@@ -113,8 +96,6 @@ impl Setup {
             version: "1.0".to_owned(),
             host: format!("node{rank}"),
             clock: Clock::start(),
-            store: self.folder.path().join(format!("store{rank}")),
-            most_files: 1 << 30,
             patience: Duration::from_secs(30),
             timing: self.timing,
         }

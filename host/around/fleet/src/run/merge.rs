@@ -12,9 +12,9 @@ use runs::folder::{RunFolder, Status};
 use runs::record::{self, Part};
 use scenario::plan::{Plan, Slice};
 
-use crate::agent::{AgentPart, PART};
-use crate::documents::digest;
-use crate::error::FleetError;
+use super::agent::{AgentPart, PART};
+use super::error::FleetError;
+use super::plan::digest;
 
 /// A folder for records that are being put together.
 const MERGING: &str = "merging";

@@ -6,22 +6,21 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use fleet::link::{self, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running};
-use fleet::place::Place;
-use fleet::rendezvous::{Event, Rules};
-use fleet::token::Token;
+use crate::link::{self, Gathered, Listen, Offer, Outcome, ReadyAgent, Refusal, Running};
+use crate::place::Place;
+use crate::rendezvous::{Event, Rules};
+use crate::token::Token;
 use load::thread_group::ThreadGroup;
 use model::clock::Clock;
 use model::units::Nanos;
 use session::stages::Begun;
 use session::{Checked, Elsewhere, Record, Threads};
 
-use crate::combine::combine;
-use crate::connections::{Connections, version};
-use crate::documents::{Documents, ScenarioText, offered};
-use crate::error::{FleetError, make};
-use crate::user::{Interrupts, Settings};
-use crate::view::{Local, View};
+use super::combine::combine;
+use super::connections::{Connections, version};
+use super::error::{FleetError, make};
+use super::user::{Interrupts, Settings};
+use super::view::{Local, View};
 
 /// Time between the moment when all processes hear of the start instant and that instant.
 const LEAD: Nanos = Nanos(2_000_000_000);
@@ -65,8 +64,6 @@ pub struct Coordinator {
     pub place: Place,
     /// The run's token.
     pub token: Token,
-    /// The scenario; absent if the flags are all.
-    pub scenario: Option<ScenarioText>,
 }
 
 /// The reason why a fleet made no run, and that of the agent in this process if it has one.
@@ -110,21 +107,11 @@ impl Coordinator {
         agent: impl FnOnce(Place, Local) -> Result<(), M::Failure> + Send,
     ) -> Result<Combined, NotStarted<M::Failure>> {
         let trace = checked.parts.trace.clone();
-        let (files, roles) = offered(&checked)?;
-        let documents = Documents {
-            scenario: self.scenario.clone(),
-            started: record.started.to_string(),
-            files: roles,
-        };
+        let began = record.started.to_string();
         let run = checked.begin(record, Threads).map_err(FleetError::from)?;
         let records = run.folder().path().join("agents");
         make(&records)?;
-        let offer = Offer {
-            documents: serde_json::json!(documents),
-            files,
-            records: records.clone(),
-            most_records: MOST_RECORDS,
-        };
+        let offer = Offer { began, records: records.clone(), most_records: MOST_RECORDS };
         let made = self.gather_and_run(&run, offer, interrupts, monitor, agent);
         let (endings, start) = made.inspect_err(|_| {
             let _ = std::fs::remove_dir_all(&records);

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fleet::link::{BindError, JoinError, Refusal};
-use fleet::records::RecordsError;
+use crate::link::{BindError, JoinError, Refusal};
 use runs::folder::FolderError;
 use runs::record::RecordError;
 use session::parts::RunError;
@@ -32,9 +31,6 @@ pub enum FleetError {
     /// Rank 0 cannot listen.
     #[error(transparent)]
     Listen(#[from] BindError),
-    /// A file of the run cannot be read.
-    #[error(transparent)]
-    File(#[from] RecordsError),
     /// The plan cannot be written as JSON, which is a bug.
     #[error("cannot write the plan: {0}")]
     Plan(#[from] serde_json::Error),
@@ -55,17 +51,12 @@ pub enum FleetError {
         /// The folder with what this process measured, if it measured anything.
         kept: Option<PathBuf>,
     },
-    /// Rank 0's documents cannot be read, which is a bug.
-    #[error("rank 0 sent documents that this process cannot read: {0}")]
-    Documents(String),
-    /// A file is missing, which is a bug.
-    #[error("rank 0 did not send the file `{0}`")]
-    NotSent(String),
-    /// Rank 0's scenario wants what this process's own command line does not allow, with a message
-    /// for each.
-    #[error("{}", .0.join("; "))]
-    NotAllowed(Vec<String>),
-    /// The scenario that rank 0 sent cannot be resolved.
+    /// Rank 0 gave no time at which the run began, which is a bug.
+    #[error(
+        "rank 0 gave `{0}` as the time when the run began; expected one such as 2026-01-02T03:04:05Z"
+    )]
+    NoTime(String),
+    /// The scenario cannot be resolved.
     #[error("{0}")]
     Faults(Faults),
     /// The folders that were named are not a fleet's run and lost parts of it, or cannot be brought
@@ -87,13 +78,13 @@ pub enum FleetError {
 }
 
 /// The system's error, when it was asked to do this.
-pub(crate) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
+pub(super) fn unable(what: impl Into<String>) -> impl FnOnce(io::Error) -> FleetError {
     let what = what.into();
     move |cause| FleetError::System { what, cause }
 }
 
 /// Makes a folder that is this user's alone, with those above it.
-pub(crate) fn make(path: &Path) -> Result<(), FleetError> {
+pub(super) fn make(path: &Path) -> Result<(), FleetError> {
     model::private::folder(path)
         .map_err(|cause| FleetError::Folder { path: path.to_owned(), cause })
 }

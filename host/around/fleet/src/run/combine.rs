@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fleet::link::{Ending, Outcome};
+use crate::link::{Ending, Outcome};
 use model::arrival::{Due, Trace};
 use model::units::Nanos;
 use result::summary::fleet::{Agent, Fleet, Lost, Moved};
@@ -13,13 +13,13 @@ use scenario::plan::{Amount, Plan, Slice};
 use session::Elsewhere;
 use session::parts::RunError;
 
-use crate::agent::AgentPart;
+use super::agent::AgentPart;
 
 /// Everything that the agents made, with their records in the run's folder.
 ///
 /// # Errors
 /// If the records cannot be written.
-pub(crate) fn combine(
+pub(super) fn combine(
     folder: &Path,
     plan: &Plan,
     trace: &Trace,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fleet::link::{Board, Latest};
+use crate::link::{Board, Latest};
 use load::thread_group::ThreadGroup;
 use load::vitals::Watched;
 use model::clock::Clock;
@@ -19,9 +19,9 @@ const SILENT: Nanos = Nanos(5_000_000_000);
 
 /// The part of the run that rank 0 makes itself.
 pub struct LocalPart {
-    pub(crate) gate: Gate,
-    pub(crate) live: Arc<Live>,
-    pub(crate) threads: ThreadGroup,
+    pub(super) gate: Gate,
+    pub(super) live: Arc<Live>,
+    pub(super) threads: ThreadGroup,
 }
 
 /// Rank 0's own part, once it waits for the others.
@@ -31,7 +31,7 @@ pub type Local = Arc<OnceLock<LocalPart>>;
 type Read = (u64, Option<Arc<Figures>>);
 
 /// All processes of a fleet, as rank 0 shows them.
-pub(crate) struct View {
+pub(super) struct View {
     board: Board,
     clock: Clock,
     size: u32,
@@ -42,7 +42,7 @@ pub(crate) struct View {
 
 impl View {
     /// Of so many processes, by the coordinator's clock.
-    pub(crate) fn new(board: Board, clock: Clock, size: u32, local: Local) -> Self {
+    pub(super) fn new(board: Board, clock: Clock, size: u32, local: Local) -> Self {
         View { board, clock, size, local, read: Mutex::default() }
     }
 
@@ -114,7 +114,7 @@ fn agent(latest: &Latest, figures: Option<&Figures>, now: Nanos) -> Agent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleet::rendezvous::Who;
+    use crate::rendezvous::Who;
 
     fn latest(at_s: u64, lost: bool, finished: bool) -> Latest {
         Latest {

@@ -9,18 +9,18 @@ use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::error::{FleetError, unable};
+use super::error::{FleetError, unable};
 
 /// A runtime for connections. It has a thread of its own, because a process that is silent counts
 /// as gone, whatever else it does.
-pub(crate) struct Connections {
+pub(super) struct Connections {
     handle: Handle,
     /// Ends the thread when it is dropped.
     _stop: oneshot::Sender<()>,
 }
 
 impl Connections {
-    pub(crate) fn start() -> Result<Self, FleetError> {
+    pub(super) fn start() -> Result<Self, FleetError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -35,14 +35,14 @@ impl Connections {
     }
 
     /// Waits for something that needs these connections.
-    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.handle.block_on(future)
     }
 }
 
 /// The program that this is: its version, the platform, and the beginning of the executable's
 /// digest, so that two builds of one version count as different.
-pub(crate) fn version() -> Result<String, FleetError> {
+pub(super) fn version() -> Result<String, FleetError> {
     let digest = digest().map_err(unable("read this program's own file"))?;
     Ok(format!(
         "{} {}-{} {digest}",

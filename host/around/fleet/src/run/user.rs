@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fleet::link::Timing;
+use crate::link::Timing;
 use load::pace::Signal;
 use session::Ending;
 
@@ -20,12 +20,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The folder for files of runs, which stay there for later ones.
-    pub fn store(&self) -> PathBuf {
-        self.scratch.join("files")
-    }
-
-    pub(crate) fn timing(&self) -> Timing {
+    pub(super) fn timing(&self) -> Timing {
         Timing { grace: self.grace, ..Timing::default() }
     }
 }

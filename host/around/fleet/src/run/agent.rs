@@ -1,14 +1,14 @@
-//! A process that sends a part of the requests. It decides nothing: rank 0 says what to send and
-//! when to begin.
+//! A process that sends a part of the requests. It makes its slice of the plan; rank 0 says when to
+//! begin.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet::link::{self, Join, JoinError, Joined, Reporter, host_name};
-use fleet::place::Place;
-use fleet::token::Token;
+use crate::link::{self, Join, JoinError, Joined, Reporter, host_name};
+use crate::place::Place;
+use crate::token::Token;
 use load::transport::Dial;
 use model::clock::Clock;
 use model::private;
@@ -17,33 +17,30 @@ use runs::environment::Environment;
 use runs::record;
 use scenario::plan::Slice;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use session::gate::{Gate, Stage};
 use session::live::Live;
 use session::{Checked, Loaded, Record, Resolved, Source, Threads, resolve};
 use tokio::sync::oneshot;
 
-use crate::connections::{Connections, version};
-use crate::documents::{Documents, ScenarioText, digest, parts, reading};
-use crate::error::{FleetError, make};
-use crate::policy::Policy;
-use crate::user::{Interrupts, Settings};
-use crate::view::{Local, LocalPart};
+use super::connections::{Connections, version};
+use super::error::{FleetError, make};
+use super::plan::{digest, parts};
+use super::user::{Interrupts, Settings};
+use super::view::{Local, LocalPart};
 
-/// The most bytes of files that are kept between runs.
-const MOST_FILES: u64 = 64 << 30;
 /// The interval at which signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Time between two messages with figures.
 const TELL_EVERY: Nanos = Nanos(1_000_000_000);
 
 /// The file in an agent's folder that has what rank 0 did not hear.
-pub(crate) const PART: &str = "part.json";
+pub(super) const PART: &str = "part.json";
 
 /// An agent's part of the run beside its records, as rank 0 hears it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) struct AgentPart {
+pub(super) struct AgentPart {
     /// The start instant by this process's clock.
     pub start: Nanos,
     /// Measurements beside its records.
@@ -53,7 +50,6 @@ pub(crate) struct AgentPart {
 /// A process that has joined a fleet, and makes its part ready.
 pub struct Agent {
     joined: Joined,
-    documents: Documents,
     started: jiff::Timestamp,
     local: Option<Local>,
     clock: Clock,
@@ -62,11 +58,10 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Joins the fleet, and takes the files of its run. `local` is for the agent in the process of
-    /// rank 0.
+    /// Joins the fleet. `local` is for the agent in the process of rank 0.
     ///
     /// # Errors
-    /// If rank 0 cannot be reached or does not take this process, or its documents cannot be read.
+    /// If rank 0 cannot be reached or does not take this process.
     pub fn join(
         settings: &Settings,
         place: Place,
@@ -83,53 +78,26 @@ impl Agent {
             version: version()?,
             host: host_name(),
             clock,
-            store: settings.store(),
-            most_files: MOST_FILES,
             patience: settings.wait,
             timing: settings.timing(),
         };
         let joined = connections.wait(link::Agent::join(join))?;
-        let (documents, started) = match read(joined.documents()) {
-            Ok(read) => read,
-            Err(cause) => {
-                let error = FleetError::Documents(cause);
-                connections.wait(joined.decline(vec![error.to_string()]));
-                return Err(error);
-            }
+        let Ok(started) = joined.began().parse() else {
+            let error = FleetError::NoTime(joined.began().to_owned());
+            connections.wait(joined.decline(vec![error.to_string()]));
+            return Err(error);
         };
-        Ok(Agent { joined, documents, started, local, clock, work, connections })
+        Ok(Agent { joined, started, local, clock, work, connections })
     }
 
-    /// The scenario that rank 0 sent; none if the flags are all.
-    pub fn scenario(&self) -> Option<&ScenarioText> {
-        self.documents.scenario.as_ref()
-    }
-
-    /// The number of files that rank 0 sent.
-    pub fn files(&self) -> usize {
-        self.joined.files().len()
-    }
-
-    /// Resolves this process's slice of the run, made of rank 0's scenario. Where this process does
-    /// not trust rank 0, `own` is the run that its own command line describes, and limits what rank
-    /// 0's may read and where secrets go.
+    /// Resolves this process's slice of the run.
     ///
     /// # Errors
-    /// If a file cannot be written, or the scenario is wrong or wants what is not allowed.
-    pub fn resolve(&self, source: Source, own: Option<Source>) -> Result<Resolved, FleetError> {
-        let (roles, work) = (self.documents.files.clone(), &self.work.0);
-        let mut source = reading(source, roles, self.joined.files(), work)?;
+    /// If the scenario is wrong, or a file cannot be read.
+    pub fn resolve(&self, mut source: Source) -> Result<Resolved, FleetError> {
         let (index, of) = self.joined.slice();
         source.slice = Some(Slice { index, of });
-        let policy = own.map(Policy::of);
-        if let Some(policy) = &policy {
-            policy.check(&source, work)?;
-        }
-        let resolved = resolve(&source).map_err(FleetError::Faults)?;
-        if let Some(policy) = &policy {
-            policy.check_targets(&resolved, &source)?;
-        }
-        Ok(resolved)
+        resolve(&source).map_err(FleetError::Faults)
     }
 
     /// Says that this process cannot take part, and why. Rank 0 then starts nothing.
@@ -223,13 +191,6 @@ impl Agent {
         ended?;
         Ok(written?)
     }
-}
-
-/// Reads rank 0's documents, and when the run began.
-fn read(documents: &Value) -> Result<(Documents, jiff::Timestamp), String> {
-    let documents = Documents::deserialize(documents).map_err(|cause| cause.to_string())?;
-    let started = (documents.started.parse()).map_err(|cause: jiff::Error| cause.to_string())?;
-    Ok((documents, started))
 }
 
 /// Sends figures as long as it is not dropped: once a second, and in the measurement as each of its
