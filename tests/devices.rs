@@ -32,7 +32,7 @@ const LOAD: &str = "--num-prompts 24 --concurrency 2 --random-output-len 10";
 /// W.
 pub fn stand_in() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let source = include_str!("../host/around/devices/src/nvml/stand_in.rs");
+    let source = include_str!("../host/base/devices/src/nvml/stand_in.rs");
     LIBRARY.get_or_init(|| compile(source, "libnvidia-ml.so.1"))
 }
 

@@ -3,7 +3,7 @@
 
 pub mod authority;
 pub mod browser;
-#[path = "../host/around/hub/src/tests/server.rs"]
+#[path = "../host/measure/hub/src/tests/server.rs"]
 pub mod hub;
 pub mod lacking;
 pub mod languages;

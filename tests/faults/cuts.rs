@@ -50,7 +50,7 @@ macro_rules! scripted {
             ),
             mock: &[
                 "--script",
-                concat!(env!("CARGO_MANIFEST_DIR"), "/../around/mock/engines/", $engine, ".toml"),
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../base/mock/engines/", $engine, ".toml"),
             ],
         }
     };

@@ -31,7 +31,7 @@ fn assert_sent_when_due(ran: &Ran) {
 }
 
 /// vLLM's schedule for `--burstiness 0.5 --request-rate 10 --seed 0` of eight requests; the numbers
-/// are NumPy's, see `host/measure/model/src/arrival/tests.rs`. The measurement begins a gap before
+/// are NumPy's, see `host/base/model/src/arrival/tests.rs`. The measurement begins a gap before
 /// the first is due.
 #[tokio::test(start_paused = true)]
 async fn bursts() {

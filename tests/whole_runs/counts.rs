@@ -80,7 +80,7 @@ async fn further_counts_are_summed() {
 /// The engines whose routes scripts play, with the counts where these have them.
 #[tokio::test(start_paused = true)]
 async fn counts_of_other_engines() {
-    let llamacpp = include_str!("../../host/around/mock/engines/llamacpp.toml");
+    let llamacpp = include_str!("../../host/base/mock/engines/llamacpp.toml");
     let drafts = llamacpp.replace(
         r#""predicted_ms":{decode-ms}"#,
         r#""predicted_ms":{decode-ms},"draft_n":8,"draft_n_accepted":6"#,
@@ -93,7 +93,7 @@ async fn counts_of_other_engines() {
     assert_eq!(counted.acceptance, Some(0.75));
     assert_eq!(tokens.input_image, None);
 
-    let gemini = include_str!("../../host/around/mock/engines/gemini.toml");
+    let gemini = include_str!("../../host/base/mock/engines/gemini.toml");
     let modalities = gemini.replace(
         r#""cachedContentTokenCount""#,
         r#""promptTokensDetails":[{"modality":"TEXT","tokenCount":24},{"modality":"IMAGE","tokenCount":16}],"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":2}],"cachedContentTokenCount""#,

@@ -1,4 +1,4 @@
-//! The backends of engines whose routes the scripts in `host/around/mock/engines` play, streamed
+//! The backends of engines whose routes the scripts in `host/base/mock/engines` play, streamed
 //! and not, and with replies that break.
 
 use model::exchange::Class;
@@ -51,14 +51,14 @@ const ENGINES: [(&str, &str, &str, Source); 10] = [
     ),
 ];
 
-const ANTHROPIC: &str = include_str!("../../host/around/mock/engines/anthropic.toml");
-const BEDROCK: &str = include_str!("../../host/around/mock/engines/bedrock.toml");
-const COHERE: &str = include_str!("../../host/around/mock/engines/cohere.toml");
-const GEMINI: &str = include_str!("../../host/around/mock/engines/gemini.toml");
-const TGI: &str = include_str!("../../host/around/mock/engines/tgi.toml");
-const LLAMACPP: &str = include_str!("../../host/around/mock/engines/llamacpp.toml");
-const OLLAMA: &str = include_str!("../../host/around/mock/engines/ollama.toml");
-const TENSORRT_LLM: &str = include_str!("../../host/around/mock/engines/tensorrt-llm.toml");
+const ANTHROPIC: &str = include_str!("../../host/base/mock/engines/anthropic.toml");
+const BEDROCK: &str = include_str!("../../host/base/mock/engines/bedrock.toml");
+const COHERE: &str = include_str!("../../host/base/mock/engines/cohere.toml");
+const GEMINI: &str = include_str!("../../host/base/mock/engines/gemini.toml");
+const TGI: &str = include_str!("../../host/base/mock/engines/tgi.toml");
+const LLAMACPP: &str = include_str!("../../host/base/mock/engines/llamacpp.toml");
+const OLLAMA: &str = include_str!("../../host/base/mock/engines/ollama.toml");
+const TENSORRT_LLM: &str = include_str!("../../host/base/mock/engines/tensorrt-llm.toml");
 
 /// A run against the engine's script, after `settings` of the mock engine, which must come before
 /// tables.

@@ -14,8 +14,8 @@ const SCRIPT: &str = "server-timings = 0.25\nmax-concurrency = 1\n";
 
 const NAMES: [&str; 4] = ["server-queue", "server-prefill", "server-ttft", "server-decode"];
 
-const LLAMACPP: &str = include_str!("../../host/around/mock/engines/llamacpp.toml");
-const OLLAMA: &str = include_str!("../../host/around/mock/engines/ollama.toml");
+const LLAMACPP: &str = include_str!("../../host/base/mock/engines/llamacpp.toml");
+const OLLAMA: &str = include_str!("../../host/base/mock/engines/ollama.toml");
 
 /// An engine with timings, and the metrics that it has.
 fn engines() -> Vec<(&'static str, Trial, &'static [&'static str])> {

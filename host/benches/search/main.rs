@@ -6,7 +6,7 @@
 //! of `simulator`, whose truth comes from long runs.
 
 #![allow(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a program of its own")]
-#[path = "../../judge/search/src/laboratory.rs"]
+#[path = "../../analysis/search/src/laboratory.rs"]
 mod laboratory;
 
 use std::process::ExitCode;

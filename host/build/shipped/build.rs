@@ -99,8 +99,8 @@ fn texts(root: &Path, packed: &Path, level: i32) -> Result<String, Box<dyn Error
         ("plugins/guide", "plugins/guide", "md"),
         ("plugins/guide/exercise", "plugins/guide/exercise", "toml"),
         ("schemas", "host/show/report/schemas", "json"),
-        ("schemas", "host/judge/lab/schemas", "json"),
-        ("schemas", "host/judge/verify/schemas", "json"),
+        ("schemas", "host/study/lab/schemas", "json"),
+        ("schemas", "host/analysis/verify/schemas", "json"),
         ("conformance", "scenarios/conformance", "toml"),
         ("conformance/tokenizer", "scenarios/conformance/tokenizer", "json"),
     ] {

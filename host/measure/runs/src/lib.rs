@@ -22,7 +22,7 @@ pub mod telemetry;
 
 /// Exchanges for tests, as those of `result` have them.
 #[cfg(test)]
-#[path = "../../../judge/result/src/summary/fixture.rs"]
+#[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;
 
 use crate::environment::Environment;

@@ -64,5 +64,5 @@ pub use tokenizer::apart as templates;
 
 /// Exchanges for tests, as those of `result` have them.
 #[cfg(test)]
-#[path = "../../../judge/result/src/summary/fixture.rs"]
+#[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;

@@ -27,7 +27,7 @@ mod tests;
 
 /// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
-#[path = "../../../judge/result/src/summary/fixture.rs"]
+#[path = "../../../measure/result/src/summary/fixture.rs"]
 mod exchanges;
 
 use std::io::{self, Write};

@@ -45,11 +45,11 @@ mod tests;
 
 /// Runs that are compared, as the tests of `compare` have them.
 #[cfg(test)]
-#[path = "../../../judge/compare/src/fixture.rs"]
+#[path = "../../../analysis/compare/src/fixture.rs"]
 mod comparisons;
 /// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
-#[path = "../../../judge/result/src/summary/fixture.rs"]
+#[path = "../../../measure/result/src/summary/fixture.rs"]
 mod exchanges;
 
 /// Foreign text on one line, without control characters: text from a server or a plugin must not

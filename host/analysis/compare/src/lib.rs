@@ -32,7 +32,7 @@ pub mod variation;
 
 /// Exchanges for tests, the same as in `result`.
 #[cfg(test)]
-#[path = "../../result/src/summary/fixture.rs"]
+#[path = "../../../measure/result/src/summary/fixture.rs"]
 mod exchanges;
 // Its fixture is of the tests of `report`, too.
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub mod value;
 pub mod walk;
 
 #[cfg(test)]
-#[path = "../../result/src/summary/fixture.rs"]
+#[path = "../../../measure/result/src/summary/fixture.rs"]
 mod exchanges;
 #[cfg(test)]
 mod tests;

@@ -98,7 +98,7 @@ impl User {
 
 #[test]
 fn limits_are_read_alike_and_their_mistakes_have_the_same_words() {
-    let cases = include_str!("../../result/src/limit/cases.toml");
+    let cases = include_str!("../../../measure/result/src/limit/cases.toml");
     let cases: Cases = toml::from_str(cases).unwrap();
     let read = cases.read.iter().flat_map(|case| {
         let each = case.written.iter();
