@@ -24,7 +24,7 @@ const COUNTED: [Id; 8] = [
     Id::ShortRun,
 ];
 
-/// The number of these findings that can be false: a rule decides them by chance. The others
+/// The number of leading findings that can be false: a rule decides them by chance. The others
 /// describe a run.
 const FALLIBLE: usize = 5;
 

@@ -152,7 +152,7 @@ pub enum Choice {
     /// All.
     #[default]
     All,
-    /// Those with these numbers or beginnings of UUIDs.
+    /// Devices with these numbers or beginnings of UUIDs.
     Some(Vec<String>),
 }
 

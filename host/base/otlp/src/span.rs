@@ -41,7 +41,7 @@ pub(crate) fn of(about: &About, seen: &Seen) -> Option<Span> {
     })
 }
 
-/// What is the same for spans and for points of metrics.
+/// The attributes that spans and points of metrics share.
 pub(crate) fn common(about: &About, operation: &str) -> Vec<KeyValue> {
     vec![
         KeyValue::text("gen_ai.operation.name", operation),

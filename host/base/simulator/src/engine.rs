@@ -189,9 +189,9 @@ impl Engine {
         self.batch.iter().map(|job| job.held).sum()
     }
 
-    /// Puts the newest requests back into the queue until there is room for what the step adds to
-    /// the others: the prompt tokens that it reads, and a token for each. The oldest stays, however
-    /// long it is.
+    /// Puts the newest requests back into the queue until there is room for the tokens that the
+    /// step adds to the others: the prompt tokens that it reads, and a token for each. The oldest
+    /// stays, however long it is.
     fn preempt(&mut self) {
         let limit = self.parameters.kv;
         if limit == 0 {

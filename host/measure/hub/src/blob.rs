@@ -107,7 +107,7 @@ impl Blobs {
     /// Brings a file's contents, unless they are there.
     ///
     /// # Errors
-    /// Why they are not.
+    /// If they cannot be downloaded.
     pub(crate) fn bring(
         &self,
         client: &Client,
@@ -162,7 +162,7 @@ impl Blobs {
     /// Gives contents their name at a commit.
     ///
     /// # Errors
-    /// Where the system does not let us.
+    /// If the system forbids it.
     pub(crate) fn link(&self, commit: &str, remote: &Remote) -> Result<(), HubError> {
         let link = self.folder.join("snapshots").join(commit).join(&remote.path);
         let disk = |cause| HubError::disk(&link, cause);

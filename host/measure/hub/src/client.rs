@@ -149,7 +149,7 @@ impl Client {
     /// Prepares to ask.
     ///
     /// # Errors
-    /// Where downloads are forbidden, or there are no certificates to trust.
+    /// If downloads are forbidden, or there are no certificates to trust.
     pub fn new(settings: &Settings) -> Result<Self, HubError> {
         if settings.offline {
             return Err(HubError::Offline);
@@ -200,7 +200,7 @@ impl Client {
     /// wanted.
     ///
     /// # Errors
-    /// Where no answer can be had. Any status is an answer.
+    /// If no answer comes. Any status is an answer.
     pub(crate) fn ask(&self, method: &Method, path: &str, from: u64) -> Result<Answer, HubError> {
         let mut tries = 0;
         loop {

@@ -69,7 +69,7 @@ pub enum Event<'a> {
 /// Requests the list of a repository's files.
 ///
 /// # Errors
-/// Where it does not exist or cannot be seen, and where the hub cannot be asked.
+/// If it does not exist or cannot be seen, or the hub cannot be asked.
 pub fn list(client: &Client, repository: &Repository) -> Result<Listing, HubError> {
     #[derive(Deserialize)]
     struct Info {
@@ -119,7 +119,7 @@ fn is_path(path: &str) -> bool {
 /// Asks for the lengths and tags of files, in the order given.
 ///
 /// # Errors
-/// What could not be had of each.
+/// If the facts of any file cannot be read; one error for each.
 pub fn look(
     client: &Client,
     repository: &Repository,

@@ -54,7 +54,7 @@ impl Repository {
     /// Reads `NAME`, `ORG/NAME`, or either with `@REVISION`: a branch, a tag or a commit.
     ///
     /// # Errors
-    /// Why it cannot be the name of a repository.
+    /// If it cannot be the name of a repository.
     pub fn parse(kind: Kind, said: &str) -> Result<Self, String> {
         let (name, revision) = match said.split_once('@') {
             Some((name, revision)) => (name, Some(revision)),
@@ -88,7 +88,7 @@ impl Repository {
     /// The same at a revision: a branch, a tag or a commit.
     ///
     /// # Errors
-    /// Why it cannot be a revision.
+    /// If it cannot be a revision.
     pub fn at(self, revision: &str) -> Result<Self, String> {
         if !is_revision(revision) {
             return Err(format!(

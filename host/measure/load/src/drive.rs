@@ -3,10 +3,11 @@
 //!
 //! It runs on a current-thread runtime of its own and shares nothing but queues: orders come in,
 //! frames go out to be decoded ([`Replies`]). Each request has a task. While replies stream, one
-//! further task reads those of all requests of the thread ([`poller`](crate::transport::poller)).
-//! No plugin code runs here. While too many bytes wait to be decoded ([`backlog`](crate::backlog)),
-//! nothing more is read. [`talk`] holds the requests and replies of one exchange; [`pool`] chooses
-//! the connection for a request; [`reading`] reads the reply and applies the timeouts.
+//! further task reads the replies of all the thread's requests
+//! ([`poller`](crate::transport::poller)). No plugin code runs here. While too many bytes wait to
+//! be decoded ([`backlog`](crate::backlog)), nothing more is read. [`talk`] holds the requests and
+//! replies of one exchange; [`pool`] chooses the connection for a request; [`reading`] reads the
+//! reply and applies the timeouts.
 //!
 //! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
 //! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with

@@ -40,7 +40,7 @@ impl Question {
 /// Opens a connection for questions.
 ///
 /// # Errors
-/// Why there is none, for people.
+/// If there is none; a message for people.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,
@@ -57,7 +57,7 @@ pub async fn open<C: Connect>(
 /// Asks on an open connection.
 ///
 /// # Errors
-/// Why there is no answer, for people.
+/// If there is no answer; a message for people.
 pub async fn answer<Io>(
     connection: &mut Connection<Io>,
     request: Request,

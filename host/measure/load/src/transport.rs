@@ -89,7 +89,7 @@ pub trait Sink {
     /// Takes bytes that came at this instant.
     ///
     /// # Errors
-    /// Why they are refused, for people.
+    /// If they are refused; a message for people.
     fn take(&mut self, at: Nanos, bytes: &[u8]) -> Result<(), String>;
 
     /// Takes the trailer fields, after the last bytes. Most replies have none.
@@ -124,7 +124,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// Opens a connection.
     ///
     /// # Errors
-    /// Why it could not be opened, for people.
+    /// If it could not be opened; a message for people.
     pub async fn open<C: Connect<Io = Io>>(
         connect: &C,
         target: u32,
@@ -207,7 +207,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// wait is given up.
     ///
     /// # Errors
-    /// What broke the connection, or that it takes no more requests.
+    /// If the connection broke, or takes no more requests.
     pub async fn send(&mut self, request: Request, marks: &Rc<Marks>) -> Result<Head, Unanswered> {
         match (self, request) {
             (Connection::Http1(connection), Request::Http1 { head, body }) => {
@@ -227,7 +227,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// end, or broke.
     ///
     /// # Errors
-    /// Why it broke.
+    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -277,7 +277,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
     /// framing has them.
     ///
     /// # Errors
-    /// What broke the connection, for people.
+    /// If the connection broke; a message for people.
     pub async fn ask(&mut self, request: Request, most: usize) -> Result<(Head, Vec<u8>), String> {
         struct Keep {
             body: Vec<u8>,

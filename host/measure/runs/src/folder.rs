@@ -135,7 +135,7 @@ impl RunFolder {
     /// Makes the folder of a new run below `parent`, named by time and run.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn create(
         parent: &Path,
         name: &str,
@@ -311,7 +311,7 @@ impl RunFolder {
     /// The plan.
     ///
     /// # Errors
-    /// Where this is no run's folder, or one of another version.
+    /// If this is no run's folder, or a folder of another version.
     pub fn plan(&self) -> Result<Plan, FolderError> {
         self.read_json(PLAN)
     }

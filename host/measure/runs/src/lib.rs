@@ -20,7 +20,7 @@ pub mod repeat;
 pub mod series;
 pub mod telemetry;
 
-/// Exchanges for tests, as those of `result` have them.
+/// Exchanges for tests, equal to `result`'s.
 #[cfg(test)]
 #[path = "../../result/src/summary/fixture.rs"]
 mod exchanges;

@@ -86,7 +86,7 @@ impl Recorder {
     /// Begins the records of a run in its folder.
     ///
     /// # Errors
-    /// Where the file cannot be made.
+    /// If the file cannot be created.
     pub fn create(folder: &Path) -> Result<Self, RecordError> {
         let path = folder.join(FILE);
         let out = private::options()
@@ -240,7 +240,7 @@ impl Parser {
     /// The record in a line.
     ///
     /// # Errors
-    /// Why it is none.
+    /// If the line is no record.
     pub fn parsed(&mut self, line: &[u8]) -> Result<Exchange, String> {
         let read = match self.columns.parsed(line) {
             Some(exchange) => Ok(exchange),

@@ -1,4 +1,4 @@
-//! `[report]`, `[goodput]` and `[thresholds]`: what is reported, and what the run is held against.
+//! `[report]`, `[goodput]` and `[thresholds]`: the reported figures, and the limits of the run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -167,8 +167,8 @@ impl Field for Goodput {
         keys.push(key);
     }
 
-    /// Objectives by the runner's names for their metrics, read under these names or `vllm bench
-    /// serve`'s.
+    /// Objectives by the runner's names for their metrics. The keys may also be the names of
+    /// `vllm bench serve`.
     fn read(t: &mut Reader<'_, '_>, key: &'static str, _: Option<&'static str>) -> Self {
         t.table(key, |t| {
             let ours = objective::metrics().map(|name| (name, name));

@@ -122,7 +122,7 @@ impl Beside {
     /// Tokens that the settings give ids.
     ///
     /// # Errors
-    /// Which key is wrong.
+    /// If a key is wrong.
     pub(super) fn added(&self) -> Result<BTreeMap<u32, AddedToken>, String> {
         let mut tokens = BTreeMap::new();
         for (content, id) in &self.added {

@@ -148,7 +148,7 @@ impl Tokenizer {
     /// the name of a rank file its family.
     ///
     /// # Errors
-    /// Why it is something else.
+    /// If it is something else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, String> {
         let beside = Beside::default();
         let read = open::model(name, bytes, &beside)?;

@@ -1,8 +1,8 @@
 //! Cuts a text into the words that merges stay within, as the regular expressions of well-known
 //! tokenizers do.
 //!
-//! Those take a backtracking engine, because they look ahead. The functions here are these
-//! expressions written out; properties hold them to the engine's results.
+//! These expressions take a backtracking engine, because they look ahead. The functions here are
+//! these expressions written out; properties hold them to the engine's results.
 
 use super::class::{Classes, HAN, LETTER, LOWER, NUMBER, SPACE, UPPER};
 

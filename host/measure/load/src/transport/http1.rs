@@ -114,7 +114,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     /// Sends a request and waits for the reply's head.
     ///
     /// # Errors
-    /// What broke the connection, for people.
+    /// If the connection broke; a message for people.
     pub async fn send(
         &mut self,
         head: &[u8],
@@ -256,7 +256,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
     /// off.
     ///
     /// # Errors
-    /// Why it broke.
+    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

@@ -164,8 +164,8 @@ impl Stream {
     /// Sends a request and waits for the reply's head.
     ///
     /// # Errors
-    /// What broke the stream, or that the connection takes no more requests: a GOAWAY is seen only
-    /// by the request that comes after it.
+    /// If the stream broke, or the connection takes no more requests: a GOAWAY is seen only by the
+    /// request that comes after it.
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -196,7 +196,7 @@ impl Stream {
     /// off.
     ///
     /// # Errors
-    /// Why it broke.
+    /// If it broke.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,

@@ -22,7 +22,7 @@ impl Polled {
     /// Connects to the first of these addresses that answers.
     ///
     /// # Errors
-    /// Why the last of them did not.
+    /// If none of them could be connected; the error is the last one's.
     pub async fn connect(addresses: &[SocketAddr], poller: &Poller) -> io::Result<Self> {
         let nothing = "could not resolve to any address";
         let mut refused = io::Error::new(io::ErrorKind::InvalidInput, nothing);

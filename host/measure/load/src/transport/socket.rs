@@ -37,7 +37,7 @@ pub trait Ready: AsRawFd {
     /// Reads. Where that would block, the socket is not ready until something more comes.
     ///
     /// # Errors
-    /// If the reading fails.
+    /// If `read` fails.
     fn try_read<R>(&self, read: impl FnOnce() -> io::Result<R>) -> io::Result<R>;
 }
 

@@ -130,7 +130,7 @@ pub(super) fn ids(ids: &Ids, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Header fields that no id can be sent in, beside those that frame a request: keys, the media
+/// Header fields that no id can be sent in, beside the fields that frame a request: keys, the media
 /// types of bodies, and fields with a key of their own.
 const OF_IDS: [&str; 11] = [
     "authorization",

@@ -106,7 +106,7 @@ impl Chat {
     /// Checks that there is one, and that it can be read.
     ///
     /// # Errors
-    /// Why not.
+    /// If there is no template, or it cannot be read.
     pub(crate) fn check(&self) -> Result<(), ChatError> {
         self.place().map(drop)
     }
@@ -192,7 +192,7 @@ impl Apart {
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// Why the process has ended, now or before.
+    /// If the process has ended, now or before.
     fn ask<T: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<T, ChatError> {
         let Some(process) = &mut self.process else {
             return Err(self.ended.clone());

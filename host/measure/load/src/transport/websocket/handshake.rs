@@ -52,8 +52,8 @@ impl Handshake {
     /// Checks that the server agrees.
     ///
     /// # Errors
-    /// If the reply does not agree; a message for people. The reply with an error status is not
-    /// checked.
+    /// If the reply does not agree; a message for people. A reply with an error status is not
+    /// checked further.
     pub fn check(&self, head: &Head) -> Result<(), String> {
         let Head { status, headers } = head;
         let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
