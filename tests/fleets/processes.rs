@@ -111,8 +111,8 @@ fn whose_files_differ_is_refused_by_name() {
     for (differs, content, part) in [
         ("none", &b""[..], ""),
         ("data.jsonl", other_rows.as_bytes(), "dataset.files."),
-        ("mine.wasm", &other_plugin, "dataset.plugin."),
-        ("tokenizer.json", other_tokenizer.as_bytes(), "tokenizer."),
+        ("mine.wasm", &other_plugin, "dataset.digest is "),
+        ("tokenizer.json", other_tokenizer.as_bytes(), "tokenizer.digest is "),
     ] {
         let fleet = Fleet::new(2);
         std::fs::write(fleet.path().join("together.toml"), scenario).unwrap();
