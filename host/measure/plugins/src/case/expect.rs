@@ -53,9 +53,7 @@ pub fn compare(
 fn is_same(expected: Option<&str>, found: Option<&str>) -> bool {
     match (expected, found) {
         (Some(expected), Some(found)) => {
-            expected == found
-                || Some(expected) == found.strip_suffix('\n')
-                || expected.strip_suffix('\n') == Some(found)
+            expected == found || Some(expected) == found.strip_suffix('\n')
         }
         (None, None) => true,
         _ => false,

@@ -167,7 +167,7 @@ fn an_address_that_cannot_be_had_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let line = Line::try_parse_from(["mock", "--port", &port]).unwrap();
-    let error = exec(line.args).unwrap_err();
+    let error = serve(line.args).unwrap_err();
     assert_eq!(error.exit_code(), 2);
     assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
 }
