@@ -377,6 +377,7 @@ mod tests {
             variables: vec!["OPENAI_API_KEY".into()],
             headers: vec![("x-tenant".into(), "t0p".into())],
             fields: vec!["in-a-body".into()],
+            ..Secrets::default()
         };
         assert_eq!(
             secrets.redact("bad key sk-12345 at t0p in-a-body"),
