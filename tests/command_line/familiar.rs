@@ -454,7 +454,7 @@ fn whose_line_it_is_decides_what_it_leaves_open() {
         ("--backend openai-chat --dataset-name random", "ignore-eos-field = \"ignore_eos\""),
         (
             r#"--dataset-name random --random-range-ratio {"input":0.1,"output":0.5}"#,
-            "config.range-ratio.output = 0.5",
+            "config.range-ratio = { input = 0.1, output = 0.5 }",
         ),
         (
             r#"--dataset-name random --random-range-ratio {"input":0.1,"output":0.5}"#,

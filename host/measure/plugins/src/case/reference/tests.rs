@@ -64,7 +64,7 @@ fn the_page_of_the_guide_is_generated() {
 
 #[test]
 fn the_files_on_the_page_are_those_that_cases_may_have() {
-    let text = section("## The folder");
+    let text = section("## Files");
     for kind in Kind::ALL {
         let listed = |role: &str| -> BTreeSet<String> {
             let rows = rows(&text).into_iter();

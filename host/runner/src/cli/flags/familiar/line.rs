@@ -135,9 +135,7 @@ impl Flags {
                 }
             }
             (None, None) => match (self.familiar.alone(), self.random_range_ratio) {
-                (None, Some(Ratio::Each { .. })) => {
-                    (&VLLM, "--random-range-ratio with two ratios".to_owned())
-                }
+                (None, Some(Ratio::Each { .. })) => (&VLLM, "--random-range-ratio".to_owned()),
                 (flag, _) => {
                     let (flag, client) = flag?;
                     (client, format!("--{flag}"))
