@@ -96,7 +96,8 @@ fn page(program: &Command, command: &Command, date: &str) -> String {
     let man = Man::new(bare)
         .title(name.to_uppercase())
         .section("1")
-        .date(date)
+        // An empty argument has to be written.
+        .date(if date.is_empty() { "\"\"" } else { date })
         .source(source)
         .manual("User Commands");
     let mut page = Vec::new();
