@@ -478,11 +478,11 @@ pub fn readings(readings: &[Reading]) -> String {
 
 /// `prepared.json`: the value, and its lifetime in nanoseconds if it has one.
 pub fn prepared(prepared: &Prepared) -> String {
-    let mut json = json!({ "value": bytes(&prepared.value) });
-    if let Some(lifetime) = prepared.lifetime {
-        json["lifetime"] = lifetime.into();
+    let value = bytes(&prepared.value);
+    match prepared.lifetime {
+        Some(lifetime) => format!("{{\"value\":{value},\"lifetime\":{lifetime}}}\n"),
+        None => format!("{{\"value\":{value}}}\n"),
     }
-    format!("{json}\n")
 }
 
 /// `models.json`: a list, one model per line; a model of which nothing but its name is known is its

@@ -92,7 +92,11 @@ impl Store {
 
     /// The path of a file in messages; the case's own path for an empty name.
     pub fn place(&self, file: &str) -> PathBuf {
-        if file.is_empty() { self.path.clone() } else { self.path.join(file) }
+        if file.is_empty() && self.archive.is_some() {
+            self.path.clone()
+        } else {
+            self.path.join(file)
+        }
     }
 
     /// The folder from which the paths in a `case.toml` start.
