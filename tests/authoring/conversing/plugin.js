@@ -31,7 +31,7 @@ class Codec extends Backend {
   }
 
   readPrepared(body) {
-    return { value: bytesOf(textOf(body).trim()), lifetime: 60_000_000_000n };
+    return { value: bytesOf(textOf(body).trim()), lifetime: 60_000_000_000 };
   }
 
   start(head) {
