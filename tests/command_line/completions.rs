@@ -275,7 +275,7 @@ fn every_shell_has_a_script_that_asks_the_program_in_the_path() {
         assert!(!ended.stdout.contains("/runner "), "{shell}: {}", ended.stdout);
         // The variable alone prints it too.
         let same = run(runner().env("RUNNER_COMPLETE", shell)).with_code(0);
-        assert!(ended.stdout.starts_with(same.stdout.trim()), "{shell}");
+        assert!(ended.stdout.trim().starts_with(same.stdout.trim()), "{shell}");
     }
 }
 
