@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use runs::folder::RunFolder;
+use serde_json::Value;
 
 use crate::support::process::{Ended, Mock, only_run, run, runner, words};
 
@@ -168,4 +169,24 @@ fn compiled_plugins_are_kept_and_a_folder_of_no_use_is_no_error() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     with("", &file);
+}
+
+/// Events are counted as the server's `data` fields are, by another reader.
+#[test]
+fn bench_times_each_event_of_a_case() {
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/backends/vllm/cases/chat.case");
+    let text = std::fs::read_to_string(case).unwrap();
+    let events = text.lines().filter(|line| line.starts_with("data: ")).count();
+    let bench = ["plugin", "bench", case, "--plugin"];
+    let ended = run(runner().args(bench).args(["backends/vllm.wasm", "--json"])).with_code(0);
+    let bench_of: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let row = &bench_of["cases"][0];
+    assert_eq!((&row["case"], &row["events"]), (&Value::from("chat"), &Value::from(events)));
+    for time in ["request-us", "event-us"] {
+        assert!(row[time].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/datasets/random/cases");
+    let dataset = ["plugin", "bench", cases, "--plugin", "datasets/random.wasm"];
+    let ended = run(runner().args(dataset)).with_code(3);
+    assert!(ended.stderr.contains("is a dataset"), "{ended:?}");
 }

@@ -73,10 +73,11 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let suite =
         test::suite(&args.dir, args.plugin.as_deref(), args.filter.as_deref(), &args.sandbox)?;
     if suite.plugin().kind != Kind::Backend {
-        return Err(Failure::input(
-            "only backends have calls for every request and event; `runner plan` shows how long a dataset takes"
-                .to_owned(),
-        ));
+        return Err(Failure::input(format!(
+            "`{}` is a {}: `runner plugin bench` measures backends, whose calls stand between server and result",
+            suite.plugin().asked,
+            suite.plugin().kind.name()
+        )));
     }
     let failed = |error: PluginError| Failure::new(Exit::Plugin, error.to_string());
     let (mut cases, mut events, mut time) = (Vec::new(), 0_u32, 0.0);
