@@ -1,5 +1,5 @@
-//! What a server gives for a time, as the server gets it back: tokens for a key, and workspaces that
-//! a backend prepares. The server here demands both, lets them end, and refuses to give them.
+//! Tokens for a key, and workspaces that a backend prepares, both for a time. The server here demands
+//! both, lets them end, and refuses to give them.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -22,9 +22,9 @@ const PREPARE: &str = "scheme=none prepare=/workspaces";
 /// A server's rules.
 #[derive(Clone, Copy)]
 struct Rules {
-    /// How long a lease is taken.
+    /// The time for which the server accepts a lease.
     valid: Duration,
-    /// How long it is said to be.
+    /// The lifetime that the server states.
     stated: Option<Duration>,
     /// The status of every demand for a lease after so many.
     refuses: Option<(usize, u16)>,

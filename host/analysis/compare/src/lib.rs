@@ -11,8 +11,8 @@
 //! walks through the run: the KPSS test and the correlation of neighbours detect that, and the
 //! error grows by as far as the walk gets. Several runs per side use Student's or Welch's interval
 //! over one value per run. A difference is shown if Benjamini and Hochberg's procedure at 5 % over
-//! all figures finds it and its interval excludes zero. So equal sides are told apart in at most 5
-//! of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
+//! all figures finds the difference and its interval excludes zero. So equal sides differ in at most
+//! 5 of 100 comparisons, however many figures the table has. *Same* takes two one-sided tests.
 
 pub mod agreed;
 mod blocks;

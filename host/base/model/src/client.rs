@@ -53,8 +53,7 @@ pub struct Client {
     /// backend wanted none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cleaning: Option<Errands>,
-    /// The requests that renewed what the server gives for a time, such as a token; absent if there
-    /// were none.
+    /// The requests that renewed tokens and prepared values; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewals: Option<Errands>,
     /// The whole machine; absent if the system does not report it.

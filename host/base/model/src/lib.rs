@@ -27,6 +27,7 @@ mod hex;
 pub mod identity;
 mod nearest;
 pub mod number;
+mod percent;
 pub mod places;
 pub mod plugin;
 #[allow(clippy::disallowed_methods, reason = "the one place that makes private files")]
@@ -39,9 +40,11 @@ pub mod shell;
 pub mod target;
 pub mod temperature;
 pub mod timings;
+pub mod txtar;
 pub mod units;
 pub mod words;
 
 pub use absent::is_default;
 pub use hex::{hex, unhex};
 pub use nearest::nearest;
+pub use percent::percent_encoded;

@@ -273,7 +273,7 @@ impl Secrets {
         Secrets { issued: Issued::default(), ..self.clone() }
     }
 
-    /// Calls this with the secret values that have at least so many bytes.
+    /// Calls `with` with the secret values of at least `shortest` bytes.
     fn known<R>(&self, shortest: usize, with: impl FnOnce(&Known<Cow<'_, str>>) -> R) -> R {
         let issued = self.issued.0.read().unwrap_or_else(PoisonError::into_inner);
         let texts = self

@@ -1,5 +1,6 @@
 //! The origin of an address, which decides where a token may go.
 
+use model::percent_encoded;
 use ureq::http::Uri;
 
 /// Scheme, host and port.
@@ -51,16 +52,7 @@ pub(crate) fn follow(from: &Uri, location: &str) -> Option<Uri> {
 
 /// Text as a part of a path in an address. Slashes stay where `slashes` says so.
 pub(crate) fn escaped(text: &str, slashes: bool) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        if plain || slashes && byte == b'/' {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
+    percent_encoded(text.as_bytes(), if slashes { b"-_.~/" } else { b"-_.~" })
 }
 
 #[cfg(test)]

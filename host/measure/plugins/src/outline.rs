@@ -81,7 +81,15 @@ impl Outline {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
-            outline.add(&mut levels, payload.map_err(said)?).map_err(said)?;
+            let payload = payload.map_err(said)?;
+            // The parser takes a nested part that the file cuts between two sections as complete.
+            if let Payload::ModuleSection { unchecked_range, .. }
+            | Payload::ComponentSection { unchecked_range, .. } = &payload
+                && unchecked_range.end > bytes.len()
+            {
+                return Err(format!("unexpected end-of-file (at offset {:#x})", bytes.len()));
+            }
+            outline.add(&mut levels, payload).map_err(said)?;
         }
         Ok(outline)
     }

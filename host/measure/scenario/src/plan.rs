@@ -595,3 +595,27 @@ fn holds(slice: Option<Slice>, slots: Option<u32>, number: u64) -> bool {
     let place = slots.map_or(number, |slots| number % u64::from(slots.max(1)));
     slice.is_none_or(|slice| slice.gets(place))
 }
+
+/// The values of a plan in JSON by their paths, such as `load.amount.requests`.
+pub fn flat(plan: &serde_json::Value) -> BTreeMap<String, String> {
+    let mut values = BTreeMap::new();
+    flatten("", plan, &mut values);
+    values
+}
+
+fn flatten(name: &str, value: &serde_json::Value, flat: &mut BTreeMap<String, String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                flatten(&name, value, flat);
+            }
+        }
+        serde_json::Value::String(text) => {
+            flat.insert(name.to_owned(), text.clone());
+        }
+        other => {
+            flat.insert(name.to_owned(), other.to_string());
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use model::txtar;
 use proptest::prelude::*;
 use reader::Problem;
 use serde_json::{Value, json};
@@ -62,24 +63,14 @@ fn rendered(problems: Vec<Problem>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The names and texts of `cases.txt`, a file in the format
-/// [txtar](https://pkg.go.dev/golang.org/x/tools/txtar).
-fn cases() -> Vec<(String, String)> {
-    let text = fs::read_to_string(folder("cases.txt")).unwrap();
-    let mut cases: Vec<(String, String)> = vec![(String::new(), String::new())];
-    for line in text.split_inclusive('\n') {
-        let name = line.strip_prefix("-- ").and_then(|rest| rest.strip_suffix(" --\n"));
-        match name {
-            Some(name) => cases.push((name.to_owned(), String::new())),
-            None => cases.last_mut().unwrap().1 += line,
-        }
-    }
-    cases
+/// The comment of `cases.txt`, and its names and texts.
+fn cases() -> (String, Vec<(String, String)>) {
+    txtar::read(&fs::read_to_string(folder("cases.txt")).unwrap())
 }
 
 #[test]
 fn invalid_scenarios_are_told_what_is_wrong() {
-    let mut cases = cases();
+    let (comment, mut cases) = cases();
     assert!(cases.len() > 150, "the cases are gone");
     let mut messages = String::new();
     for (name, text) in &mut cases {
@@ -91,12 +82,9 @@ fn invalid_scenarios_are_told_what_is_wrong() {
             *text = std::mem::take(&mut messages);
         }
     }
-    let text = cases.iter().map(|(name, text)| match name.as_str() {
-        "" => text.clone(),
-        name => format!("-- {name} --\n{text}"),
-    });
+    let texts = cases.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let actual = txtar::write(&comment, texts);
     let expected = fs::read_to_string(folder("cases.txt")).unwrap();
-    let actual: String = text.collect();
     let differing =
         expected.lines().zip(actual.lines()).find(|(expected, actual)| expected != actual);
     if compare(&folder("cases.txt"), &actual).is_err() {
@@ -108,7 +96,7 @@ fn invalid_scenarios_are_told_what_is_wrong() {
 
 #[test]
 fn three_mistakes_are_three_problems() {
-    let cases = cases();
+    let (_, cases) = cases();
     let (_, text) = cases.iter().find(|(name, _)| name == "three-mistakes/scenario.toml").unwrap();
     let error = Scenario::parse("scenario.toml", text).unwrap_err();
     assert_eq!(error.problems().len(), 3);

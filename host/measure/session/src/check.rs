@@ -16,6 +16,7 @@ use scenario::plan::Plan;
 use tokenizer::Tokenizer;
 
 use crate::lease::log_in;
+use crate::local::Local;
 use crate::parts::Parts;
 use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
 use crate::probe::engines;
@@ -80,7 +81,7 @@ impl Resolved {
     }
 
     /// Takes the targets as they are, without a question. Gives the run back where its scenario
-    /// names no model, so that a server has to be asked.
+    /// names no model, so that a server has to be access.
     ///
     /// # Errors
     /// Where the model is not known.
@@ -110,7 +111,7 @@ impl Resolved {
         let mut context_tokens = None;
         let mut engine: Option<(String, Option<String>)> = None;
         for (number, target) in (0..).zip(&self.parts.targets) {
-            let asked = TargetAccess {
+            let access = TargetAccess {
                 connect,
                 clock: Clock::start(),
                 timeouts: &draft.timeouts,
@@ -126,15 +127,15 @@ impl Resolved {
                         seen: seen.to_owned(),
                     });
                 };
-                wait_ready(&asked, &mut dialect, limit, waits).await?;
+                wait_ready(&access, &mut dialect, limit, waits).await?;
             }
-            log_in(&asked, &mut dialect).await?;
+            log_in(&access, &mut dialect).await?;
             let wanted = Wanted {
                 model: model.as_deref(),
                 adapters: &draft.request.adapters,
                 is_named: draft.about.engine_version.is_some(),
             };
-            let found = probe(&asked, &mut dialect, wanted).await?;
+            let found = probe(&access, &mut dialect, wanted).await?;
             found.remark.map(Note::Remark).into_iter().for_each(&mut note);
             root = root.or(found.root);
             context_tokens = [context_tokens, found.context_tokens].into_iter().flatten().min();
@@ -196,12 +197,8 @@ impl Resolved {
         connect: &C,
         note: impl FnMut(Note),
     ) -> Result<Checked, CheckError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(CheckError::Runtime)?;
-        let asking = self.check(connect, note);
-        Ok(tokio::task::LocalSet::new().block_on(&runtime, asking)?)
+        let local = Local::new().map_err(CheckError::Runtime)?;
+        Ok(local.run(self.check(connect, note))?)
     }
 
     pub(crate) fn with_model(self, model: String) -> Checked {

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
 use crate::decode::failures::fit;
+use crate::local::Local;
 use load::pace::Signal;
 use load::question;
 use load::thread_group::GroupThread;
@@ -153,18 +154,14 @@ impl Tally {
 impl Cleaner {
     /// Sends until all exchanges are over, on the calling thread.
     pub(crate) fn run_here<C: Connect + Clone + 'static>(mut self, connect: C) -> Option<Errands> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        match runtime {
-            Ok(runtime) => {
-                let local = tokio::task::LocalSet::new();
-                local.block_on(&runtime, self.run(connect))
-            }
+        match Local::new() {
+            Ok(local) => local.run(self.run(connect)),
             Err(error) => {
                 self.tally.fail(error.to_string());
                 while self.queue.blocking_recv().is_some() {
                     self.tally.fail(String::new());
                 }
-                self.told()
+                self.errands()
             }
         }
     }
@@ -207,10 +204,10 @@ impl Cleaner {
         for _ in 0..unfinished {
             self.tally.fail("the run ended before the server answered".to_owned());
         }
-        self.told()
+        self.errands()
     }
 
-    fn told(&self) -> Option<Errands> {
+    fn errands(&self) -> Option<Errands> {
         let Tally { done, failed, error } = &*self.tally;
         let [done, failed] = [done, failed].map(|count| count.load(Ordering::Acquire));
         let error = error.get().cloned();
@@ -229,8 +226,8 @@ async fn send<C: Connect>(
     if (200..300).contains(&head.status) {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&body);
-    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = &said[..said.floor_char_boundary(said.len().min(MESSAGE_BYTES))];
-    Err(format!("HTTP {}: {said}", head.status))
+    let text = String::from_utf8_lossy(&body);
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = &text[..text.floor_char_boundary(text.len().min(MESSAGE_BYTES))];
+    Err(format!("HTTP {}: {text}", head.status))
 }

@@ -23,7 +23,6 @@ use failures::{FailureLimit, failed, fit};
 use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
-use load::drive::jars::Conversation;
 use load::drive::{End, SPARE_BYTES};
 use load::vitals::Vitals;
 use model::exchange::{Class, Exchange, Outcome, Reason, Reply};
@@ -424,15 +423,17 @@ impl Decoder {
     /// Puts the exchange together and judges how it went.
     fn close(&mut self, key: u64, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
-        let conversation = Conversation::of(&exchange.request.prepared, key);
         let shared = Arc::clone(&self.shared);
-        let secrets = shared.routes.secrets_of(&conversation);
+        let cookies = shared.routes.cookies(&exchange.request.prepared, key);
+        let secrets = shared.routes.secrets_with(cookies.as_ref());
         self.take_waiting(&mut answer);
         if let Some(request) = answer.clean_up.take() {
             let target = exchange.request.prepared.target;
-            shared.routes.clean_up(target, &conversation, *request);
+            shared.routes.clean_up(target, cookies.as_ref(), *request);
         }
-        shared.routes.close(&conversation);
+        if let Some(cookies) = &cookies {
+            cookies.close();
+        }
         if let End::Whole { ends_answer } = end
             && (ends_answer || answer.ends_with_body)
             && answer.fault.is_none()
@@ -459,7 +460,7 @@ impl Decoder {
                     let target = exchange.request.prepared.target;
                     self.shared.routes.refused(target, exchange.sent.unwrap_or(Nanos::ZERO));
                 }
-                let said = self.explain((answer.place, &secrets), status, &body);
+                let refusal = self.explain((answer.place, &secrets), status, &body);
                 let again =
                     retry_after.map(|wait| format!(" (retry-after: {wait})")).unwrap_or_default();
                 // Redirects are left to the backend, which sees their `location`.
@@ -469,8 +470,8 @@ impl Decoder {
                     }
                     _ => "",
                 };
-                let message = format!("HTTP {status}: {}{again}{redirected}", said.message);
-                Some(Fault { message, ..said })
+                let message = format!("HTTP {status}: {}{again}{redirected}", refusal.message);
+                Some(Fault { message, ..refusal })
             }
             (None, End::Whole { .. }) if !answer.whole => Some(Fault::new(
                 Class::Truncated,

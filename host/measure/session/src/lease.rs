@@ -1,5 +1,5 @@
-//! Leases: what a server gives for a time, such as a token for the key, or what a backend prepares.
-//! Each is asked for before the first request, and again before it ends, on a thread of its own and
+//! Leases: tokens that a server gives for the key, and values that a backend prepares, for a time.
+//! Each is requested before the first request, and again before it ends, on a thread of its own and
 //! on connections of its own. Where that fails, the lease before stays, and the failure is counted.
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,12 +11,13 @@ use tokio::time::Instant;
 
 use crate::authenticate::http_request;
 use crate::decode::failures::fit;
+use crate::local::Local;
 use crate::parts::{Parts, RunError};
 use crate::preflight::{TargetAccess, advice, explained};
 use load::question;
 use load::transport::{Connect, Request};
 use model::access::Access;
-use model::access::token::{Issued, Token};
+use model::access::token::{IssuedToken, Token};
 use model::client::Errands;
 use model::clock::{Clock, date};
 use model::connection::Timeouts;
@@ -105,7 +106,8 @@ struct Leases {
 struct Lease {
     target: u32,
     given: Given,
-    asked: Option<Instant>,
+    /// The instant of the last request for it.
+    requested: Option<Instant>,
     /// The instant from which requests have it.
     since: Option<Instant>,
     renewal: Option<Instant>,
@@ -145,12 +147,12 @@ impl Prepared {
 impl Refusals {
     /// Has the token of a target renewed, unless that was done since this request was sent.
     pub(crate) fn put(&self, target: u32, sent: Nanos) {
-        // With so many waiting, one more tells nothing new.
+        // One more tells nothing new where the queue is full.
         let _ = self.0.try_send(Refusal { target, sent });
     }
 }
 
-/// Returns what renews the leases of a run, and receives refusals; absent if it has no lease.
+/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no lease.
 ///
 /// # Errors
 /// If the backend fails.
@@ -169,7 +171,7 @@ pub(crate) fn renewer(
         .map(|(target, given)| Lease {
             target,
             given,
-            asked: None,
+            requested: None,
             since: None,
             renewal: None,
             pause: PAUSES.1,
@@ -198,9 +200,7 @@ impl Renewer {
     /// # Errors
     /// If one is not given.
     pub(crate) fn begin_here<C: Connect>(mut self, connect: &C) -> Result<Self, RunError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(RunError::Thread)?;
-        tokio::task::LocalSet::new().block_on(&runtime, self.begin(connect))?;
+        Local::new().map_err(RunError::Thread)?.run(self.begin(connect))?;
         Ok(self)
     }
 
@@ -220,8 +220,8 @@ impl Renewer {
 
     /// Renews leases until all exchanges are over, on the calling thread.
     pub(crate) fn run_here<C: Connect>(self, connect: &C) -> Option<Errands> {
-        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => tokio::task::LocalSet::new().block_on(&runtime, self.run(connect)),
+        match Local::new() {
+            Ok(local) => local.run(self.run(connect)),
             Err(error) => {
                 let error = Some(error.to_string());
                 Some(Errands { done: 0, failed: 1, error })
@@ -285,7 +285,7 @@ impl Leases {
             let sent = self.clock.instant(refusal.sent);
             if lease.since.is_none_or(|since| since < sent) {
                 let now = Instant::now();
-                let soonest = lease.asked.map_or(now, |asked| now.max(asked + REFUSED_AGAIN));
+                let soonest = lease.requested.map_or(now, |last| now.max(last + REFUSED_AGAIN));
                 lease.renewal = Some(lease.renewal.map_or(soonest, |due| due.min(soonest)));
             }
         }
@@ -315,8 +315,8 @@ impl Leases {
     async fn ask<C: Connect>(&mut self, connect: &C, place: usize) -> Result<(), NoLease> {
         let lease = &mut self.leases[place];
         let now = Instant::now();
-        lease.asked = Some(now);
-        let asked = TargetAccess {
+        lease.requested = Some(now);
+        let access = TargetAccess {
             connect,
             clock: self.clock,
             timeouts: &self.timeouts,
@@ -325,8 +325,8 @@ impl Leases {
             secrets: &self.secrets,
         };
         let lifetime = match lease.given {
-            Given::Token => log_in(&asked, &mut self.dialect).await?,
-            Given::Prepared => prepare(&asked, &mut self.dialect, &self.prepared).await?,
+            Given::Token => log_in(&access, &mut self.dialect).await?,
+            Given::Prepared => prepare(&access, &mut self.dialect, &self.prepared).await?,
         };
         lease.since = Some(Instant::now());
         lease.renewal = lifetime.and_then(|lifetime| renewal(now, lifetime));
@@ -336,22 +336,22 @@ impl Leases {
     }
 }
 
-/// Returns when to renew a lease that was asked for at this instant; absent if that is never.
-fn renewal(asked: Instant, lifetime: Duration) -> Option<Instant> {
-    asked.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
+/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is never.
+fn renewal(requested: Instant, lifetime: Duration) -> Option<Instant> {
+    requested.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
 }
 
-/// Logs in at a target, if that is how it wants to be asked. Returns the lifetime of its token.
+/// Logs in at a target that wants a token. Returns the lifetime of its token.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///
 /// # Errors
 /// If the login fails.
 pub(crate) async fn log_in<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Option<Duration>, NoLease> {
-    let TargetAccess { target, secrets, .. } = *asked;
+    let TargetAccess { target, secrets, .. } = *access;
     let Access::Token(with) = &secrets.access else {
         return Ok(None);
     };
@@ -368,7 +368,7 @@ pub(crate) async fn log_in<C: Connect>(
         body: with.login.body.clone(),
     };
     let without_token = Secrets { access: Access::Open, ..secrets.clone() };
-    let body = match reply(asked, &without_token, login, dialect).await? {
+    let body = match reply(access, &without_token, login, dialect).await? {
         Ok(body) => body,
         Err(why) => return Err(fails(why)),
     };
@@ -379,7 +379,7 @@ pub(crate) async fn log_in<C: Connect>(
         return Err(fails((cause, String::new())));
     };
     let renewal = lifetime.and_then(|lifetime| renewal(begun, lifetime));
-    with.issued.put(target.to_string(), Issued { fields, renewal });
+    with.issued.put(target.to_string(), IssuedToken { fields, renewal });
     Ok(lifetime)
 }
 
@@ -402,15 +402,15 @@ fn token(with: &Token, body: &[u8]) -> Result<(String, Option<Duration>), String
 
 /// Prepares at a target, if the backend needs that. Returns the lifetime of the value.
 async fn prepare<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     prepared: &Prepared,
 ) -> Result<Option<Duration>, NoLease> {
-    let TargetAccess { target, secrets, .. } = *asked;
+    let TargetAccess { target, secrets, .. } = *access;
     let Some(request) = dialect.prepare()? else {
         return Ok(None);
     };
-    let body = match reply(asked, secrets, request, dialect).await? {
+    let body = match reply(access, secrets, request, dialect).await? {
         Ok(body) => body,
         Err((cause, advice)) => {
             return Err(NoLease::Prepare { target: target.to_string(), cause, advice });
@@ -425,7 +425,7 @@ async fn prepare<C: Connect>(
             secrets.issued.put(text);
         });
     }
-    prepared.put(asked.number, value, lifetime.is_some());
+    prepared.put(access.number, value, lifetime.is_some());
     Ok(lifetime.map(Duration::from_nanos))
 }
 
@@ -441,38 +441,38 @@ fn texts(value: &Json, with: &mut impl FnMut(&str)) {
 
 /// The body of a successful reply; the inner error is why there is none, and advice about the key.
 async fn reply<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     with: &Secrets,
     request: backend::Request,
     dialect: &mut Dialect,
 ) -> Result<Result<Vec<u8>, (String, String)>, PluginError> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
+    let TargetAccess { connect, target, secrets, .. } = *access;
     let words = format!("{} {}", request.method, request.path);
     let below = target.path(&request.path);
     let request = http_request(target, connect.version(), (with, &[]), &below, request);
     let answered = match request {
-        Ok(request) => answer(asked, request.ready(date)).await,
+        Ok(request) => answer(access, request.ready(date)).await,
         Err(cause) => Err(cause),
     };
     Ok(match answered {
         Ok((200..300, body)) => Ok(body),
         Ok((status, body)) => {
-            let said = fit(&explained(dialect, secrets, status, &body)?);
+            let message = fit(&explained(dialect, secrets, status, &body)?);
             let advice = match status {
                 401 | 403 => format!("; {}", advice(secrets)),
                 _ => String::new(),
             };
-            Err((format!("{words}: HTTP {status}: {said}"), advice))
+            Err((format!("{words}: HTTP {status}: {message}"), advice))
         }
         Err(cause) => Err((format!("{words}: {}", fit(&secrets.redact(&cause))), String::new())),
     })
 }
 
 async fn answer<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     request: Request,
 ) -> Result<(u16, Vec<u8>), String> {
-    let mut connection = asked.open().await?;
+    let mut connection = access.open().await?;
     let (head, body) = question::answer(&mut connection, request).await?;
     Ok((head.status, body))
 }

@@ -30,6 +30,7 @@ pub mod gate;
 pub mod judging;
 pub mod lease;
 pub mod live;
+mod local;
 pub mod outlook;
 pub mod parts;
 pub mod pending;

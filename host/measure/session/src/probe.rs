@@ -95,12 +95,8 @@ impl Prober {
         connect: &C,
         repeated: &[String],
     ) -> Result<Probed, crate::CheckError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(crate::CheckError::Runtime)?;
-        let asking = self.probe(connect, repeated);
-        Ok(tokio::task::LocalSet::new().block_on(&runtime, asking)?)
+        let local = crate::local::Local::new().map_err(crate::CheckError::Runtime)?;
+        Ok(local.run(self.probe(connect, repeated))?)
     }
 
     /// Asks. Must run on a `LocalSet`, where HTTP/2 keeps its connections.

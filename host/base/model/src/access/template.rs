@@ -38,7 +38,7 @@ impl<P: Copy + PartialEq> Template<P> {
         })
     }
 
-    /// Reads a text in which other braces stand for themselves, such as those of JSON.
+    /// Reads a text in which other braces stand for themselves, such as the braces of JSON.
     pub fn within(text: &str, known: &[(&str, P)]) -> Self {
         let read = Template::read(text, known, |_, _| Ok::<_, std::convert::Infallible>(()));
         match read {

@@ -44,11 +44,11 @@ pub struct Login {
 
 /// The tokens of a run, by the URL of the target.
 #[derive(Default)]
-pub struct Tokens(RwLock<HashMap<String, Issued>>);
+pub struct Tokens(RwLock<HashMap<String, IssuedToken>>);
 
 /// A token as requests carry it.
 #[derive(Clone)]
-pub struct Issued {
+pub struct IssuedToken {
     /// The header fields.
     pub fields: Arc<[(HeaderName, HeaderValue)]>,
     /// The instant at which to log in again; absent if its end is not known.
@@ -119,12 +119,12 @@ impl Token {
 
 impl Tokens {
     /// Returns the token of a target; absent before the first login.
-    pub fn of(&self, target: &str) -> Option<Issued> {
+    pub fn of(&self, target: &str) -> Option<IssuedToken> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
     }
 
     /// Takes a token in place of the one before.
-    pub fn put(&self, target: String, issued: Issued) {
+    pub fn put(&self, target: String, issued: IssuedToken) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(target, issued);
     }
 }

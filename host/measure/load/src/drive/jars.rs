@@ -1,7 +1,7 @@
 //! Cookies of conversations: what a reply sets goes along with the later requests of the same
 //! conversation. A cookie is a secret, and leaves here in requests alone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::HeaderMap;
@@ -19,7 +19,7 @@ const BYTES: usize = 64 << 20;
 
 /// The exchanges that share cookies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Conversation {
+enum Conversation {
     /// Those of a session.
     Session(Arc<str>),
     /// One alone, by the run's own number for it.
@@ -32,9 +32,10 @@ pub struct Jars(Mutex<Shelf>);
 
 #[derive(Default)]
 struct Shelf {
-    jars: HashMap<Conversation, Jar>,
-    /// The conversations in the order of their first cookie, also some that are gone.
-    order: VecDeque<Conversation>,
+    /// With the number of each in the order of first cookies.
+    jars: HashMap<Conversation, (u64, Jar)>,
+    order: BTreeMap<u64, Conversation>,
+    begun: u64,
     bytes: usize,
 }
 
@@ -42,21 +43,31 @@ struct Shelf {
 #[derive(Default)]
 struct Jar(Vec<(String, String)>);
 
-impl Conversation {
-    /// The conversation of a request that has this number.
-    pub fn of(prepared: &Prepared, key: u64) -> Self {
-        match &prepared.sample.turn {
-            Some(turn) => Conversation::Session(turn.session.as_str().into()),
-            None => Conversation::Exchange(key),
-        }
-    }
+/// The cookies of one conversation.
+pub struct Cookies<'j> {
+    jars: &'j Jars,
+    conversation: Conversation,
 }
 
 impl Jars {
-    /// Returns the request with the cookies of its conversation, unless it has cookies of its own.
-    pub fn add(&self, to: &Conversation, request: Request) -> Request {
-        let cookies = self.shelf().jars.get(to).map(Jar::field);
-        let cookies = cookies.filter(|cookies| !cookies.is_empty());
+    /// Returns the cookies of the conversation of a request that has this number.
+    pub fn of(&self, prepared: &Prepared, key: u64) -> Cookies<'_> {
+        let conversation = match &prepared.sample.turn {
+            Some(turn) => Conversation::Session(turn.session.as_str().into()),
+            None => Conversation::Exchange(key),
+        };
+        Cookies { jars: self, conversation }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cookies<'_> {
+    /// Returns the request with the cookies, unless it has cookies of its own.
+    pub fn add(&self, request: Request) -> Request {
+        let cookies = self.with(Jar::field).filter(|cookies| !cookies.is_empty());
         match cookies.and_then(|cookies| HeaderValue::try_from(cookies).ok()) {
             Some(mut cookies) => {
                 cookies.set_sensitive(true);
@@ -67,15 +78,16 @@ impl Jars {
     }
 
     /// Takes the cookies that a reply sets.
-    pub fn take(&self, of: &Conversation, headers: &HeaderMap) {
+    pub fn take(&self, headers: &HeaderMap) {
         if !headers.contains_key(SET_COOKIE) {
             return;
         }
-        let mut shelf = self.shelf();
-        let shelf = &mut *shelf;
-        let jar = shelf.jars.entry(of.clone()).or_insert_with(|| {
-            shelf.order.push_back(of.clone());
-            Jar::default()
+        let mut shelf = self.jars.shelf();
+        let Shelf { jars, order, begun, bytes } = &mut *shelf;
+        let (_, jar) = jars.entry(self.conversation.clone()).or_insert_with(|| {
+            *begun += 1;
+            order.insert(*begun, self.conversation.clone());
+            (*begun, Jar::default())
         });
         let before = jar.bytes();
         for set in headers.get_all(SET_COOKIE) {
@@ -83,40 +95,38 @@ impl Jars {
                 jar.set(set);
             }
         }
-        shelf.bytes = shelf.bytes + jar.bytes() - before;
+        *bytes = *bytes + jar.bytes() - before;
         while shelf.bytes > BYTES
-            && let Some(oldest) = shelf.order.pop_front()
+            && let Some((_, oldest)) = shelf.order.pop_first()
         {
             shelf.remove(&oldest);
         }
     }
 
-    /// Returns the values of a conversation, which must not be seen.
-    pub fn values(&self, of: &Conversation) -> Vec<String> {
-        let shelf = self.shelf();
-        let jar = shelf.jars.get(of).into_iter();
-        jar.flat_map(|jar| jar.0.iter().map(|(_, value)| value.clone())).collect()
+    /// Returns the values, which must not be seen.
+    pub fn values(&self) -> Vec<String> {
+        let values = |jar: &Jar| jar.0.iter().map(|(_, value)| value.clone()).collect();
+        self.with(values).unwrap_or_default()
     }
 
     /// Forgets the cookies of an exchange that is over; those of a session stay.
-    pub fn close(&self, of: &Conversation) {
-        if let Conversation::Exchange(_) = of {
-            let mut shelf = self.shelf();
-            shelf.remove(of);
-            while shelf.order.front().is_some_and(|first| !shelf.jars.contains_key(first)) {
-                shelf.order.pop_front();
-            }
+    pub fn close(&self) {
+        if let Conversation::Exchange(_) = self.conversation {
+            self.jars.shelf().remove(&self.conversation);
         }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with<R>(&self, read: impl FnOnce(&Jar) -> R) -> Option<R> {
+        self.jars.shelf().jars.get(&self.conversation).map(|(_, jar)| read(jar))
     }
 }
 
 impl Shelf {
-    fn remove(&mut self, of: &Conversation) {
-        self.bytes -= self.jars.remove(of).map_or(0, |jar| jar.bytes());
+    fn remove(&mut self, conversation: &Conversation) {
+        if let Some((number, jar)) = self.jars.remove(conversation) {
+            self.order.remove(&number);
+            self.bytes -= jar.bytes();
+        }
     }
 }
 
@@ -184,18 +194,21 @@ mod tests {
     #[test]
     fn conversations_share_no_cookie() {
         let jars = Jars::default();
-        let session = Conversation::Session("s".into());
+        let of = |conversation| Cookies { jars: &jars, conversation };
+        let session = of(Conversation::Session("s".into()));
+        let exchange = of(Conversation::Exchange(1));
         let set = |value: &'static str| {
             HeaderMap::from_iter([(SET_COOKIE, HeaderValue::from_static(value))])
         };
-        jars.take(&session, &set("a=1"));
-        jars.take(&Conversation::Exchange(1), &set("a=2"));
-        assert_eq!(jars.values(&session), ["1"]);
-        assert_eq!(jars.values(&Conversation::Exchange(1)), ["2"]);
-        jars.close(&Conversation::Exchange(1));
-        jars.close(&session);
-        assert_eq!(jars.values(&session), ["1"]);
-        assert_eq!(jars.values(&Conversation::Exchange(1)), Vec::<String>::new());
-        assert_eq!(jars.shelf().bytes, 2);
+        session.take(&set("a=1"));
+        exchange.take(&set("a=2"));
+        assert_eq!(session.values(), ["1"]);
+        assert_eq!(exchange.values(), ["2"]);
+        exchange.close();
+        session.close();
+        assert_eq!(session.values(), ["1"]);
+        assert_eq!(exchange.values(), Vec::<String>::new());
+        let shelf = jars.shelf();
+        assert_eq!((shelf.bytes, shelf.order.len(), shelf.jars.len()), (2, 1, 1));
     }
 }

@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use super::demand::{Kind, Outgoing};
-use super::jars::Conversation;
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Reading};
 use super::{End, Reply, Worker};
@@ -33,9 +32,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
     ) -> End {
         let place = exchange.request.prepared.target;
         let prepared = &exchange.request.prepared;
-        let jars = self.jars.as_deref().map(|jars| (jars, Conversation::of(prepared, key)));
-        let request = match &jars {
-            Some((jars, conversation)) => jars.add(conversation, request),
+        let cookies = self.jars.as_deref().map(|jars| jars.of(prepared, key));
+        let request = match &cookies {
+            Some(cookies) => cookies.add(request),
             None => request,
         };
         let (request, handshake) = match Handshake::begin(request) {
@@ -57,8 +56,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
                 return End::Broke(Class::Reset, cause.to_owned());
             }
         };
-        if let Some((jars, conversation)) = &jars {
-            jars.take(conversation, &head.headers);
+        if let Some(cookies) = &cookies {
+            cookies.take(&head.headers);
         }
         exchange.status = Some(head.status);
         exchange.headers = Some(connection.last_read());

@@ -10,7 +10,6 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::demand::{Course, Demand, First, Kind, Step};
-use super::jars::Conversation;
 use super::pool::Pool;
 use super::reading::{Inputs, NoHead, Pause, Reading};
 use super::{Abort, End, Reply, Worker};
@@ -222,9 +221,9 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let marks = Rc::clone(&trail.current.borrow());
         let prepared = &exchange.request.prepared;
         let jars = self.jars.as_deref().filter(|_| place == prepared.target);
-        let jars = jars.map(|jars| (jars, Conversation::of(prepared, key)));
-        if let Some((jars, conversation)) = &jars {
-            request = jars.add(conversation, request);
+        let cookies = jars.map(|jars| jars.of(prepared, key));
+        if let Some(cookies) = &cookies {
+            request = cookies.add(request);
         }
         let (mut connection, mut reading, head) = loop {
             let mut connection = match pool.take(place, session.map(|session| &**session)).await {
@@ -254,8 +253,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             }
         };
         let headers = connection.last_read();
-        if let Some((jars, conversation)) = &jars {
-            jars.take(conversation, &head.headers);
+        if let Some(cookies) = &cookies {
+            cookies.take(&head.headers);
         }
         exchange.status = Some(head.status);
         exchange.headers.get_or_insert(headers);

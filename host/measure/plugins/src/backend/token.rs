@@ -8,6 +8,7 @@ use super::{Request, Token, fault_of_method, path};
 use model::access::Key;
 use model::access::template::UnknownPlaceholder;
 use model::access::token::{self, Login, Placeholder};
+use model::percent_encoded;
 
 /// The most bytes of a login's body.
 const BODY_BYTES: usize = 64 << 10;
@@ -91,15 +92,11 @@ impl Escape {
     fn write(self, text: &str) -> String {
         match self {
             Escape::Plain => text.to_owned(),
-            Escape::Json => text.replace('\\', r"\\").replace('"', "\\\""),
-            Escape::Form => {
-                let bytes = text.bytes().map(|byte| match byte {
-                    b'-' | b'.' | b'_' | b'*' => char::from(byte).to_string(),
-                    _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-                    _ => format!("%{byte:02X}"),
-                });
-                bytes.collect()
+            Escape::Json => {
+                let quoted = serde_json::Value::from(text).to_string();
+                quoted[1..quoted.len() - 1].to_owned()
             }
+            Escape::Form => percent_encoded(text.as_bytes(), b"-._*"),
         }
     }
 }

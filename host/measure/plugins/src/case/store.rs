@@ -1,9 +1,6 @@
-//! Where the files of a case are: in a folder, or as the sections of one file, `NAME.case`.
-//!
-//! Such a file has the format [txtar](https://pkg.go.dev/golang.org/x/tools/txtar): a comment, and a
-//! line `-- FILE --` before the text of each file. `-- FILE (crlf) --` means that its lines end with
-//! CR LF, `-- FILE (open) --` that its last line has no end, and `-- FILE (base64) --` that its bytes
-//! are in Base64.
+//! The files of a case: in a folder, or as the sections of one file, `NAME.case`, in the format of
+//! [`txtar`]. `-- FILE (crlf) --` means that the file's lines end with CR LF, `-- FILE (open) --` that
+//! its last line has no end, and `-- FILE (base64) --` that its bytes are in Base64.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -12,6 +9,7 @@ use base64::DecodeError;
 use base64::prelude::{BASE64_STANDARD as STANDARD, Engine as _};
 
 use super::find;
+use model::txtar;
 
 /// The extension of a case in one file.
 pub const EXTENSION: &str = "case";
@@ -40,7 +38,7 @@ struct Section {
     text: String,
 }
 
-/// How a section stands for a file.
+/// The form in which a section holds a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Plain,
@@ -163,18 +161,12 @@ impl Store {
 
 impl Archive {
     fn parse(text: &str) -> Self {
-        let mut archive = Archive::default();
-        for line in text.split_inclusive('\n') {
-            match (heading(line), archive.sections.last_mut()) {
-                (Some((name, form)), _) => {
-                    let name = name.to_owned();
-                    archive.sections.push(Section { name, form, text: String::new() });
-                }
-                (None, Some(section)) => section.text.push_str(line),
-                (None, None) => archive.comment.push_str(line),
-            }
-        }
-        archive
+        let (comment, texts) = txtar::read(text);
+        let sections = texts.into_iter().map(|(heading, text)| {
+            let (name, form) = named(&heading);
+            Section { name: name.to_owned(), form, text }
+        });
+        Archive { comment, sections: sections.collect() }
     }
 
     fn section(&self, file: &str) -> Option<&Section> {
@@ -186,7 +178,7 @@ impl Archive {
             self.sections.retain(|section| section.name != file);
             return Ok(());
         };
-        if text.lines().any(|line| heading(line).is_some()) {
+        if text.lines().any(|line| txtar::heading(line).is_some()) {
             let what = "it has a line `-- FILE --`; make the case a folder";
             return Err(io::Error::new(ErrorKind::InvalidData, what));
         }
@@ -200,21 +192,21 @@ impl Archive {
     }
 
     fn text(&self) -> String {
-        let mut text = self.comment.clone();
-        for Section { name, form, text: section } in &self.sections {
+        let headings = self.sections.iter().map(|Section { name, form, .. }| {
             let word = FORMS.iter().find(|(known, _)| known == form).map_or("", |(_, word)| word);
-            text += &format!("-- {name}{word} --\n{section}");
-        }
-        text
+            format!("{name}{word}")
+        });
+        let headings: Vec<String> = headings.collect();
+        let texts = self.sections.iter().map(|section| section.text.as_str());
+        txtar::write(&self.comment, headings.iter().map(String::as_str).zip(texts))
     }
 }
 
-/// The name in a line that begins a section, and its form.
-fn heading(line: &str) -> Option<(&str, Form)> {
-    let name = line.trim_end().strip_prefix("-- ")?.strip_suffix(" --")?;
-    let formed = |(form, word): &(Form, &str)| Some((name.strip_suffix(word)?, *form));
+/// The name in a heading, and the form of the section.
+fn named(heading: &str) -> (&str, Form) {
+    let formed = |(form, word): &(Form, &str)| Some((heading.strip_suffix(word)?, *form));
     // The first form, whose word is empty, fits all.
-    FORMS.iter().rev().find_map(formed).filter(|(name, _)| !name.trim().is_empty())
+    FORMS.iter().rev().find_map(formed).unwrap_or((heading, Form::Plain))
 }
 
 #[cfg(test)]

@@ -140,12 +140,12 @@ pub(super) fn renewals_failed(summary: &Summary) -> Option<Finding> {
         id: Id::RenewalsFailed,
         severity: Severity::Note,
         seen: format!(
-            "{} of {} renewals of what the server gives for a time failed{}",
+            "{} of {} renewals of tokens or prepared values failed{}",
             renewals.failed,
             renewals.failed.saturating_add(renewals.done),
             error.map(|error| format!(": {error}")).unwrap_or_default()
         ),
-        why: "requests went on with the token, or with what was prepared, from before; the server refuses them once that has ended".into(),
+        why: "requests went on with the token or value before; the server refuses them after its end".into(),
         advice: "compare the failures of requests with the times of the server's log, which says why it refused the renewals".into(),
     })
 }

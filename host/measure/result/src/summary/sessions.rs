@@ -148,7 +148,7 @@ enum Fate {
 
 impl Sessions {
     /// Counts sessions whose first request was due when the run was stopped, and has no record.
-    /// Where some requests belong to no session, the kind of these is not known.
+    /// The kind of unsent requests is not known if some requests belong to no session.
     pub(super) fn count_unsent(&mut self, unsent: u64) {
         if self.alone == 0 {
             self.total += unsent;

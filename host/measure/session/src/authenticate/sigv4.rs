@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use model::access::Sigv4;
 use model::clock::Date;
-use model::hex;
+use model::{hex, percent_encoded};
 
 /// The header with the time of signing.
 pub(super) const DATE: HeaderName = HeaderName::from_static("x-amz-date");
@@ -191,15 +191,7 @@ fn query_of(query: &str) -> String {
 
 /// With `%XX` for every byte that is neither a letter, a digit, nor one of `-._~`.
 fn encoded(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
+    percent_encoded(bytes, b"-._~")
 }
 
 /// The bytes that `%XX` and `+` stand for in a query; a `%` that begins no byte is itself.

@@ -10,11 +10,11 @@ use crate::authenticate::http_request;
 use crate::clean_up::CleanUps;
 use crate::lease::Refusals;
 use load::drive::demand::{self, Demand};
-use load::drive::jars::{Conversation, Jars};
+use load::drive::jars::{Cookies, Jars};
 use load::transport::Request;
 use model::clock::date;
 use model::connection::Version;
-use model::exchange::Class;
+use model::exchange::{Class, Prepared};
 use model::places::{Place, Places};
 use model::target::Secrets;
 use model::units::Nanos;
@@ -78,13 +78,13 @@ impl Routes {
         }
     }
 
-    /// Sends what backends want sent once an exchange has ended.
+    /// Sends the clean-ups of backends.
     #[must_use]
     pub(crate) fn with_clean_ups(self, clean_ups: CleanUps) -> Self {
         Routes { clean_ups: Some(clean_ups), ..self }
     }
 
-    /// Tells of requests whose token was refused.
+    /// Reports requests with a refused token.
     #[must_use]
     pub(crate) fn with_refusals(self, refusals: Option<Refusals>) -> Self {
         Routes { refusals, ..self }
@@ -96,22 +96,21 @@ impl Routes {
         Routes { jars, ..self }
     }
 
-    /// Returns what must not be seen in an exchange of this conversation.
-    pub(super) fn secrets_of(&self, conversation: &Conversation) -> Cow<'_, Secrets> {
-        match self.jars.as_ref().map(|jars| jars.values(conversation)) {
+    /// Returns the cookies of the conversation of a request that has this number; absent where no
+    /// cookies are kept.
+    pub(super) fn cookies(&self, prepared: &Prepared, key: u64) -> Option<Cookies<'_>> {
+        self.jars.as_ref().map(|jars| jars.of(prepared, key))
+    }
+
+    /// Returns the secrets of an exchange with these cookies.
+    pub(super) fn secrets_with(&self, cookies: Option<&Cookies<'_>>) -> Cow<'_, Secrets> {
+        match cookies.map(Cookies::values) {
             Some(values) if !values.is_empty() => Cow::Owned(self.secrets.and(values)),
             _ => Cow::Borrowed(&self.secrets),
         }
     }
 
-    /// An exchange of this conversation is over.
-    pub(super) fn close(&self, conversation: &Conversation) {
-        if let Some(jars) = &self.jars {
-            jars.close(conversation);
-        }
-    }
-
-    /// The server did not accept who asked, in a request to this target.
+    /// Reports that this target refused the token of a request.
     pub(super) fn refused(&self, target: u32, sent: Nanos) {
         if let Some(refusals) = &self.refusals {
             refusals.put(target, sent);
@@ -122,16 +121,16 @@ impl Routes {
     pub(super) fn clean_up(
         &self,
         target: u32,
-        conversation: &Conversation,
+        cookies: Option<&Cookies<'_>>,
         request: backend::Request,
     ) {
         if let Some(clean_ups) = &self.clean_ups {
             let request = self.own(target, request);
-            match &self.jars {
+            match cookies {
                 None => clean_ups.take(target, request, Vec::new()),
-                Some(jars) => {
-                    let request = request.map(|request| jars.add(conversation, request));
-                    clean_ups.take(target, request, jars.values(conversation));
+                Some(cookies) => {
+                    let request = request.map(|request| cookies.add(request));
+                    clean_ups.take(target, request, cookies.values());
                 }
             }
         }

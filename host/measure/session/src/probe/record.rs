@@ -121,15 +121,12 @@ impl Recorder {
         connect: &C,
         request: Request,
     ) -> Result<Recorded, RecordError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(CheckError::Runtime)?;
+        let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();
         let mut asker = Asker { connect, clock: Clock::start(), requests: 0 };
         let asking = asker.ask(&self.0, request);
         let target = self.0.target.to_string();
-        let (head, body) = match tokio::task::LocalSet::new().block_on(&runtime, asking) {
+        let (head, body) = match local.run(asking) {
             Ok(reply) => reply,
             Err(Silence::Unreachable(cause)) => {
                 return Err(CheckError::from(PreflightError::Unreachable { target, cause }).into());

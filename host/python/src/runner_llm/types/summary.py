@@ -2283,9 +2283,7 @@ class Client:
     backend wanted none.
     """
     renewals: Errands | None
-    """The requests that renewed what the server gives for a time, such as a token; absent if there
-    were none.
-    """
+    """The requests that renewed tokens and prepared values; absent if there were none."""
     machine: Machine | None
     """The whole machine; absent if the system does not report it."""
 

@@ -12,7 +12,7 @@ use model::duration;
 use model::number::{bytes, count, percent, plural, significant};
 use result::summary::Summary;
 use runs::Reported;
-use scenario::plan::{Amount, Plan};
+use scenario::plan::{Amount, Plan, flat};
 
 /// Replaces a value that a page does not show.
 const HIDDEN: &str = "[hidden, may be secret]";
@@ -176,14 +176,8 @@ fn shown(plan: &Plan) -> Value {
 
 /// The settings that not all runs have alike, by their place in the plan.
 pub(super) fn differences(runs: &[Shown]) -> Table {
-    let plans: Vec<BTreeMap<String, String>> = runs
-        .iter()
-        .map(|run| {
-            let mut flat = BTreeMap::new();
-            flatten("", &shown(&run.reported.plan), &mut flat);
-            flat
-        })
-        .collect();
+    let plans: Vec<BTreeMap<String, String>> =
+        runs.iter().map(|run| flat(&shown(&run.reported.plan))).collect();
     let names: BTreeSet<&String> = plans.iter().flat_map(BTreeMap::keys).collect();
     let labels = runs.iter().map(|run| run.label.as_str());
     let mut table = Table::new(["Setting"].into_iter().chain(labels));
@@ -195,21 +189,4 @@ pub(super) fn differences(runs: &[Shown]) -> Table {
         }
     }
     table
-}
-
-fn flatten(name: &str, value: &Value, flat: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
-                flatten(&name, value, flat);
-            }
-        }
-        Value::String(text) => {
-            flat.insert(name.to_owned(), text.clone());
-        }
-        other => {
-            flat.insert(name.to_owned(), other.to_string());
-        }
-    }
 }
