@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import runner_llm
 from conftest import SHORT
 
 
+#: A busy machine holds all requests of a moment: long answers, and enough of them, hide that.
+JUDGED: dict[str, Any] = {**SHORT, "num_prompts": 200}
+
+
+def measured(ttft: str, folder: Path) -> runner_llm.Run:
+    with runner_llm.mock(ttft=ttft, itl="2ms") as engine:
+        return runner_llm.run(**JUDGED, base_url=engine.base_url, output_dir=folder)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> runner_llm.Run:
+    return measured("500ms", tmp_path_factory.mktemp("faster"))
+
+
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> runner_llm.Run:
-    folder = tmp_path_factory.mktemp("slower")
-    with runner_llm.mock(ttft="2s", itl="2ms") as engine:
-        return runner_llm.run(**SHORT, base_url=engine.base_url, output_dir=folder)
+    return measured("2s", tmp_path_factory.mktemp("slower"))
+
+
+#: A busy machine makes a short run invalid, and the tests are of the comparison.
+ANY_VERDICT: dict[str, Any] = {"allow": ["verdict"], "each": True}
 
 
 def test_a_comparison(run: runner_llm.Run, slower: runner_llm.Run) -> None:
-    comparison = runner_llm.compare(run, slower, each=True)
+    comparison = runner_llm.compare(run, slower, **ANY_VERDICT)
     row = comparison.figure("ttft.mean")
-    assert (row.unit, row.judgement) == ("ms", "worse")
+    assert (row.unit, row.judgement) == ("ms", "worse"), row
     assert row.baseline == pytest.approx(run.summary.metrics["ttft"].mean)
     assert row.value == pytest.approx(slower.summary.metrics["ttft"].mean)
     assert row.interval is not None and row.interval.low is not None and row.interval.low > 500
@@ -45,12 +62,12 @@ def test_a_condition(run: runner_llm.Run, slower: runner_llm.Run) -> None:
     with pytest.raises(runner_llm.ThresholdNotMet) as caught, pytest.warns(
         runner_llm.RunnerWarning, match="--fail-if judges one run per side"
     ):
-        runner_llm.compare(run, slower, each=True, fail_if=held)
+        runner_llm.compare(run, slower, **ANY_VERDICT, fail_if=held)
     comparison = caught.value.comparison
     assert comparison is not None and comparison.fails
     assert [outcome.fails for outcome in comparison.conditions] == [True, False]
     with pytest.warns(runner_llm.RunnerWarning):
-        better = runner_llm.compare(slower, run, each=True, fail_if="ttft.mean +5%")
+        better = runner_llm.compare(slower, run, **ANY_VERDICT, fail_if="ttft.mean +5%")
     assert not better.fails and len(better.conditions) == 1
 
 
