@@ -3,6 +3,7 @@
 //! languages need compilers that not every machine has.
 
 mod record;
+mod workshop;
 
 use std::path::Path;
 use std::process::Command;
@@ -435,10 +436,13 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Makes a project of a backend in a language, has its cases put into it, builds it, and tests it.
-fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) {
-    let Some(compiler) = language.compiler() else {
-        return;
-    };
+/// Returns the project's folder; absent without the language's compiler.
+fn builds_and_passes(
+    language: &Other,
+    files: &Path,
+    put_cases: impl Fn(&Path),
+) -> Option<tempfile::TempDir> {
+    let compiler = language.compiler()?;
     let (entry, source) = match language.word {
         "python" => ("backend.py", "plugin.py"),
         "javascript" => ("plugin.js", "plugin.js"),
@@ -457,6 +461,7 @@ fn builds_and_passes(language: &Other, files: &Path, put_cases: impl Fn(&Path)) 
     build.env(language.variable, compiler);
     run_patiently(build.args(["plugin", "build", "mine"])).with_code(0);
     run_patiently(author(folder.path()).args(["plugin", "test", "mine"])).with_code(0);
+    Some(folder)
 }
 
 /// Messages of Protocol Buffers and calls of gRPC without generated code. Google's own library for
@@ -512,7 +517,7 @@ fn conversing_is_the_same_in_every_language() {
     const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/authoring/conversing");
     let files = Path::new(FILES);
     for language in [&PYTHON, &JAVASCRIPT, &C] {
-        builds_and_passes(language, files, |folder| {
+        let built = builds_and_passes(language, files, |folder| {
             for case in ["steps", "socket", "prepare", "prepared"] {
                 let path = folder.join(case);
                 std::fs::create_dir_all(&path).unwrap();
@@ -522,5 +527,8 @@ fn conversing_is_the_same_in_every_language() {
                 }
             }
         });
+        if let Some(folder) = built {
+            workshop::demands_each_part(folder.path(), language.word);
+        }
     }
 }

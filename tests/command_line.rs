@@ -6,7 +6,7 @@
 mod accuracy;
 mod after;
 mod audit;
-mod authentication;
+pub mod authentication;
 mod authors;
 mod ci;
 mod comparisons;
@@ -30,7 +30,7 @@ mod probe;
 mod reports;
 mod scenarios;
 mod scores;
-mod secrets;
+pub mod secrets;
 mod strangers;
 mod wrong_input;
 

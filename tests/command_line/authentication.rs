@@ -90,7 +90,7 @@ pub(super) fn several(requests: u32, url: &str, folder: &Path, config: &str) -> 
 }
 
 /// The value of a header field; absent where it is not sent.
-pub(super) fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
+pub fn field<'a>(asked: &'a str, name: &str) -> Option<&'a str> {
     let head = asked.split("\r\n\r\n").next()?;
     let mut values = head.split("\r\n").skip(1).filter_map(|line| {
         let (field, value) = line.split_once(':')?;
@@ -440,4 +440,69 @@ fn an_engines_own_variable_comes_before_the_usual_one() {
         let says = format!("the API key from {from}");
         assert!(ended.stderr.contains(&says), "{ended:#?}");
     }
+}
+
+/// A file below the folder that holds the text.
+fn holder(folder: &Path, text: &str) -> Option<std::path::PathBuf> {
+    std::fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return holder(&path, text);
+        }
+        let mut bytes = std::fs::read(&path).unwrap();
+        if path.extension().is_some_and(|extension| extension == "zst") {
+            bytes = zstd::decode_all(&bytes[..]).unwrap();
+        }
+        String::from_utf8_lossy(&bytes).contains(text).then_some(path)
+    })
+}
+
+/// The plugin's schema marks the key `pin`, whose name alone does not say that it is secret.
+#[test]
+fn a_key_that_a_plugin_marks_is_kept_in_no_folder() {
+    const PIN: &str = "wisteria-4711";
+    let (url, requests) = parrot();
+    let guest = components().join("guests/keyed-backend.wasm");
+    let guest = guest.to_str().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = format!(
+        "[backend]\nplugin = '{guest}'\nconfig = {{ scheme = \"none\", pin = \"{PIN}\" }}\n\
+         [dataset]\nplugin = \"datasets/random.wasm\"\nconfig = {{ input-len = 8, output-len = 2 }}\n\
+         [load]\nrequests = 3\nconcurrency = 1\n"
+    );
+    let lab = format!(
+        "name = \"keyed\"\nscenarios = [\"a.toml\"]\nrepeats = 1\n\
+         set = {{ backend.config.pin = \"{PIN}\" }}\n\
+         [[engines]]\nname = \"parrot\"\nbase-url = \"{url}\"\nbackend = '{guest}'\n"
+    );
+    std::fs::write(folder.path().join("lab.toml"), lab).unwrap();
+    std::fs::write(folder.path().join("a.toml"), &scenario).unwrap();
+    let out = folder.path().join("out");
+    for line in [
+        format!("sweep a.toml --base-url {url} --concurrencies 1,2 --output-dir out/of-a-file"),
+        format!(
+            "sweep a.toml --base-url {url} --concurrencies 1,2 --output-dir out/of-a-flag \
+             --set backend.config.pin={PIN}"
+        ),
+        "lab lab.toml --folder out/lab".to_owned(),
+    ] {
+        requests.lock().unwrap().clear();
+        let mut command = runner();
+        let ended = run(command.args(words(&line)).current_dir(folder.path())).with_code(0);
+        let sent = requests.lock().unwrap();
+        assert!(sent.iter().any(|request| field(request, "x-pin") == Some(PIN)), "{line}");
+        assert!(![ended.stdout, ended.stderr].concat().contains(PIN), "{line}");
+        assert_eq!(holder(&out, PIN), None, "{line}");
+    }
+    // The command can be resumed with the key alone.
+    let begun = std::fs::read_dir(out.join("of-a-flag")).unwrap().next().unwrap().unwrap().path();
+    let resume = || {
+        let mut command = runner();
+        command.args(["sweep", "--resume"]).arg(&begun).current_dir(folder.path());
+        command
+    };
+    let refused = run(&mut resume()).with_code(2);
+    assert!(refused.stderr.contains("began with --set"), "{refused:#?}");
+    let key = format!("backend.config.pin={PIN}");
+    run(resume().args(["--set", &key])).with_code(0);
 }

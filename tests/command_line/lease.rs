@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use super::authentication::{assert_kept, field, planned, several};
 use super::secrets::read_request;
-use crate::support::process::{only_run, run};
+use crate::hostile_guests::fixture::components;
+use crate::support::port;
+use crate::support::process::{Process, only_run, run, runner};
 
 const ID: &str = "client-0123456789";
 const SECRET: &str = "s3\"cret\\0123456789abcdef";
@@ -246,4 +248,54 @@ fn a_key_without_the_part_that_a_login_needs_is_refused() {
     let message: Vec<&str> = ended.stderr.split_whitespace().collect();
     let message = message.join(" ").replace("│ ", "");
     assert!(message.contains("is no key for the login of this backend"), "{message}");
+}
+
+/// The server takes no request without the token of the login.
+#[test]
+fn record_logs_in_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, server) = server(RULES);
+    let case = folder.path().join("cases/recorded");
+    std::fs::create_dir_all(&case).unwrap();
+    let config = "scheme = \"token\"\nname = \"authorization\"\nvariable = \"ENGINE_API_KEY\"\n";
+    std::fs::write(case.join("config.toml"), config).unwrap();
+    let mut command = runner();
+    command.args(["plugin", "record", &url, "--api-key-env", "ENGINE_API_KEY", "--plugin"]);
+    command.arg(components().join("guests/keyed-backend.wasm")).current_dir(folder.path());
+    let ended = run(command.env("ENGINE_API_KEY", format!("{ID}:{SECRET}"))).with_code(0);
+    assert_eq!(server.asked.lock().unwrap().len(), 1, "{ended:#?}");
+    for file in std::fs::read_dir(&case).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
+    }
+}
+
+/// Each process of a fleet holds leases of its own, for the requests that it sends itself.
+#[test]
+fn each_process_of_a_fleet_has_its_own_leases() {
+    for config in [TOKEN, PREPARE] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, server) = server(RULES);
+        let coordinator = format!("127.0.0.1:{}", port::free());
+        let start = |rank: u32| {
+            let own = folder.path().join(format!("rank{rank}"));
+            std::fs::create_dir(&own).unwrap();
+            let mut command = runner();
+            command.arg("fleet").args(several(7, &url, &own, config).get_args());
+            command.args(["--max-concurrency", "4", "--warmup-requests", "0", "--no-progress"]);
+            command.current_dir(own).env("ENGINE_API_KEY", format!("{ID}:{SECRET}"));
+            command.env("RUNNER_FLEET_TOKEN", "0123456789abcdef".repeat(4));
+            command.env("RUNNER_FLEET_SIZE", "3").env("RUNNER_FLEET_RANK", rank.to_string());
+            Process::start(command.env("RUNNER_FLEET_COORDINATOR", &coordinator))
+        };
+        let processes = [0, 1, 2].map(start);
+        let ended = processes.map(|process| process.end().with_code(0));
+        let rank0 = folder.path().join("rank0");
+        let summary = summary(&rank0);
+        assert_eq!(summary["requests"]["successful"], 7, "{config}: {summary:#}");
+        assert_eq!(server.demands(), 3, "{config}");
+        for ended in &ended {
+            assert_kept(&rank0, ended, &SECRETS);
+        }
+    }
 }

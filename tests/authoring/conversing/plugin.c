@@ -6,12 +6,11 @@
 #include "runner_backend.h"
 
 struct exports_backend_codec_t {
-  plugin_string_t path;
+  plugin_string_t scheme;
 };
 
 static const option OPTIONS[] = {
-    {"path", OPTION_STRING, offsetof(exports_backend_codec_t, path), "\"/v1/chat/completions\"",
-     "The path of the engine's route, below the target's URL."},
+    {"scheme", OPTION_STRING, offsetof(exports_backend_codec_t, scheme), "\"hmac\"", "`hmac` or `token`."},
 };
 #define OPTIONS_LEN (sizeof OPTIONS / sizeof *OPTIONS)
 
@@ -35,7 +34,7 @@ bool exports_backend_static_codec_open(types_json_t *config, exports_backend_own
 }
 
 void exports_backend_codec_destructor(exports_backend_codec_t *codec) {
-  plugin_string_free(&codec->path);
+  plugin_string_free(&codec->scheme);
   free(codec);
 }
 
@@ -51,20 +50,40 @@ bool exports_backend_method_codec_control(exports_backend_codec_t *codec, export
   return true;
 }
 
+typedef struct {
+  const char *name, *value;
+} field;
+
+static exports_backend_list_tuple2_string_string_t headers(size_t len, const field *fields) {
+  exports_backend_list_tuple2_string_string_t list = {malloc(len * sizeof *list.ptr), len};
+  if (!list.ptr) abort();
+  for (size_t i = 0; i < len; i++)
+    list.ptr[i] = (plugin_tuple2_string_string_t){owned_text(fields[i].name), owned_text(fields[i].value)};
+  return list;
+}
+
 // The host adds the key, which a plugin never sees.
 void exports_backend_method_codec_credentials(exports_backend_codec_t *codec,
                                               exports_backend_credentials_t *credentials) {
-  *credentials = (exports_backend_credentials_t){0};
-  credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_HMAC;
-  exports_backend_hmac_t *hmac = &credentials->scheme.val.hmac;
-  hmac->digest = EXPORTS_BACKEND_DIGEST_SHA256;
-  hmac->message = owned_text("{time}{body}");
-  hmac->encoding = EXPORTS_BACKEND_ENCODING_HEX;
-  hmac->headers.len = 2;
-  hmac->headers.ptr = malloc(2 * sizeof *hmac->headers.ptr);
-  if (!hmac->headers.ptr) abort();
-  hmac->headers.ptr[0] = (plugin_tuple2_string_string_t){owned_text("x-time"), owned_text("{time}")};
-  hmac->headers.ptr[1] = (plugin_tuple2_string_string_t){owned_text("x-sign"), owned_text("{signature}")};
+  *credentials = (exports_backend_credentials_t){.cookies = true};
+  if (is(slice_of_string(codec->scheme), "token")) {
+    credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_TOKEN;
+    exports_backend_token_t *token = &credentials->scheme.val.token;
+    buffer body = {0};
+    put(&body, "{\"id\": \"{id}\", \"secret\": \"{secret}\"}");
+    post_json(&token->login, slice_of("/v1/login"), &body);
+    token->token = owned_text("/access_token");
+    token->lifetime.is_some = true;
+    token->lifetime.val = owned_text("/expires_in");
+    token->headers = headers(1, (field[]){{"authorization", "Token {token}"}});
+  } else {
+    credentials->scheme.tag = EXPORTS_BACKEND_AUTHENTICATION_HMAC;
+    exports_backend_hmac_t *hmac = &credentials->scheme.val.hmac;
+    hmac->digest = EXPORTS_BACKEND_DIGEST_SHA256;
+    hmac->message = owned_text("{time}{body}");
+    hmac->encoding = EXPORTS_BACKEND_ENCODING_HEX;
+    hmac->headers = headers(2, (field[]){{"x-time", "{time}"}, {"x-sign", "{signature}"}});
+  }
 }
 
 bool exports_backend_method_codec_read_models(exports_backend_codec_t *codec, plugin_list_u8_t *body,

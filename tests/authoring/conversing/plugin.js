@@ -1,22 +1,36 @@
 // A backend whose exchanges have several requests, or messages over a WebSocket.
 
-import { bytesOf, plate, textOf } from "./runner_plugin/index.js";
+import { bytesOf, option, plate, textOf } from "./runner_plugin/index.js";
 import { Backend, del, get, post, socket, step, steps, text } from "./runner_plugin/backend.js";
 
-export const about = plate("mine", "0.1.0", "Asks in several steps.", {});
+const config = { scheme: option("hmac", "`hmac` or `token`.") };
+
+export const about = plate("mine", "0.1.0", "Asks in several steps.", config);
+
+const HMAC = {
+  digest: "sha256",
+  message: "{time}{body}",
+  encoding: "hex",
+  headers: [
+    ["x-time", "{time}"],
+    ["x-sign", "{signature}"],
+  ],
+};
+const TOKEN = {
+  login: post("/v1/login", { id: "{id}", secret: "{secret}" }),
+  token: "/access_token",
+  lifetime: "/expires_in",
+  headers: [["authorization", "Token {token}"]],
+};
 
 class Codec extends Backend {
-  authentication = {
-    hmac: {
-      digest: "sha256",
-      message: "{time}{body}",
-      encoding: "hex",
-      headers: [
-        ["x-time", "{time}"],
-        ["x-sign", "{signature}"],
-      ],
-    },
-  };
+  static config = config;
+  cookies = true;
+
+  constructor(config) {
+    super(config);
+    this.authentication = this.config.scheme === "token" ? { token: TOKEN } : { hmac: HMAC };
+  }
 
   encode(sample, settings) {
     if (sample.prompt.val === "socket") {

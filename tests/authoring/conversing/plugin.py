@@ -10,7 +10,21 @@ WHOLE = api.Framing_Whole()
 
 @dataclass
 class Config:
-    pass
+    scheme: str = "hmac"
+    """`hmac` or `token`."""
+
+
+HMAC = api.Authentication_Hmac(
+    api.Hmac(api.Digest.SHA256, "{time}{body}", api.Encoding.HEX, [("x-time", "{time}"), ("x-sign", "{signature}")])
+)
+TOKEN = api.Authentication_Token(
+    api.Token(
+        post("/v1/login", {"id": "{id}", "secret": "{secret}"}),
+        "/access_token",
+        "/expires_in",
+        [("authorization", "Token {token}")],
+    )
+)
 
 
 About = plate("mine", "0.1.0", "Asks in several steps.", Config)
@@ -18,9 +32,11 @@ About = plate("mine", "0.1.0", "Asks in several steps.", Config)
 
 class Codec(Backend):
     Config = Config
-    authentication = api.Authentication_Hmac(
-        api.Hmac(api.Digest.SHA256, "{time}{body}", api.Encoding.HEX, [("x-time", "{time}"), ("x-sign", "{signature}")])
-    )
+    cookies = True
+
+    @property
+    def authentication(self):
+        return TOKEN if self.config.scheme == "token" else HMAC
 
     def encode(self, sample, settings, earlier):
         if sample.prompt.value == "socket":

@@ -33,6 +33,8 @@ pub struct Samples {
     /// A hash of each id that was returned, 8 bytes each; with a million ids, two hashes collide
     /// once in forty million runs.
     given: HashSet<u64>,
+    /// The id of the last sample; empty before the first one.
+    last: String,
 }
 
 impl World for DatasetPlugin {
@@ -108,7 +110,13 @@ impl Configured<DatasetPlugin> {
         let generator = live
             .call("open", |world, store| world.open(store, self, seed, amount))?
             .map_err(|error| PluginError::said(&self.plugin.asked, error))?;
-        Ok(Samples { live, generator, plugin: self.plugin.asked.clone(), given: HashSet::new() })
+        Ok(Samples {
+            live,
+            generator,
+            plugin: self.plugin.asked.clone(),
+            given: HashSet::new(),
+            last: String::new(),
+        })
     }
 }
 
@@ -118,9 +126,14 @@ impl Samples {
     /// # Errors
     /// If the plugin rejects its input, breaks its contract or traps.
     pub fn next(&mut self, limit: u32) -> Result<Vec<Sample>, PluginError> {
-        let samples =
-            self.call("next", |world, store, generator| world.next(store, generator, limit))?;
-        self.checked("next", limit, samples)
+        let samples = self
+            .call("next", |world, store, generator| world.next(store, generator, limit))
+            .and_then(|samples| self.checked("next", limit, samples))
+            .map_err(|error| error.after(&self.last))?;
+        if let Some(last) = samples.last() {
+            self.last.clone_from(&last.id);
+        }
+        Ok(samples)
     }
 
     /// At most `limit` samples whose prompts are never measured.

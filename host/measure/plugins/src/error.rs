@@ -167,6 +167,19 @@ impl PluginError {
         }
     }
 
+    /// Adds the place in a sequence of samples: the id of the last one before a failure that names
+    /// no place itself.
+    #[must_use]
+    pub(super) fn after(mut self, last: &str) -> Self {
+        if let PluginError::Trapped { cause: message, .. }
+        | PluginError::Located { said: message, .. } = &mut self
+            && !last.is_empty()
+        {
+            message.push_str(&format!(" (after sample `{last}`)"));
+        }
+        self
+    }
+
     /// Wraps an error that a plugin returned, attributed to it.
     pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;

@@ -51,7 +51,9 @@ mod text_tokenizer;
 
 pub use check::{CheckError, Checked, Note};
 pub use draft::Draft;
-pub use resolve::{Faults, Judges, Resolved, Shipped, Source, Variables, judges, limits, resolve};
+pub use resolve::{
+    Faults, Judges, Resolved, Shipped, Source, Variables, judges, limits, marked_secrets, resolve,
+};
 pub use run::{PausedClock, Threads};
 pub use stages::{
     Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,

@@ -127,11 +127,23 @@ pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
     resolve_timed(source, Arc::default())
 }
 
+/// The values in the plugins' configurations that a plugin's schema marks as secret. A plugin that
+/// does not load has none here: its run says so.
+pub fn marked_secrets(source: &Source) -> Vec<String> {
+    let mut resolution = Resolution::new(source, BTreeMap::new());
+    let grants = resolution.grants_alone();
+    let chosen = resolution.plugins();
+    let Configured { backend, dataset, scorers } = resolution.configured(chosen, &grants);
+    let planned = (backend.into_iter().map(|(_, planned)| planned))
+        .chain(dataset.into_iter().map(|(_, planned)| planned))
+        .chain(scorers.into_iter().map(|(_, planned, _)| planned));
+    planned.flat_map(|planned| planned.secrets()).collect()
+}
+
 /// The same of a start that has begun already.
 fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<Resolved, Faults> {
     let Ahead { plugins, tokenizer, files } = ahead::read(source, &timings);
-    Resolution { source, faults: Faults::default(), loaded: plugins, remarks: Vec::new() }
-        .run(tokenizer, files, timings)
+    Resolution::new(source, plugins).run(tokenizer, files, timings)
 }
 
 struct Resolution<'s> {
@@ -149,7 +161,52 @@ struct Chosen<'s> {
     scorers: Vec<(Plugin, Option<&'s Place>, ConfigTable)>,
 }
 
+/// The plugins of a run with their configurations, and the plan's record of each.
+struct Configured<'s> {
+    backend: Option<(Backend, PlannedPlugin)>,
+    dataset: Option<(Dataset, PlannedPlugin)>,
+    scorers: Vec<(Scorer, PlannedPlugin, Option<&'s Place>)>,
+}
+
 impl<'s> Resolution<'s> {
+    fn new(source: &'s Source, loaded: BTreeMap<String, Result<Plugin, PluginError>>) -> Self {
+        Resolution { source, faults: Faults::default(), loaded, remarks: Vec::new() }
+    }
+
+    /// The grants of plugins that read no file and count no token.
+    fn grants_alone(&self) -> Grants {
+        Grants {
+            limits: limits(&self.source.scenario),
+            log: LogBook::default(),
+            files: Arc::default(),
+            tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
+            seed: 0,
+        }
+    }
+
+    /// Gives each plugin its configuration.
+    fn configured(&mut self, chosen: Chosen<'s>, grants: &Grants) -> Configured<'s> {
+        let scenario = &self.source.scenario;
+        let backend = chosen.backend.and_then(|(plugin, place)| {
+            let config = &scenario.backend.config;
+            let made = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Backend::describe, Backend::plugin)
+        });
+        let dataset = chosen.dataset.and_then(|(plugin, place)| {
+            let config = &scenario.dataset.config;
+            let made = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
+        });
+        let scorers = (chosen.scorers.into_iter())
+            .filter_map(|(plugin, place, config)| {
+                let made = Scorer::new(plugin, &config_json(&config), grants.clone());
+                let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+                planned.map(|(scorer, planned)| (scorer, planned, place))
+            })
+            .collect();
+        Configured { backend, dataset, scorers }
+    }
+
     fn run(
         mut self,
         tokenizer: Result<Counting, String>,
@@ -177,26 +234,13 @@ impl<'s> Resolution<'s> {
             seed: load_of(scenario, None).seed,
         };
 
-        let backend = chosen.backend.and_then(|(plugin, place)| {
-            let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Backend::describe, Backend::plugin)
-        });
-        let dataset = chosen.dataset.and_then(|(plugin, place)| {
-            let config = &scenario.dataset.config;
-            let made = Dataset::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
-        });
+        let Configured { backend, dataset, scorers: configured } = self.configured(chosen, &grants);
         let mut scorers = Vec::new();
-        for (plugin, place, config) in chosen.scorers {
-            let made = Scorer::new(plugin, &config_json(&config), grants.clone());
-            let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
-            if let Some((scorer, planned)) = planned {
-                if let Err(error) = scorer.open() {
-                    self.faults.add(error, place);
-                }
-                scorers.push((scorer, planned));
+        for (scorer, planned, place) in configured {
+            if let Err(error) = scorer.open() {
+                self.faults.add(error, place);
             }
+            scorers.push((scorer, planned));
         }
         let targets = self.targets(backend.as_ref().map(|(backend, _)| backend));
         let to = targets.as_deref().unwrap_or_default();

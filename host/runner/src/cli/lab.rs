@@ -116,7 +116,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let kept = Kept {
         version: lab::journal::VERSION,
         path: path.clone(),
-        text: lab.kept().to_owned(),
+        text: scenarios.marked().redact(lab.kept()),
         scenarios: scenarios.all().to_vec(),
     };
     let interrupt = Interrupt::listen()?;
@@ -124,7 +124,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     let mut journal = OpenJournal::open(&folder, &lab, &text)?;
     journal.notes().iter().for_each(note);
     tell(format_args!("lab: {}", folder.display()));
-    resume::keep(&folder, words, None)?;
+    resume::keep(&folder, words, None, scenarios.marked())?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
     let draw = |results: &Results| write_page(&folder, &lab, &kept, results);

@@ -20,7 +20,7 @@ use super::print::json;
 use super::sources::Text;
 use super::variables;
 use model::private;
-use model::redact;
+use model::redact::{self, Known};
 use model::target::REDACTED;
 
 const FILE: &str = "command.json";
@@ -49,7 +49,7 @@ pub(super) fn words(command: fn() -> Command) -> Vec<String> {
     words
 }
 
-/// Keeps the words of a command in the folder that it made.
+/// Keeps the words of a command in the folder that it made, without the secrets that plugins mark.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -57,16 +57,19 @@ pub(super) fn keep(
     folder: &Path,
     words: Vec<String>,
     scenario: Option<&Text>,
+    marked: &Known,
 ) -> Result<(), Failure> {
     let Ok(directory) = std::env::current_dir() else {
         return Ok(());
     };
+    let is_public = |text: &&Text| {
+        let shown = marked.redact_owned(redact::command(&text.text));
+        shown == text.text && !text.has_headers()
+    };
     let begun = Begun {
-        words,
+        words: words.into_iter().map(|word| marked.redact_owned(word)).collect(),
         directory,
-        scenario: scenario
-            .filter(|text| redact::command(&text.text) == text.text && !text.has_headers())
-            .cloned(),
+        scenario: scenario.filter(is_public).cloned(),
     };
     replace(&folder.join(FILE), json(&begun)?.as_bytes())
 }

@@ -20,6 +20,7 @@ use super::resume;
 use super::scenario::show;
 use super::sources::{Text, source_of, text};
 use model::hex;
+use model::redact::Known;
 use report::document::Document;
 use report::saved::{Saved as File, Searched};
 use report::sweep::Sweep;
@@ -86,7 +87,8 @@ impl Keep {
         let title = source.folder_title(source.title_but_for_load(), model);
         let name = format!("{title} {what}");
         let folder = RunFolder::create(&self.within.output_dir, &name, &jiff::Timestamp::now())?;
-        resume::keep(folder.path(), words, text)?;
+        let marked = Known::new(session::marked_secrets(source));
+        resume::keep(folder.path(), words, text, &marked)?;
         Ok((Saved::new(folder.path(), what, source), None))
     }
 }

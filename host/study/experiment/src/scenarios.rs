@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use lab::study::OfLoad;
 use lab::{Lab, RunKey, Trial, digest};
+use model::redact::Known;
 use model::session::Cache;
 use reader::{Located, toml_text};
-use session::{Draft, Faults, Source, resolve};
+use session::{Draft, Faults, Source, marked_secrets, resolve};
 
 use crate::error::Error;
 use crate::keys::{SETTER, each, set};
@@ -19,6 +20,8 @@ pub struct Scenarios {
     sources: Vec<Source>,
     home: Option<PathBuf>,
     notes: Vec<String>,
+    /// The secrets that plugins mark in their configurations.
+    marked: Known,
 }
 
 impl Scenarios {
@@ -40,6 +43,7 @@ impl Scenarios {
             sources: Vec::new(),
             home: home.map(Path::to_owned),
             notes: Vec::new(),
+            marked: Known::default(),
         };
         for source in sources {
             let mut name = scenarios.title(&source, lab);
@@ -60,7 +64,10 @@ impl Scenarios {
             });
             scenarios.sources.push(source);
         }
+        let mut secrets = Vec::new();
         for place in 0..scenarios.all.len() {
+            let first = scenarios.first(&scenarios.sources[place], lab);
+            secrets.extend(first.iter().flat_map(marked_secrets));
             scenarios.all[place].load = scenarios.load(lab, place);
             let doubt = lab.objective.as_ref().and_then(|own| own.doubt(&scenarios.all[place]));
             scenarios.notes.extend(doubt);
@@ -75,12 +82,18 @@ impl Scenarios {
                 Err(lacking) => return Err(lacking.into()),
             };
         }
+        scenarios.marked = Known::new(secrets);
         Ok(scenarios)
     }
 
     /// Everything that the lab knows of them.
     pub fn all(&self) -> &[lab::Scenario] {
         &self.all
+    }
+
+    /// The secrets that plugins mark in their configurations, as the first engine gets them.
+    pub fn marked(&self) -> &Known {
+        &self.marked
     }
 
     /// Remarks for the user on what they lack, one line each.

@@ -39,6 +39,10 @@ pub struct Config {
     /// Numbers to count with each frame, by name.
     #[serde(default)]
     counts: BTreeMap<String, u64>,
+    /// A code that each request has in `x-pin`.
+    #[serde(default)]
+    #[schemars(extend("writeOnly" = true))]
+    pin: Option<String>,
 }
 
 /// The authentication of requests.
@@ -141,7 +145,10 @@ impl Backend for Keyed {
         // The hard parts of a signature: an escape in the path, and parameters that are not in
         // order.
         let path = format!("/v1{}?b=%2Fx%20y&a=1", route.path());
-        let request = Request::json(path, &body);
+        let mut request = Request::json(path, &body);
+        if let Some(pin) = &self.0.pin {
+            request = request.with_header("x-pin", pin);
+        }
         Ok(match self.0.prepare {
             None => request,
             Some(_) => {

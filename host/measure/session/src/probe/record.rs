@@ -4,7 +4,8 @@
 use hyper::header::CONTENT_TYPE;
 
 use super::ask::{Asker, Silence, is_page};
-use crate::preflight::PreflightError;
+use crate::lease::log_in;
+use crate::preflight::{PreflightError, TargetAccess};
 use crate::resolve::{Alone, Source, alone};
 use crate::{CheckError, Faults};
 use load::question::ANSWER_BYTES;
@@ -123,9 +124,21 @@ impl Recorder {
     ) -> Result<Recorded, RecordError> {
         let local = crate::local::Local::new().map_err(CheckError::Runtime)?;
         let path = request.path.clone();
-        let mut asker = Asker { connect, clock: Clock::start(), requests: 0 };
-        let asking = asker.ask(&self.0, request);
+        let clock = Clock::start();
         let target = self.0.target.to_string();
+        let access = TargetAccess {
+            connect,
+            clock,
+            timeouts: &self.0.timeouts,
+            number: 0,
+            target: &self.0.target,
+            secrets: &self.0.secrets,
+        };
+        let mut dialect = self.open()?;
+        let logged_in = local.run(log_in(&access, &mut dialect));
+        logged_in.map_err(PreflightError::from).map_err(CheckError::from)?;
+        let mut asker = Asker { connect, clock, requests: 0 };
+        let asking = asker.ask(&self.0, request);
         let (head, body) = match local.run(asking) {
             Ok(reply) => reply,
             Err(Silence::Unreachable(cause)) => {

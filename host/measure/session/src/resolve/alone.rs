@@ -2,16 +2,13 @@
 //! make no run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::defaults::{limits, timeouts};
-use super::tokens::Counting;
+use super::defaults::timeouts;
 use super::{Faults, Resolution, Source, config_json, remarks};
 use model::connection::Timeouts;
 use model::plugin::Kind;
 use model::target::{Secrets, Target};
 use plugins::backend::Backend;
-use plugins::sandbox::{Grants, LogBook};
 use scenario::plan::Wiring;
 
 /// A backend, its target, and how it is asked.
@@ -34,8 +31,7 @@ pub(crate) struct Alone {
 /// # Errors
 /// Everything that is wrong with them.
 pub(crate) fn alone(source: &Source) -> Result<Alone, Faults> {
-    Resolution { source, faults: Faults::default(), loaded: BTreeMap::new(), remarks: Vec::new() }
-        .alone()
+    Resolution::new(source, BTreeMap::new()).alone()
 }
 
 impl Resolution<'_> {
@@ -45,13 +41,7 @@ impl Resolution<'_> {
             let problems = error.problems().iter().cloned();
             self.faults.scenario.extend(problems);
         }
-        let grants = Grants {
-            limits: limits(scenario),
-            log: LogBook::default(),
-            files: Arc::default(),
-            tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
-            seed: 0,
-        };
+        let grants = self.grants_alone();
         let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
         let backend = named.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;

@@ -1,0 +1,77 @@
+//! A server that demands all that a backend may leave to the host: a log-in, a workspace that was
+//! prepared, the cookies of the exchange, and an end for each job.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::author;
+use crate::command_line::authentication::field;
+use crate::command_line::secrets::read_request;
+use crate::support::process::{run_patiently, words};
+
+const KEY: &str = "client-0123456789:s3cret-0123456789";
+
+/// The answer to a request, and further header fields.
+fn answer(request: &str) -> (u16, &'static str, &'static str) {
+    let line = request.lines().next().unwrap_or_default();
+    let has_token = field(request, "authorization") == Some("Token t-0123456789");
+    let has_cookie = field(request, "cookie") == Some("job=7");
+    match line.rsplit_once(' ').map_or("", |(asked, _)| asked) {
+        "POST /v1/login" => {
+            let body = request.split("\r\n\r\n").nth(1).unwrap_or_default().replace(' ', "");
+            match body == r#"{"id":"client-0123456789","secret":"s3cret-0123456789"}"# {
+                true => (200, r#"{"access_token": "t-0123456789", "expires_in": 3600}"#, ""),
+                false => (401, "who is that?", ""),
+            }
+        }
+        _ if !has_token => (401, "no token", ""),
+        "GET /v1/models" => (200, r#"{"data": [{"id": "m"}]}"#, ""),
+        "POST /v1/workspaces" => (200, "w-1\n", ""),
+        "POST /v1/w-1/jobs" => (200, "wait", "set-cookie: job=7\r\n"),
+        "GET /v1/jobs/1" if has_cookie => (200, "done", ""),
+        "DELETE /v1/jobs/1" if has_cookie => (204, "", ""),
+        _ => (404, "no such thing", ""),
+    }
+}
+
+fn serve(mut stream: &TcpStream, log: &Mutex<Vec<String>>) -> Option<()> {
+    let request = read_request(stream)?;
+    let (status, body, fields) = answer(&request);
+    let line = request.lines().next().unwrap_or_default();
+    log.lock().unwrap().push(format!("{status} {line}"));
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status} X\r\n{fields}content-type: text/plain\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .ok()
+}
+
+/// A run with the backend in the project's folder gets every part right.
+pub(super) fn demands_each_part(folder: &Path, language: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let log = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&log);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, kept) = (stream.unwrap(), Arc::clone(&kept));
+            std::thread::spawn(move || while serve(&stream, &kept).is_some() {});
+        }
+    });
+    let mut command = author(folder);
+    command.args(words(
+        "--dataset-name random --random-output-len 4 --num-prompts 7 --warmup-requests 0",
+    ));
+    command.args(["--base-url", &url, "--plugin", "mine/target/plugin/mine.wasm"]);
+    command.args(words("--set backend.config.scheme=token --api-key-env WORKSHOP_KEY"));
+    let ended = run_patiently(command.env("WORKSHOP_KEY", KEY));
+    let log = log.lock().unwrap();
+    assert_eq!(ended.code, Some(0), "{language}: {ended:#?} {log:#?}");
+    let count = |line: &str| log.iter().filter(|own| own.starts_with(line)).count();
+    assert_eq!(count("200 POST /v1/w-1/jobs"), 7, "{log:#?}");
+    assert_eq!(count("4"), 0, "{language}: {log:#?}");
+    assert_eq!(count("204 DELETE"), count("200 GET /v1/jobs/1"), "{language}: {log:#?}");
+}
