@@ -164,7 +164,6 @@ enum Shows {
     Error(&'static str),
     /// An error of the contract.
     Told(&'static str),
-    /// Scores.
     Scores(&'static str),
     /// These lines of the log.
     Log(&'static [&'static str]),

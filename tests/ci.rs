@@ -82,7 +82,6 @@ impl Checkout {
         self.folder.path()
     }
 
-    /// Changes a file.
     fn change(&self, file: &str, from: &str, to: &str) {
         let path = self.path().join(file);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -56,7 +56,6 @@ impl Reader {
         all.any(|(other, found)| other.word == word && found.is_some())
     }
 
-    /// Follows a page.
     fn follow(&self, page: Page) {
         let mut followed = 0;
         for block in blocks(page.text()) {

@@ -41,10 +41,7 @@ const LEVEL: f64 = 0.05;
 
 /// A cell, marked if it misses its target.
 pub fn cell(text: String, misses: bool) -> String {
-    match misses {
-        true => format!("{}{text}{}", MARK[0], MARK[1]),
-        false => text,
-    }
+    if misses { format!("{}{text}{}", MARK[0], MARK[1]) } else { text }
 }
 
 /// A share of runs, in percent.
@@ -144,9 +141,10 @@ fn exec(bench: &Benchmark) -> Result<(), String> {
     }
     if bless {
         let error = |error| format!("{}: {error}", bench.page);
-        let tables = match wanted.is_empty() {
-            true => drawn,
-            false => replaced(&std::fs::read_to_string(bench.page).map_err(error)?, drawn),
+        let tables = if wanted.is_empty() {
+            drawn
+        } else {
+            replaced(&std::fs::read_to_string(bench.page).map_err(error)?, drawn)
         };
         let page = format!("{}\n\n{}", (bench.head)(), tables.join("\n"));
         std::fs::write(bench.page, page).map_err(error)?;

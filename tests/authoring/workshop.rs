@@ -21,9 +21,10 @@ fn answer(request: &str) -> (u16, &'static str, &'static str) {
     match line.rsplit_once(' ').map_or("", |(asked, _)| asked) {
         "POST /v1/login" => {
             let body = request.split("\r\n\r\n").nth(1).unwrap_or_default().replace(' ', "");
-            match body == r#"{"id":"client-0123456789","secret":"s3cret-0123456789"}"# {
-                true => (200, r#"{"access_token": "t-0123456789", "expires_in": 3600}"#, ""),
-                false => (401, "who is that?", ""),
+            if body == r#"{"id":"client-0123456789","secret":"s3cret-0123456789"}"# {
+                (200, r#"{"access_token": "t-0123456789", "expires_in": 3600}"#, "")
+            } else {
+                (401, "who is that?", "")
             }
         }
         _ if !has_token => (401, "no token", ""),

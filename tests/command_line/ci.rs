@@ -43,9 +43,8 @@ fn what_cannot_be_compared_passes_loudly_unless_it_must_not() {
     let has_processor =
         std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("model name"));
     changed(folder, "main", "environment.json", |text| {
-        let other = text.lines().map(|line| match line.contains("\"cpu\"") {
-            true => "  \"cpu\": \"another one\",",
-            false => line,
+        let other = text.lines().map(|line| {
+            if line.contains("\"cpu\"") { "  \"cpu\": \"another one\"," } else { line }
         });
         other.collect::<Vec<_>>().join("\n")
     });

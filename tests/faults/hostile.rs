@@ -114,9 +114,10 @@ fn folders_of_strangers_are_read_or_refused() {
             std::fs::create_dir(&folder).unwrap();
             for file in &files {
                 let to = folder.join(file.file_name());
-                match file.file_name() == replaced.file_name() {
-                    true => std::fs::write(to, content).unwrap(),
-                    false => drop(std::fs::copy(file.path(), to).unwrap()),
+                if file.file_name() == replaced.file_name() {
+                    std::fs::write(to, content).unwrap()
+                } else {
+                    drop(std::fs::copy(file.path(), to).unwrap())
                 }
             }
             all.extend(OF_A_FOLDER.map(|line| (line, folder.clone())));

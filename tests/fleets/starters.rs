@@ -37,9 +37,10 @@ fn started_by(fleet: &Fleet, starter: &[&str], coordinator: Option<&str>) {
     if let Some(coordinator) = coordinator {
         command.env("RUNNER_FLEET_COORDINATOR", coordinator);
     }
-    let ended = match starter.contains(&SLURM) {
-        true => under_slurm(&mut command),
-        false => run_patiently(&mut command).with_code(0),
+    let ended = if starter.contains(&SLURM) {
+        under_slurm(&mut command)
+    } else {
+        run_patiently(&mut command).with_code(0)
     };
     let run = fleet.run();
     assert_eq!(measured(&run).len(), 200, "{ended:#?}");

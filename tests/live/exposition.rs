@@ -8,7 +8,6 @@ pub struct Page {
     pub samples: Vec<Sample>,
 }
 
-/// One sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     pub name: String,
@@ -26,7 +25,6 @@ struct Family {
 }
 
 impl Page {
-    /// Reads a page.
     #[track_caller]
     pub fn read(text: &str) -> Self {
         Page::try_read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -16,7 +16,6 @@ use crate::support::process::{Mock, only_run, run};
 struct Layout(TempDir);
 
 impl Layout {
-    /// Unpacks an archive.
     fn unpacked(archive: &Path) -> Self {
         let folder = TempDir::new().unwrap();
         let mut unpack = bare("tar");

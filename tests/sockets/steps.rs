@@ -15,7 +15,6 @@ use crate::endings::{class, exchanges, report};
 use crate::support::process::{Process, run, runner, words};
 
 const REPLICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/replicate.py");
-/// The backend.
 const BACKEND: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/components/examples/replicate.wasm");
 /// The flags that all runs have in common.

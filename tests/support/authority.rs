@@ -18,7 +18,6 @@ pub struct Certified {
 }
 
 impl Authority {
-    /// A new one.
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -17,7 +17,6 @@ pub struct Other {
     lack: &'static Lack,
 }
 
-/// Python.
 pub const PYTHON: Other = Other {
     word: "python",
     suffix: "-py/",
@@ -26,7 +25,6 @@ pub const PYTHON: Other = Other {
     lack: &lacking::PYTHON,
 };
 
-/// JavaScript.
 pub const JAVASCRIPT: Other = Other {
     word: "javascript",
     suffix: "-js/",
@@ -35,7 +33,6 @@ pub const JAVASCRIPT: Other = Other {
     lack: &lacking::JAVASCRIPT,
 };
 
-/// C.
 pub const C: Other = Other {
     word: "c",
     suffix: "-c/",

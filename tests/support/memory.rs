@@ -52,7 +52,6 @@ async fn counted<T>(open: Arc<Open>, served: impl Future<Output = T>) {
 /// The ways in which a target cannot be connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Away {
-    /// It refuses.
     Refuses,
     /// It does not respond.
     IsSilent,

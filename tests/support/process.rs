@@ -142,7 +142,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it.
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (stdout, first) = collect(child.stdout.take().unwrap());

@@ -39,10 +39,7 @@ fn engines() -> Vec<(&'static str, Trial, &'static [&'static str])> {
 /// streamed, the log does not say when its first token was there.
 fn logged(truth: &Truth, streamed: bool) -> [f64; 4] {
     let started = truth.started.unwrap();
-    let first = match streamed {
-        true => truth.first_token().unwrap(),
-        false => started + Nanos(120_000_000),
-    };
+    let first = if streamed { truth.first_token().unwrap() } else { started + Nanos(120_000_000) };
     let last = truth.chunks.iter().rfind(|chunk| chunk.tokens > 0).unwrap().at;
     let model = first.since(started).as_millis_f64();
     let queue = started.since(truth.received).as_millis_f64() + 0.25 * model;
@@ -144,15 +141,12 @@ async fn parts_of_the_first_token_are_those_of_the_engines_log() {
                 is_close(Some(part(between).unwrap_or(0.0)), 0.0);
             }
             let unexplained = split.unexplained as f64 / 1e6;
-            match tells_queue {
-                true => {
-                    is_close(part(Part::Queue), queue);
-                    is_close(Some(unexplained), 0.0);
-                }
-                false => {
-                    assert_eq!(part(Part::Queue), None, "{about}");
-                    is_close(Some(unexplained), queue);
-                }
+            if tells_queue {
+                is_close(part(Part::Queue), queue);
+                is_close(Some(unexplained), 0.0);
+            } else {
+                assert_eq!(part(Part::Queue), None, "{about}");
+                is_close(Some(unexplained), queue);
             }
             let parts = Part::ALL.map(|part| split.part(part).unwrap_or_default());
             let sum: u64 = parts.iter().map(|part| part.0).sum();

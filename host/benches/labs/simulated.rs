@@ -96,9 +96,10 @@ impl Case {
     fn finished(&self, start: &Start, run: &RunKey, effect: f64, random: &mut Random) -> Event {
         let is_fast =
             start.trial.settings.iter().any(|(name, value)| name == "mode" && value == "fast");
-        let (truth, varies) = match is_fast {
-            true => (self.fast.ln_1p(), self.starts * self.unsteady),
-            false => (0.0, self.starts),
+        let (truth, varies) = if is_fast {
+            (self.fast.ln_1p(), self.starts * self.unsteady)
+        } else {
+            (0.0, self.starts)
         };
         let tokens = 1000.0 * (truth + effect + varies * random.normal()).exp();
         let mut figures = BTreeMap::from([

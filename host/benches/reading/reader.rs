@@ -106,9 +106,10 @@ pub fn load(address: SocketAddr, streams: usize, polled: bool) -> io::Result<u64
     drop(handle);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().build()?.block_on(worker.run(orders));
-    match counted.0.whole.load(Ordering::Relaxed) == streams as u64 {
-        true => Ok(counted.0.frames.load(Ordering::Relaxed)),
-        false => Err(io::Error::other("not every reply was whole")),
+    if counted.0.whole.load(Ordering::Relaxed) == streams as u64 {
+        Ok(counted.0.frames.load(Ordering::Relaxed))
+    } else {
+        Err(io::Error::other("not every reply was whole"))
     }
 }
 

@@ -51,9 +51,10 @@ pub fn cores(rounds: usize) -> Result<()> {
                 let engine = Engine::start(&engine, threads, pace)?;
                 // Over two seconds where there is time: of a thousand at once, TTFT is mostly the
                 // engine's reading of them.
-                let rate = match pace.itl.is_zero() {
-                    true => "inf".to_owned(),
-                    false => format!("{} --arrival constant", streams / 2),
+                let rate = if pace.itl.is_zero() {
+                    "inf".to_owned()
+                } else {
+                    format!("{} --arrival constant", streams / 2)
                 };
                 let flags = format!(
                     "--model mock --num-prompts {streams} --random-output-len {tokens} --request-rate {rate} --allow-invalid"

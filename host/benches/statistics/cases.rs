@@ -49,7 +49,6 @@ pub const SLOW_JITTER: Engine = Engine {
 /// A workload that has a name.
 pub type Named = (&'static str, Workload);
 
-/// Chats.
 pub const CHATS: Named = ("", Workload::of(CHAT[0], CHAT[1]));
 /// Prompts and answers of one length.
 pub const EVEN: Named = ("fixed lengths, ", Workload::of(FIXED[0], FIXED[1]));

@@ -376,18 +376,12 @@ const SCORES: [Scores; 5] = [
     ("mostly right: beta (5, 1)", |random| random.uniform().powf(0.2), 5.0 / 6.0),
     (
         "1, but for 15 % that are anything",
-        |random| match random.uniform() < 0.85 {
-            true => 1.0,
-            false => random.uniform(),
-        },
+        |random| if random.uniform() < 0.85 { 1.0 } else { random.uniform() },
         0.925,
     ),
     (
         "0, but for 30 % that are anything",
-        |random| match random.uniform() < 0.7 {
-            true => 0.0,
-            false => random.uniform(),
-        },
+        |random| if random.uniform() < 0.7 { 0.0 } else { random.uniform() },
         0.15,
     ),
     ("exponential", Random::exponential, 1.0),
@@ -409,9 +403,10 @@ fn scores(runs: u64) -> Section {
             let given: Vec<bool> = found.into_iter().flatten().collect();
             let held = given.iter().filter(|held| **held).count();
             let seldom = falls_short(held, given.len(), 0.92);
-            let without = match given.len() as u64 == runs {
-                true => String::new(),
-                false => format!(" (given {})", percent(given.len(), runs as usize)),
+            let without = if given.len() as u64 == runs {
+                String::new()
+            } else {
+                format!(" (given {})", percent(given.len(), runs as usize))
             };
             row.push(cell(format!("{}{without}", percent(held, given.len())), seldom));
         }

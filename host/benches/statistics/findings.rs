@@ -182,10 +182,7 @@ fn overloaded(runs: u64) -> Section {
     let mut rows = Vec::new();
     for share in [1.05, 1.1, 1.2, 1.3, 1.5] {
         for requests in [600, 1500, 5000] {
-            let target = match share >= 1.2 && requests >= 1500 {
-                true => found(0.8),
-                false => Target::None,
-            };
+            let target = if share >= 1.2 && requests >= 1500 { found(0.8) } else { Target::None };
             let case = Case::usual(Open(share), requests);
             rows.push(row(&case, runs, target, |_| {}));
         }
@@ -283,10 +280,7 @@ fn slowing(runs: u64) -> Section {
                 ),
                 ..Case::usual(Load::Closed(32), requests)
             };
-            let target = match share >= 0.2 {
-                true => Target::Found(Id::Drift, 0.9),
-                false => Target::None,
-            };
+            let target = if share >= 0.2 { Target::Found(Id::Drift, 0.9) } else { Target::None };
             rows.push(row(&case, runs, target, |exchanges| slow(exchanges, share)));
         }
     }

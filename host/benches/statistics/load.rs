@@ -8,7 +8,6 @@ use simulator::{Case, Load};
 pub enum Replies {
     /// Token by token.
     Streamed,
-    /// Whole.
     Whole,
 }
 

@@ -47,10 +47,7 @@ impl Tally {
         let Some([low, high]) = ends else { return };
         self.given += 1;
         self.held += usize::from(low - ROUNDING <= off && off <= high + ROUNDING);
-        match (high - low).is_finite() {
-            true => self.halves.push((high - low) / 2.0),
-            false => self.open += 1,
-        }
+        if (high - low).is_finite() { self.halves.push((high - low) / 2.0) } else { self.open += 1 }
     }
 
     /// True if so few have an interval that its coverage means nothing.
@@ -96,9 +93,12 @@ impl Tally {
         if self.open > 0 {
             parts.push(format!("open {}", percent(self.open, self.given)));
         }
-        parts.extend(self.half().map(|half| match half < 0.01 {
-            true => format!("± {:.2} %", 100.0 * half),
-            false => format!("± {:.1} %", 100.0 * half),
+        parts.extend(self.half().map(|half| {
+            if half < 0.01 {
+                format!("± {:.2} %", 100.0 * half)
+            } else {
+                format!("± {:.1} %", 100.0 * half)
+            }
         }));
         parts.extend(self.wider().map(|wider| format!("× {wider:.1}")));
         let text = format!("{} ({})", percent(self.held, self.given), parts.join(", "));

@@ -30,7 +30,6 @@ pub enum Page {
 }
 
 impl Page {
-    /// Its text.
     pub fn text(self) -> &'static str {
         let name = match self {
             Page::Start => "plugins/guide/README.md",

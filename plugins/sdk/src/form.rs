@@ -61,10 +61,8 @@ impl Form {
         for (name, value) in body.fields() {
             match serde_json::from_str(value) {
                 Ok(Value::Array(items)) => {
-                    let name = match name.ends_with("[]") {
-                        true => name.to_owned(),
-                        false => format!("{name}[]"),
-                    };
+                    let name =
+                        if name.ends_with("[]") { name.to_owned() } else { format!("{name}[]") };
                     for item in items {
                         self.value(&name, item);
                     }

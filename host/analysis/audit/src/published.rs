@@ -106,10 +106,7 @@ pub fn find(pattern: &str) -> Result<Vec<Claim>, String> {
 /// True if a name matches a pattern, ignoring case.
 fn fits(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
-    match pattern.contains('*') {
-        true => glob::fits(&pattern, &name),
-        false => name.contains(&pattern),
-    }
+    if pattern.contains('*') { glob::fits(&pattern, &name) } else { name.contains(&pattern) }
 }
 
 fn claims(page: Page) -> Vec<Claim> {

@@ -28,7 +28,6 @@ const WHOLES: [&str; 6] = [
 pub enum Choice {
     /// The figures that decide most comparisons.
     Headline,
-    /// These.
     These(Vec<Figure>),
     /// All that any run has.
     All,

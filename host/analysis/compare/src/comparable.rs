@@ -132,9 +132,10 @@ impl<'n> Found<'n> {
 
     /// Compares a setting that may differ, unless this comparison demands that it agrees.
     fn on_purpose(&mut self, kind: Kind, what: &str, a: Option<String>, b: Option<String>) {
-        match self.must_agree.contains(&kind) && a != b {
-            true => self.obstacle(kind, what, a, b),
-            false => self.may(what, a, b),
+        if self.must_agree.contains(&kind) && a != b {
+            self.obstacle(kind, what, a, b)
+        } else {
+            self.may(what, a, b)
         }
     }
 

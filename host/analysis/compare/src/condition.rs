@@ -26,7 +26,6 @@ use result::limit::{DIRECTIONS, Difference, Grammar, LimitError, Numbers};
 /// A condition that makes a comparison fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// The figure.
     pub figure: Figure,
     /// The difference that is too much; above zero if more is worse, below zero if less is worse.
     pub limit: Difference,
@@ -172,11 +171,12 @@ impl Condition {
             );
             return outcome(true, false, words);
         }
-        let seen = match spoiled[1] > 0.0 {
-            true => format!(
+        let seen = if spoiled[1] > 0.0 {
+            format!(
                 "{seen} over the answered requests; too many requests failed on both sides to judge"
-            ),
-            false => seen,
+            )
+        } else {
+            seen
         };
         match (reached, judgement) {
             (false, _) => outcome(false, false, seen),

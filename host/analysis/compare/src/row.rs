@@ -176,10 +176,7 @@ fn estimate(
         let runs = [a, b].map(|side| side.values(figure));
         let found = between_runs(&runs[0], &runs[1]);
         let is_claim = a.claim().is_some() || b.claim().is_some();
-        return found.ok_or(match is_claim {
-            true => NoInterval::Published,
-            false => NoInterval::OneRun,
-        });
+        return found.ok_or(if is_claim { NoInterval::Published } else { NoInterval::OneRun });
     }
     let is_published =
         |side: &Side| matches!(side, Side::Claim(stated) if stated.blocked.is_none());
@@ -203,10 +200,10 @@ fn estimate(
     let follows: Vec<f64> = (sides.iter().zip([&a, &b]))
         .filter_map(|(side, taken)| sensitivity(draws, taken, side.load()?))
         .collect();
-    let varies = by.variation.of(figure)?.map(|varies| match follows.is_empty() {
-        true => varies,
-        false => varies.times(mean(&follows)),
-    });
+    let varies = by
+        .variation
+        .of(figure)?
+        .map(|varies| if follows.is_empty() { varies } else { varies.times(mean(&follows)) });
     let found = draws.estimate([&a, &b], means, figures, varies);
     found.ok_or(NoInterval::FewSamples)
 }

@@ -212,10 +212,7 @@ fn pair(name: &str, a: &Answers, b: &Answers) -> Option<Pairing> {
         both.iter().all(|(_, values)| values.iter().all(|value| [0.0, 1.0].contains(value)));
     let is_clustered = apart.len() < both.len();
     let flips = Flips { samples, gained: paired.higher, lost: paired.lower };
-    let found = match is_share && !is_clustered {
-        true => by_flips(&flips),
-        false => by_student(&apart),
-    };
+    let found = if is_share && !is_clustered { by_flips(&flips) } else { by_student(&apart) };
     paired.by = found.map(|(_, by)| by);
     Some(Pairing {
         paired,
@@ -232,10 +229,7 @@ fn by_flips(flips: &Flips) -> Option<(Estimate, PairedBy)> {
         run_variation: None,
         walks: false,
     };
-    let by = match flips.is_exact() {
-        true => PairedBy::McnemarExact,
-        false => PairedBy::Mcnemar,
-    };
+    let by = if flips.is_exact() { PairedBy::McnemarExact } else { PairedBy::Mcnemar };
     Some((estimate, by))
 }
 
@@ -359,10 +353,7 @@ mod tests {
             });
         }
         // One conversation of ten went wrong: twenty flips, and hardly more than one event.
-        let lost = |index| match index < 20 {
-            true => Some(0.0),
-            false => usual(index),
-        };
+        let lost = |index| if index < 20 { Some(0.0) } else { usual(index) };
         let found = row([side(&run, usual), side(&run, lost)]);
         assert_eq!(found.paired.unwrap().by, Some(PairedBy::Student));
         assert_eq!(found.judgement, Some(Judgement::NoDifference), "{found:?}");
@@ -414,9 +405,8 @@ mod tests {
     fn conditions_on_scores_fail_when_a_loss_is_shown() {
         let run = run();
         let lost = |flips: u64| {
-            move |index: u64| match index % 5 == 1 && index / 5 < flips {
-                true => Some(0.0),
-                false => usual(index),
+            move |index: u64| {
+                if index % 5 == 1 && index / 5 < flips { Some(0.0) } else { usual(index) }
             }
         };
         let outcome = |flips| {

@@ -34,7 +34,6 @@ const FAR: usize = 10_000;
 /// The certainty that a figure must reach.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Until {
-    /// The figure.
     pub figure: Figure,
     /// The most that the interval of its mean may reach from that mean on either side; above zero.
     pub within: Difference,
@@ -147,9 +146,10 @@ impl Until {
             ))
         });
         let counted: Vec<String> = counted.collect();
-        let counted = match counted.is_empty() {
-            true => "how many runs that takes shows after the second".to_owned(),
-            false => counted.join(", "),
+        let counted = if counted.is_empty() {
+            "how many runs that takes shows after the second".to_owned()
+        } else {
+            counted.join(", ")
         };
         format!("{self}: {counted}; at least {FEWEST}, at most {most}")
     }

@@ -262,9 +262,10 @@ pub fn engine_searches(objective: &str, runs: u64, requests: usize) -> (f64, Tal
     let (mut low, mut high) = (0.7, 1.0);
     for step in 0..10 {
         let middle = f64::midpoint(low, high);
-        match late(middle, step) <= limits[0].limits[0].allowed() {
-            true => low = middle,
-            false => high = middle,
+        if late(middle, step) <= limits[0].limits[0].allowed() {
+            low = middle
+        } else {
+            high = middle
         }
     }
     let truth = f64::midpoint(low, high) * engine_capacity();

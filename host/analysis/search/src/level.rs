@@ -67,7 +67,6 @@ pub struct Level {
 pub(crate) enum Side {
     /// Below it, or at it.
     Below,
-    /// Above it.
     Above,
     /// It takes another run to say.
     Open,
@@ -190,10 +189,13 @@ impl Level {
         match &own.decision {
             Decision::Pass | Decision::Below => Side::Below,
             Decision::Fail { .. } => Side::Above,
-            Decision::Undecided { .. } if self.requests == 0 => match self.closed {
-                true => Side::Unknown,
-                false => Side::Open,
-            },
+            Decision::Undecided { .. } if self.requests == 0 => {
+                if self.closed {
+                    Side::Unknown
+                } else {
+                    Side::Open
+                }
+            }
             Decision::Undecided { .. } if is_above => Side::Above,
             Decision::Undecided { .. } if is_unclear => Side::Unknown,
             Decision::Undecided { .. } if is_short && !self.closed => Side::Open,

@@ -96,9 +96,10 @@ impl Search {
     /// The mistakes in the configuration, a line for each.
     pub fn new(config: Config) -> Result<Self, String> {
         let mistakes = config.mistakes();
-        match mistakes.is_empty() {
-            true => Ok(Search { config, reports: Vec::new(), levels: Vec::new() }),
-            false => Err(mistakes.join("\n")),
+        if mistakes.is_empty() {
+            Ok(Search { config, reports: Vec::new(), levels: Vec::new() })
+        } else {
+            Err(mistakes.join("\n"))
         }
     }
 

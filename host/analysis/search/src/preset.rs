@@ -223,9 +223,10 @@ impl Preset {
 
     /// Its tiers; none where it is a sweep.
     pub fn tiers(&self) -> Vec<Tier> {
-        match self.tiers.is_empty() {
-            true => Vec::new(),
-            false => tiers(self.tiers.iter().copied()).unwrap_or_default(),
+        if self.tiers.is_empty() {
+            Vec::new()
+        } else {
+            tiers(self.tiers.iter().copied()).unwrap_or_default()
         }
     }
 

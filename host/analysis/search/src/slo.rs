@@ -68,9 +68,10 @@ impl Limit {
 
     /// True if a value of the metric, in milliseconds, keeps the limit.
     pub fn keeps(&self, milliseconds: f64) -> bool {
-        match self.strict {
-            true => milliseconds < self.milliseconds,
-            false => milliseconds <= self.milliseconds,
+        if self.strict {
+            milliseconds < self.milliseconds
+        } else {
+            milliseconds <= self.milliseconds
         }
     }
 }
@@ -249,10 +250,7 @@ pub fn tiers<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Tier>, 
             }
         }
     }
-    match mistakes.is_empty() {
-        true => Ok(tiers),
-        false => Err(mistakes),
-    }
+    if mistakes.is_empty() { Ok(tiers) } else { Err(mistakes) }
 }
 
 /// The value of a metric of an answered request.

@@ -193,10 +193,7 @@ impl Watch {
         let after = self.kept.partition_point(|kept| kept.at < at);
         let to = self.kept.get(after).unwrap_or(&latest);
         let from = &self.kept[after.saturating_sub(1)];
-        let part = match to.at > from.at {
-            true => (at - from.at) / (to.at - from.at),
-            false => 1.0,
-        };
+        let part = if to.at > from.at { (at - from.at) / (to.at - from.at) } else { 1.0 };
         [(from.area, to.area), (from.ended, to.ended)].map(|(from, to)| from + (to - from) * part)
     }
 }

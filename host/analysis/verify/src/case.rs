@@ -19,7 +19,6 @@ use crate::meaning::Figure;
 /// The most requests of a run, and tokens of a prompt or an answer.
 const MOST: u64 = 1_000_000_000;
 
-/// One case.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Case {

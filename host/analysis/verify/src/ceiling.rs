@@ -161,9 +161,10 @@ impl Ceiling {
             (Some(highest), last) => {
                 let rate = highest.tokens_per_s.unwrap_or_default();
                 let streams = highest.streams;
-                let beyond = match last.is_some_and(Level::holds) {
-                    true => ", the highest load that was tried",
-                    false => "",
+                let beyond = if last.is_some_and(Level::holds) {
+                    ", the highest load that was tried"
+                } else {
+                    ""
                 };
                 format!(
                     "within {share} % up to {streams} streams, {rate:.0} tokens a second{beyond}"

@@ -255,8 +255,9 @@ fn words(
 /// A value with its unit.
 pub(crate) fn shown(quantity: Quantity, value: f64) -> String {
     let unit = quantity.unit();
-    match quantity.is_count() && value.fract() == 0.0 {
-        true => format!("{value}{unit}"),
-        false => format!("{value:.2}{unit}"),
+    if quantity.is_count() && value.fract() == 0.0 {
+        format!("{value}{unit}")
+    } else {
+        format!("{value:.2}{unit}")
     }
 }

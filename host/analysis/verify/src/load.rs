@@ -94,10 +94,7 @@ impl Found {
 }
 
 fn exact_if(holds: bool) -> Verdict {
-    match holds {
-        true => Verdict::Exact,
-        false => Verdict::Wrong,
-    }
+    if holds { Verdict::Exact } else { Verdict::Wrong }
 }
 
 fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
@@ -105,18 +102,18 @@ fn requests(case: &Case, profile: &Profile, log: &Log) -> Found {
     let expected = case.asks.requests + before;
     let all: Vec<&Request> = log.requests.iter().collect();
     // A client that says that it sends failed requests again sends more.
-    let again = match profile.load.retries {
-        true => sent_again(&all),
-        false => 0,
-    };
+    let again = if profile.load.retries { sent_again(&all) } else { 0 };
     let said = all.len() as u64 - again;
     let added = match before {
         0 => String::new(),
         added => format!(" and {added} before them"),
     };
-    let fits = (said != expected).then(|| match said > expected {
-        true => format!("{} more than asked", said - expected),
-        false => format!("{} fewer than asked", expected - said),
+    let fits = (said != expected).then(|| {
+        if said > expected {
+            format!("{} more than asked", said - expected)
+        } else {
+            format!("{} fewer than asked", expected - said)
+        }
     });
     Found {
         claimed: format!("{} requests{added}", case.asks.requests),
@@ -325,16 +322,14 @@ fn retries(profile: &Profile, measured: &[&Request]) -> Found {
     let again = sent_again(measured);
     let holds = again == 0 || profile.load.retries;
     Found {
-        claimed: match profile.load.retries {
-            true => "failed requests are sent again".to_owned(),
-            false => "no request is sent again".to_owned(),
+        claimed: if profile.load.retries {
+            "failed requests are sent again".to_owned()
+        } else {
+            "no request is sent again".to_owned()
         },
         expected: 0.0,
         said: again as f64,
-        verdict: match holds {
-            true => Verdict::Exact,
-            false => Verdict::AnotherDefinition,
-        },
+        verdict: if holds { Verdict::Exact } else { Verdict::AnotherDefinition },
         fits: (!holds).then(|| "failed requests are sent again".to_owned()),
         words: format!("{again} of {} requests had failed before", measured.len()),
     }
@@ -366,9 +361,10 @@ fn seeds(seeds: &[u64], logs: &[&Log], skipped: usize) -> Found {
         said: wrong.len() as f64,
         verdict: exact_if(wrong.is_empty() && runs == seeds.len()),
         fits: (!wrong.is_empty()).then(|| wrong.join("; ")),
-        words: match wrong.is_empty() {
-            true => format!("{runs} runs have the prompts that their seeds say"),
-            false => wrong.join("; "),
+        words: if wrong.is_empty() {
+            format!("{runs} runs have the prompts that their seeds say")
+        } else {
+            wrong.join("; ")
         },
     }
 }

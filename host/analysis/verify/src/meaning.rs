@@ -675,15 +675,9 @@ impl Meaning {
         let success = format!("successes by {}", other.success);
         word(self.success != other.success, success);
         word(self.span != other.span, other.span.to_string());
-        let warm_up = match other.warm_up {
-            true => "with the warm-up",
-            false => "without the warm-up",
-        };
+        let warm_up = if other.warm_up { "with the warm-up" } else { "without the warm-up" };
         word(self.warm_up != other.warm_up, warm_up.to_owned());
-        let trimmed = match other.trimmed {
-            true => "without the slowest",
-            false => "with the slowest",
-        };
+        let trimmed = if other.trimmed { "without the slowest" } else { "with the slowest" };
         word(self.trimmed != other.trimmed, trimmed.to_owned());
         changes
     }

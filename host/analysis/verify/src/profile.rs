@@ -154,7 +154,6 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {
-    /// One.
     One(String),
     /// Several.
     More(Vec<String>),
@@ -207,7 +206,6 @@ pub enum Fold {
     Sum,
     /// Their number.
     Count,
-    /// Their mean.
     Mean,
     /// The largest.
     Max,

@@ -112,10 +112,7 @@ impl Reader {
             b'\n' if is_second => {}
             b'\n' | b'\r' => {
                 self.after_return = byte == b'\r';
-                match self.line.is_empty() {
-                    true => self.end_of_event(at),
-                    false => self.end_of_line(at),
-                }
+                if self.line.is_empty() { self.end_of_event(at) } else { self.end_of_line(at) }
             }
             byte => self.line.push(byte),
         }

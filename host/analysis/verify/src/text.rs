@@ -73,8 +73,5 @@ pub fn totals(totals: &Totals) -> String {
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = parts.map(|(count, label)| format!("{count} {label}")).collect();
-    match parts.is_empty() {
-        true => "no case".to_owned(),
-        false => parts.join(", "),
-    }
+    if parts.is_empty() { "no case".to_owned() } else { parts.join(", ") }
 }

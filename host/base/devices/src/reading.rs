@@ -149,7 +149,6 @@ pub trait Source: Send {
 /// The choice of devices to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// All.
     #[default]
     All,
     /// Devices with these numbers or beginnings of UUIDs.

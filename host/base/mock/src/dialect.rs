@@ -36,7 +36,6 @@ pub struct ScriptedRoute {
 pub(super) enum Gives {
     /// Always the same reply.
     Fixed(Fixed),
-    /// Answers.
     Answers(std::sync::Arc<Dialect>),
 }
 

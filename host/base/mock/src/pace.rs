@@ -38,9 +38,10 @@ impl Pace {
             let seconds = time.as_secs_f64() * (script.spread * chance).exp();
             Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64()))
         };
-        let cold = match number < u64::from(script.cold_requests) {
-            true => script.cold_delay.0,
-            false => Duration::ZERO,
+        let cold = if number < u64::from(script.cold_requests) {
+            script.cold_delay.0
+        } else {
+            Duration::ZERO
         };
         Pace { ttft: about(script.ttft.0, 0) + cold, itl: about(script.itl.0, 1) }
     }

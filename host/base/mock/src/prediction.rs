@@ -144,7 +144,6 @@ impl Asked {
 }
 
 impl Predictions {
-    /// Keeps a prediction.
     pub fn keep(&mut self, job: Arc<Job>) {
         self.ids.push_back(job.id.clone());
         self.known.insert(job.id.clone(), job);

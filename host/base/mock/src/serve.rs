@@ -102,7 +102,6 @@ pub async fn serve_tls(
 /// The engine, or engines, that answer at an address.
 #[derive(Clone)]
 enum Served {
-    /// One engine.
     One(Arc<Engine>),
     /// Several, below base paths.
     Many(Arc<Mounts>),

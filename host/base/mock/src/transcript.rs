@@ -186,20 +186,24 @@ impl Moment {
     }
 
     fn chunk(&self, shared: &Shared<'_>) -> Value {
-        let (prefix, object) = match shared.chat {
-            true => ("chatcmpl", "chat.completion.chunk"),
-            false => ("cmpl", "text_completion"),
+        let (prefix, object) = if shared.chat {
+            ("chatcmpl", "chat.completion.chunk")
+        } else {
+            ("cmpl", "text_completion")
         };
-        let choice = self.delta.as_ref().map(|delta| match shared.chat {
-            true => json!({
-                "index": self.index, "delta": delta, "logprobs": null,
-                "finish_reason": self.finish,
-            }),
-            false => json!({
-                "index": self.index, "text": delta.get("content").and_then(Value::as_str)
-                    .unwrap_or_default(),
-                "logprobs": null, "finish_reason": self.finish,
-            }),
+        let choice = self.delta.as_ref().map(|delta| {
+            if shared.chat {
+                json!({
+                    "index": self.index, "delta": delta, "logprobs": null,
+                    "finish_reason": self.finish,
+                })
+            } else {
+                json!({
+                    "index": self.index, "text": delta.get("content").and_then(Value::as_str)
+                        .unwrap_or_default(),
+                    "logprobs": null, "finish_reason": self.finish,
+                })
+            }
         });
         let mut chunk = json!({
             "id": format!("{prefix}-{}", shared.id), "object": object,

@@ -111,9 +111,10 @@ impl Key {
 
     /// Returns the key as it was read.
     pub fn text(&self) -> String {
-        match self.id.is_empty() {
-            true => self.secret.clone(),
-            false => format!("{}:{}", self.id, self.secret),
+        if self.id.is_empty() {
+            self.secret.clone()
+        } else {
+            format!("{}:{}", self.id, self.secret)
         }
     }
 }
@@ -139,9 +140,10 @@ impl Sigv4 {
         let is_part = |part: &str| {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic() && b != b',')
         };
-        match is_part(id) && is_part(secret) && token.is_none_or(is_part) {
-            true => Ok((id.to_owned(), secret.to_owned(), token.map(str::to_owned))),
-            false => Err(NotAwsKey),
+        if is_part(id) && is_part(secret) && token.is_none_or(is_part) {
+            Ok((id.to_owned(), secret.to_owned(), token.map(str::to_owned)))
+        } else {
+            Err(NotAwsKey)
         }
     }
 }

@@ -72,9 +72,10 @@ impl LengthPrefix {
     fn read(&self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(self.skip..self.skip + self.width)?;
         let shift = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
-        let stated: u64 = match self.little_endian {
-            true => digits.iter().rev().fold(0, shift),
-            false => digits.iter().fold(0, shift),
+        let stated: u64 = if self.little_endian {
+            digits.iter().rev().fold(0, shift)
+        } else {
+            digits.iter().fold(0, shift)
         };
         // A length that is less than what it includes states no frame of any size, and is refused
         // as too large.

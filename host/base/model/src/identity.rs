@@ -408,10 +408,7 @@ impl Identities {
             Of::Key => text.push('k'),
             Of::Request | Of::Trace | Of::Span => {}
         }
-        let _ = match hashed {
-            true => write!(text, "{number:016x}"),
-            false => write!(text, "{number}"),
-        };
+        let _ = if hashed { write!(text, "{number:016x}") } else { write!(text, "{number}") };
         text
     }
 

@@ -102,9 +102,10 @@ fn grouped(digits: &str) -> String {
 
 /// Without trailing zeros.
 fn trimmed(text: &str) -> String {
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text.to_owned()
     }
 }
 

@@ -103,9 +103,8 @@ impl<S: AsRef<str> + From<String>> Known<S> {
     /// A text without them.
     pub fn redact_owned(&self, text: String) -> String {
         let secrets = self.0.iter().map(AsRef::as_ref);
-        secrets.fold(text, |text, secret| match text.contains(secret) {
-            true => text.replace(secret, REDACTED),
-            false => text,
+        secrets.fold(text, |text, secret| {
+            if text.contains(secret) { text.replace(secret, REDACTED) } else { text }
         })
     }
 
@@ -113,9 +112,10 @@ impl<S: AsRef<str> + From<String>> Known<S> {
     /// not.
     pub fn redact_bytes<'b>(&self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         let has = |secret: &S| memchr::memmem::find(bytes, secret.as_ref().as_bytes()).is_some();
-        match self.0.iter().any(has) {
-            true => Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes()),
-            false => Cow::Borrowed(bytes),
+        if self.0.iter().any(has) {
+            Cow::Owned(self.redact(&String::from_utf8_lossy(bytes)).into_bytes())
+        } else {
+            Cow::Borrowed(bytes)
         }
     }
 
@@ -284,10 +284,13 @@ fn due_after(bare: &str, is_flag: bool) -> Due {
         "-k" => Due::Perhaps,
         "-H" | "--header" | "--headers" => Due::Header,
         "-u" | "--user" | "--proxy-user" => Due::User,
-        _ if is_flag && !bare.contains('=') && is_secret(bare) => match bare.ends_with('s') {
-            true => Due::Secrets,
-            false => Due::Secret,
-        },
+        _ if is_flag && !bare.contains('=') && is_secret(bare) => {
+            if bare.ends_with('s') {
+                Due::Secrets
+            } else {
+                Due::Secret
+            }
+        }
         // `Authorization: Bearer …` without quotes around it.
         _ if bare.strip_suffix(':').is_some_and(is_secret) => Due::Secret,
         _ => Due::Nothing,
@@ -327,9 +330,10 @@ fn unquoted(word: &str) -> &str {
 
 /// Puts what stands for a word into the quotes that the word has.
 fn in_quotes_of(word: &str, inner: &str) -> String {
-    match unquoted(word).len() == word.len() {
-        true => inner.to_owned(),
-        false => format!("{0}{inner}{0}", &word[..1]),
+    if unquoted(word).len() == word.len() {
+        inner.to_owned()
+    } else {
+        format!("{0}{inner}{0}", &word[..1])
     }
 }
 
@@ -345,9 +349,10 @@ fn word(word: &str, depth: u32) -> String {
     {
         let before = json.clone();
         fields(&mut json, &|_| REDACTED.to_owned());
-        return match json == before {
-            true => word.to_owned(),
-            false => in_quotes_of(word, &json.to_string()),
+        return if json == before {
+            word.to_owned()
+        } else {
+            in_quotes_of(word, &json.to_string())
         };
     }
     let assigned = inner.split_once('=').filter(|(name, _)| is_secret(name));
@@ -389,9 +394,10 @@ fn header(word: &str) -> String {
 
 /// A secret's place, or the variable that stands there instead.
 fn value(given: &str) -> String {
-    match given.trim_start_matches(['"', '\'']).starts_with('$') {
-        true => given.to_owned(),
-        false => REDACTED.to_owned(),
+    if given.trim_start_matches(['"', '\'']).starts_with('$') {
+        given.to_owned()
+    } else {
+        REDACTED.to_owned()
     }
 }
 
@@ -443,9 +449,10 @@ pub fn fields_named(
             for (name, field) in fields {
                 // A structure is looked into, and nothing and yes or no are no secrets.
                 let plain = matches!(field, Value::String(_) | Value::Number(_));
-                match plain && (is_secret(name) || names.contains(name)) {
-                    true => *field = Value::String(mark(field)),
-                    false => fields_named(field, names, mark),
+                if plain && (is_secret(name) || names.contains(name)) {
+                    *field = Value::String(mark(field))
+                } else {
+                    fields_named(field, names, mark)
                 }
             }
         }

@@ -15,18 +15,20 @@ pub(crate) fn of(about: &About, seen: &Seen) -> Option<Span> {
     let ids = seen.ids.as_deref()?;
     let (trace, span) = (ids.trace?, ids.span?);
     // A request by itself is a trace by itself.
-    let parent = match seen.is_follower || seen.descendants > 0 {
-        true => trace.session().bytes().to_vec(),
-        false => Vec::new(),
+    let parent = if seen.is_follower || seen.descendants > 0 {
+        trace.session().bytes().to_vec()
+    } else {
+        Vec::new()
     };
     let operation = about.operation_of(seen);
     Some(Span {
         trace_id: trace.bytes().to_vec(),
         span_id: span.bytes().to_vec(),
         parent_span_id: parent,
-        name: match about.model.is_empty() {
-            true => operation.to_owned(),
-            false => format!("{operation} {}", about.model),
+        name: if about.model.is_empty() {
+            operation.to_owned()
+        } else {
+            format!("{operation} {}", about.model)
         },
         kind: SpanKind::Client.into(),
         start_time_unix_nano: about.unix(seen.due),

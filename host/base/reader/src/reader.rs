@@ -92,9 +92,12 @@ impl<'a, 'i> Reader<'a, 'i> {
             return string(value)
                 .map(|said| Located { place: said.place.clone(), value: vec![said] });
         };
-        take_value(reading, &name, value, "at least one", |_| match items.is_empty() {
-            true => Err(Some("an empty list".to_owned())),
-            false => Ok(items.iter().filter_map(string).collect()),
+        take_value(reading, &name, value, "at least one", |_| {
+            if items.is_empty() {
+                Err(Some("an empty list".to_owned()))
+            } else {
+                Ok(items.iter().filter_map(string).collect())
+            }
         })
     }
 

@@ -11,10 +11,7 @@ pub fn string(text: &str) -> String {
 
 /// A number with a decimal point.
 pub fn number(number: f64) -> String {
-    match number.is_nan() {
-        true => "nan".to_owned(),
-        false => format!("{number:?}"),
-    }
+    if number.is_nan() { "nan".to_owned() } else { format!("{number:?}") }
 }
 
 /// A name as a key: in quotes where it needs them.

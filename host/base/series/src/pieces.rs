@@ -48,7 +48,6 @@ pub(crate) fn share(part: f64, whole: f64) -> Option<f64> {
 /// A figure over time, in a list of pieces for each target.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Curve {
-    /// Levels.
     Level(Fold, Vec<Vec<Piece>>),
     /// Rates of counters.
     Count(Vec<Vec<Piece>>),
@@ -381,10 +380,7 @@ impl Observed {
             return finite(from);
         }
         let within = self.upto[place] - self.upto[below];
-        let part = match within > 0.0 {
-            true => (rank - self.upto[below]) / within,
-            false => 1.0,
-        };
+        let part = if within > 0.0 { (rank - self.upto[below]) / within } else { 1.0 };
         finite(from + (to - from) * part)
     }
 

@@ -252,10 +252,7 @@ impl Recording {
         let queued = format!("{}_count", VLLM_QUEUE.0);
         self.of(target, &queued).next()?;
         let read = self.growth_over(target, VLLM_READS, None, over);
-        let role = match read.is_some_and(|read| read > NONE) {
-            true => Role::Decode,
-            false => Role::Prefill,
-        };
+        let role = if read.is_some_and(|read| read > NONE) { Role::Decode } else { Role::Prefill };
         Some((Engine::Vllm, role))
     }
 

@@ -236,10 +236,7 @@ impl Engine {
 
     fn time(&mut self, decoding: u32, read: u32) -> Nanos {
         // Engines without a cost of context need not count it.
-        let held = match self.parameters.context > 0.0 {
-            true => self.held() as f64,
-            false => 0.0,
-        };
+        let held = if self.parameters.context > 0.0 { self.held() as f64 } else { 0.0 };
         let own = &self.parameters;
         let seconds = own.step
             + own.request * f64::from(decoding)

@@ -32,10 +32,7 @@ pub fn gamma(requests: usize, per_s: f64, shape: f64, seed: u64) -> Vec<Nanos> {
     let mut at = 0.0;
     let next = |_| {
         // The same distribution, but fewer numbers drawn.
-        at += match shape == 1.0 {
-            true => random.exponential(),
-            false => random.gamma(shape),
-        } / per_s;
+        at += if shape == 1.0 { random.exponential() } else { random.gamma(shape) } / per_s;
         Nanos::from_secs_f64(at)
     };
     (0..requests).map(next).collect()

@@ -101,10 +101,7 @@ impl FromStr for Parameters {
                 mistakes.push(mistake);
             }
         }
-        match mistakes.is_empty() {
-            true => Ok(parameters),
-            false => Err(mistakes.join("\n")),
-        }
+        if mistakes.is_empty() { Ok(parameters) } else { Err(mistakes.join("\n")) }
     }
 }
 

@@ -8,7 +8,6 @@ use model::random::SplitMix64;
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Random(SplitMix64::new(model::random::mix(seed)))
     }
@@ -34,9 +33,10 @@ impl Random {
     pub fn gamma(&mut self, shape: f64) -> f64 {
         let shape = shape.max(0.01);
         // Below a shape of 1, one of a shape that is larger by 1 is scaled.
-        let (larger, scale) = match shape < 1.0 {
-            true => (shape + 1.0, self.uniform().powf(1.0 / shape)),
-            false => (shape, 1.0),
+        let (larger, scale) = if shape < 1.0 {
+            (shape + 1.0, self.uniform().powf(1.0 / shape))
+        } else {
+            (shape, 1.0)
         };
         let d = larger - 1.0 / 3.0;
         let c = 1.0 / (9.0 * d).sqrt();

@@ -5,7 +5,6 @@ use crate::{Random, Work};
 /// Lengths of prompts or answers, in tokens: lognormal, at least one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lengths {
-    /// The mean.
     pub mean: f64,
     /// The standard deviation, as a share of the mean.
     pub spread: f64,

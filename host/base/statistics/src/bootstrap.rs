@@ -61,10 +61,7 @@ impl Draws {
         let in_proportion = baseline > 0.0;
         let apart = |weights: &[u32]| {
             let (a, b) = (a.of(weights)?, b.of(weights)?);
-            match in_proportion {
-                true => (a > 0.0).then(|| b / a - 1.0),
-                false => Some(b - a),
-            }
+            if in_proportion { (a > 0.0).then(|| b / a - 1.0) } else { Some(b - a) }
         };
         let drawn: Vec<f64> = (self.weights.iter()).filter_map(|weights| apart(weights)).collect();
         if drawn.len() < RESAMPLES / 2 {
@@ -80,10 +77,8 @@ impl Draws {
         if let Some(error) = walk {
             sure = Sure { error: error.max(sure.error), freedom: dependence::WALKING };
         }
-        let (unit, edge) = match in_proportion {
-            true => (baseline, a.edge().hypot(b.edge())),
-            false => (1.0, 0.0),
-        };
+        let (unit, edge) =
+            if in_proportion { (baseline, a.edge().hypot(b.edge())) } else { (1.0, 0.0) };
         let within = sure.error.hypot(edge);
         let joint = Sure { error: within, ..sure };
         let varies = varies.filter(|_| in_proportion);

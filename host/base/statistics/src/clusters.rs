@@ -96,10 +96,7 @@ impl Mean {
         let Some(error) = self.error.filter(|_| spread > 0.0) else {
             return clusters;
         };
-        let worth = match error > 0.0 {
-            true => (spread / (error * error)).min(values),
-            false => values,
-        };
+        let worth = if error > 0.0 { (spread / (error * error)).min(values) } else { values };
         let quantile = student::quantile(1.0 - LEVEL / 100.0, clusters - 1.0);
         worth * (NORMAL / quantile).powi(2)
     }
@@ -115,10 +112,8 @@ pub fn interval(clusters: &[Cluster]) -> Option<Interval> {
     let beyond = (clusters.iter()).map(|own| own.sum - whole.mean * own.count as f64);
     let beyond: Vec<f64> = beyond.collect();
     let squares: f64 = beyond.iter().map(|own| own * own).sum();
-    let skewness = match clusters.len() > 2 {
-        true => skewness(&beyond, 0.0, squares / (several - 1.0)),
-        false => 0.0,
-    };
+    let skewness =
+        if clusters.len() > 2 { skewness(&beyond, 0.0, squares / (several - 1.0)) } else { 0.0 };
     let quantile = student::quantile(1.0 - LEVEL / 100.0, several - 1.0);
     let farthest = FARTHEST * quantile;
     Some(Interval {
@@ -298,10 +293,8 @@ mod tests {
         let trials = 300;
         for changed in [1.0, 0.3] {
             let found = (0..trials).filter(|_| {
-                let values = (0..40).map(|_| match uniform() < changed {
-                    true => uniform() - uniform(),
-                    false => 0.0,
-                });
+                let values =
+                    (0..40).map(|_| if uniform() < changed { uniform() - uniform() } else { 0.0 });
                 let values: Vec<f64> = values.collect();
                 difference(&alone(&values)).unwrap().probability < 0.05
             });

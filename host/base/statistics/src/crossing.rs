@@ -127,19 +127,12 @@ struct Weighed {
 impl Weighed {
     /// Counts the bad requests beyond the curve's; nothing where the curve has enough.
     fn rest(&self, logit: f64) -> f64 {
-        match logit < self.enough {
-            true => self.bad - self.requests * share(logit),
-            false => 0.0,
-        }
+        if logit < self.enough { self.bad - self.requests * share(logit) } else { 0.0 }
     }
 
-    /// The variance of that.
     fn variance(&self, logit: f64) -> f64 {
         let share = share(logit);
-        match logit < self.enough {
-            true => self.requests * share * (1.0 - share),
-            false => 0.0,
-        }
+        if logit < self.enough { self.requests * share * (1.0 - share) } else { 0.0 }
     }
 }
 
@@ -268,10 +261,7 @@ pub fn fit(points: &[Point], guess: f64, allowed: f64, outside: [f64; 2]) -> Opt
         let mut inside = peak;
         for _ in 0..24 {
             let middle = f64::midpoint(inside, beyond);
-            match holds(middle) {
-                true => inside = middle,
-                false => beyond = middle,
-            }
+            if holds(middle) { inside = middle } else { beyond = middle }
         }
         Some(inside.exp())
     };
@@ -295,10 +285,7 @@ fn weighed(points: &[Point], allowed: f64) -> Vec<Weighed> {
             x: own.at.ln(),
             requests: own.requests / effect,
             bad: own.bad / effect,
-            enough: match seen > most {
-                true => seen.ln(),
-                false => f64::INFINITY,
-            },
+            enough: if seen > most { seen.ln() } else { f64::INFINITY },
             loads: own.loads,
         }
     };
@@ -347,10 +334,7 @@ fn span(near: &[Weighed]) -> [f64; 2] {
 /// A difference of logarithms of loads, bent: its slope is 1 at the crossing and grows by a factor
 /// of e with each 1 / `bend` above it.
 fn bent(away: f64, bend: f64) -> f64 {
-    match bend > 0.0 {
-        true => (bend * away).min(30.0).exp_m1() / bend,
-        false => away,
-    }
+    if bend > 0.0 { (bend * away).min(30.0).exp_m1() / bend } else { away }
 }
 
 /// The most likely curve through a crossing at a load.
@@ -382,10 +366,7 @@ fn through(near: &[Weighed], x: f64, wanted: f64) -> Through {
         } else {
             for _ in 0..24 {
                 let middle = (low * high).sqrt();
-                match score(middle) > 0.0 {
-                    true => low = middle,
-                    false => high = middle,
-                }
+                if score(middle) > 0.0 { low = middle } else { high = middle }
             }
             (low * high).sqrt()
         };

@@ -59,9 +59,10 @@ impl Flips {
         if flipped == 0.0 {
             return 1.0;
         }
-        match self.is_exact() {
-            true => (2.0 * binomial(flipped, 0.5, gained.min(lost))).min(1.0),
-            false => student::two_sided((gained - lost) / flipped.sqrt(), f64::INFINITY),
+        if self.is_exact() {
+            (2.0 * binomial(flipped, 0.5, gained.min(lost))).min(1.0)
+        } else {
+            student::two_sided((gained - lost) / flipped.sqrt(), f64::INFINITY)
         }
     }
 

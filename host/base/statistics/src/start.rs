@@ -117,9 +117,10 @@ fn quiet(slices: &[Slice]) -> Slice {
     let pieces = |slice: &Slice| slice.begun + slice.prompts / PIECE;
     let most = slices.iter().map(pieces).fold(0.0, f64::max);
     let reading = most.min(slice.waiting * steps);
-    match slice.quick > 0.0 && reading <= READING * steps {
-        true => Slice { seconds: steps * slice.quick, ..*slice },
-        false => Slice::default(),
+    if slice.quick > 0.0 && reading <= READING * steps {
+        Slice { seconds: steps * slice.quick, ..*slice }
+    } else {
+        Slice::default()
     }
 }
 

@@ -114,10 +114,8 @@ impl Steps {
         let mean = seconds / sum(&Slice::steps);
         let length = |slice: &Slice| slice.seconds / slice.steps() / mean;
         let longest = busy.iter().map(|slice| length(slice)).fold(1.0, f64::max);
-        let lengths = slices.iter().map(|slice| match slice.is_busy() {
-            true => length(slice),
-            false => longest,
-        });
+        let lengths =
+            slices.iter().map(|slice| if slice.is_busy() { length(slice) } else { longest });
         Some(Steps {
             lengths: lengths.collect(),
             empty: line[0],

@@ -56,7 +56,6 @@ pub struct Fit {
 
 #[derive(Clone, Debug)]
 struct Side {
-    /// Their mean.
     mean: f64,
     /// The share of each round in their mean: 1 / `values` where the round has a value, else 0.
     shares: Vec<f64>,

@@ -92,14 +92,15 @@ fn target(named: Option<&str>) -> Result<Target> {
 /// holds for build scripts where their target is the same.
 fn linking(target: Target, tools: &Tools) -> Vec<String> {
     let linker = tools.linker.display();
-    let flags: &[&str] = match target.is_static {
-        true => &[
+    let flags: &[&str] = if target.is_static {
+        &[
             "-Clinker=rust-lld",
             "-Clinker-flavor=ld.lld",
             "-Clink-self-contained=yes",
             "-Ctarget-feature=+crt-static",
-        ],
-        false => &[&format!("-Clinker={linker}"), "-Clinker-flavor=gcc"],
+        ]
+    } else {
+        &[&format!("-Clinker={linker}"), "-Clinker-flavor=gcc"]
     };
     let mut flags: Vec<String> = flags.iter().copied().map(str::to_owned).collect();
     // Without relocations, the file is a megabyte smaller.
@@ -144,10 +145,7 @@ struct Tools {
 fn zig_tools(folder: &Path, target: Target) -> Result<Tools> {
     let zig = zig()?;
     let architecture = target.machine.name();
-    let library = match target.is_static {
-        true => "musl".to_owned(),
-        false => format!("gnu.{GLIBC}"),
-    };
+    let library = if target.is_static { "musl".to_owned() } else { format!("gnu.{GLIBC}") };
     let named = |tool: &str| folder.join(format!("{tool}-{architecture}-{library}"));
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     // Checks for undefined behaviour, which zig adds to code that is not optimized, want zig as the

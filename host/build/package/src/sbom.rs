@@ -166,9 +166,10 @@ fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) ->
 /// The name of a crate in the document: its package URL where a registry has it.
 fn reference(package: &Value) -> String {
     let [name, version] = ["name", "version"].map(|key| package[key].as_str().unwrap_or_default());
-    match package["source"].is_null() {
-        true => format!("{PACKAGE_NAME}/{name}@{version}"),
-        false => format!("pkg:cargo/{name}@{version}"),
+    if package["source"].is_null() {
+        format!("{PACKAGE_NAME}/{name}@{version}")
+    } else {
+        format!("pkg:cargo/{name}@{version}")
     }
 }
 

@@ -76,7 +76,6 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Builds it.
     fn build(root: &Path) -> Result<Self> {
         let code = steps::build_binary(root, "componentize")?;
         if code != 0 {

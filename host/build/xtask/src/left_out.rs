@@ -47,9 +47,10 @@ pub fn leave_out(lack: &Lack, who: &str, list: Option<&Path>) -> Result<(), Stri
 fn may_leave_out(allowed: Option<&str>, lack: &Lack, who: &str) -> Result<(), String> {
     let Lack { key, what, remedy } = lack;
     let is_allowed = |names: &str| names.split(',').any(|name| name.trim() == *key);
-    match allowed.is_none_or(is_allowed) {
-        true => Ok(()),
-        false => Err(format!("{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT")),
+    if allowed.is_none_or(is_allowed) {
+        Ok(())
+    } else {
+        Err(format!("{who} needs {what}: {remedy}; or name `{key}` in RUNNER_LEAVE_OUT"))
     }
 }
 

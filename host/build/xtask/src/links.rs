@@ -153,9 +153,10 @@ fn follow(
     match (pages.get(&place), anchor) {
         (None, _) if !top.join(&place).exists() => Err(format!("no file `{}`", place.display())),
         (Some(there), Some(anchor)) if !anchor.is_empty() => {
-            match there.anchors.contains(&decoded(anchor)) {
-                true => Ok(()),
-                false => Err(format!("`{}` has no such heading", place.display())),
+            if there.anchors.contains(&decoded(anchor)) {
+                Ok(())
+            } else {
+                Err(format!("`{}` has no such heading", place.display()))
             }
         }
         _ => Ok(()),

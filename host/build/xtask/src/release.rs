@@ -275,9 +275,10 @@ fn check(root: &Path, tag: &str) -> Result<Outcome> {
         Some(_) => {}
         None => mistakes.push(format!("{CHANGELOG} has no section of {current}")),
     }
-    Ok(match mistakes.is_empty() {
-        true => Ok(format!("{tag} is the version of this tree\n")),
-        false => Err(mistakes),
+    Ok(if mistakes.is_empty() {
+        Ok(format!("{tag} is the version of this tree\n"))
+    } else {
+        Err(mistakes)
     })
 }
 

@@ -148,9 +148,10 @@ fn filled(text: &str, mut of: impl FnMut(&str) -> Result<String>) -> Result<Stri
     while let Some((before, after)) = rest.split_once("{{") {
         let (mark, after) = after.split_once("}}").context("a `{{` has no `}}`")?;
         filled.push_str(before);
-        match mark.starts_with('#') {
-            true => filled.extend(["{{", mark, "}}"]),
-            false => filled.push_str(&of(mark)?),
+        if mark.starts_with('#') {
+            filled.extend(["{{", mark, "}}"])
+        } else {
+            filled.push_str(&of(mark)?)
         }
         rest = after;
     }
@@ -284,9 +285,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     for entry in entries {
         let entry = entry?;
         let to = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy(&entry.path(), &to)?,
-            false => drop(fs::copy(entry.path(), to)?),
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &to)?
+        } else {
+            fs::copy(entry.path(), to)?;
         }
     }
     Ok(())

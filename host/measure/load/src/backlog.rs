@@ -380,10 +380,7 @@ impl Gate {
         let Some((since, until, bytes)) = self.after.take() else {
             return;
         };
-        let throttled = match self.is_shared {
-            true => THROTTLED_SHARED_BYTES,
-            false => THROTTLED_BYTES,
-        };
+        let throttled = if self.is_shared { THROTTLED_SHARED_BYTES } else { THROTTLED_BYTES };
         let late = until.since(since);
         let is_late = bytes > 0 && late >= LATE;
         if !is_late && bytes < throttled {

@@ -73,7 +73,6 @@ pub enum Verdict {
 
 /// The answer when the pacer asks for the next request of the sequence.
 pub enum Next<Item> {
-    /// It is ready.
     Ready(Item),
     /// There will be one, but it is not ready.
     Later,
@@ -365,10 +364,7 @@ where
     /// Sends the item that is due in a closed loop.
     fn send_as_user(&mut self, is_root: bool) {
         let by_session = self.pacing.by_session;
-        let due = match is_root {
-            true => self.root_due(Nanos::ZERO),
-            false => self.follower_due(),
-        };
+        let due = if is_root { self.root_due(Nanos::ZERO) } else { self.follower_due() };
         let Some(due) = due else { return };
         // Of a session, its user waits for what follows, so another one would be one too many.
         let takes_user = is_root || !by_session;
@@ -380,9 +376,10 @@ where
         let granted = None;
         let handed = self.hand(item, Verdict::Send(Release { due, granted }), is_root);
         if let (Some(users), Some(user)) = (&mut self.users, user) {
-            match handed.opens && is_root && by_session {
-                true => users.hold(user, handed.key),
-                false => users.send(user, handed.key),
+            if handed.opens && is_root && by_session {
+                users.hold(user, handed.key)
+            } else {
+                users.send(user, handed.key)
             }
         }
     }

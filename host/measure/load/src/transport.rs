@@ -51,7 +51,6 @@ pub struct Opened<Io> {
     pub readiness: Option<Rc<Readiness>>,
 }
 
-/// Opens connections.
 pub trait Connect {
     /// A byte stream.
     type Io: AsyncRead + AsyncWrite + Unpin + 'static;
@@ -288,21 +287,21 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
             fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
                 let room = self.most.saturating_sub(self.body.len());
                 self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                match bytes.len() > room {
-                    true => Err("it is longer than what is kept of it".to_owned()),
-                    false => Ok(()),
+                if bytes.len() > room {
+                    Err("it is longer than what is kept of it".to_owned())
+                } else {
+                    Ok(())
                 }
             }
 
             fn trailers(&mut self, at: Nanos, fields: &HeaderMap) -> Result<(), String> {
                 self.failed = failed_call(fields);
-                match fields.contains_key(GRPC_STATUS) {
-                    true => {
-                        let fields = visible(fields);
-                        let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
-                        self.take(at, &frame::trailers(fields))
-                    }
-                    false => Ok(()),
+                if fields.contains_key(GRPC_STATUS) {
+                    let fields = visible(fields);
+                    let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
+                    self.take(at, &frame::trailers(fields))
+                } else {
+                    Ok(())
                 }
             }
         }

@@ -276,12 +276,13 @@ impl Dialect {
             .call("read-prepared", |world, store, handle| world.read_prepared(store, handle, body))?
             .map_err(|error| PluginError::said(self.name(), error))?;
         let bytes = prepared.value.len();
-        match bytes > STATE_BYTES {
-            false => Ok(prepared),
-            true => Err(self.contract(
+        if bytes > STATE_BYTES {
+            Err(self.contract(
                 "read-prepared",
                 format!("it prepares {bytes} bytes, at most {STATE_BYTES} are allowed"),
-            )),
+            ))
+        } else {
+            Ok(prepared)
         }
     }
 

@@ -11,7 +11,6 @@ pub mod dataset_world {
     });
 }
 
-/// The backend world.
 pub mod backend_world {
     wasmtime::component::bindgen!({
         path: "../../../wit",
@@ -24,7 +23,6 @@ pub mod backend_world {
     });
 }
 
-/// The scorer world.
 pub mod scorer_world {
     wasmtime::component::bindgen!({
         path: "../../../wit",

@@ -94,7 +94,6 @@ impl Suite {
         &self.limits
     }
 
-    /// The plugin.
     pub fn plugin(&self) -> &Plugin {
         &self.plugin
     }

@@ -94,7 +94,6 @@ impl Effort {
 /// The reason why a component is not compiled.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is malformed.
     Malformed(String),
     /// It exceeds a limit.
     Beyond(String),

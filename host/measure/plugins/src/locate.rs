@@ -18,7 +18,6 @@ const DIGITS: usize = 64;
 /// A reference to a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The SHA-256 that it must have, in lower-case hexadecimal.
     pub digest: Option<String>,

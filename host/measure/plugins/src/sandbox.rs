@@ -42,9 +42,10 @@ const READ_BYTES: u32 = 4 << 20;
 /// The engine that runs components with these imports. All plugins of this process share it, but
 /// those that import WASI 0.3, whose calls need an engine of their own.
 pub fn engine(imports: &[String]) -> &'static Engine {
-    match imports.iter().any(|name| imports::is_third_wasi(name)) {
-        true => concurrent_engine(),
-        false => plain_engine(),
+    if imports.iter().any(|name| imports::is_third_wasi(name)) {
+        concurrent_engine()
+    } else {
+        plain_engine()
     }
 }
 
@@ -376,10 +377,7 @@ fn place(error: &wasmtime::Error) -> String {
     // Rust's own are mangled, and its panics have a place.
     let names = names.filter(|name| !name.starts_with("_R") && !name.starts_with("_ZN"));
     let names: Vec<String> = names.take(3).map(|name| format!("`{}`", one_line(name))).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(", in {}", names.join(", called by ")),
-    }
+    if names.is_empty() { String::new() } else { format!(", in {}", names.join(", called by ")) }
 }
 
 /// For `add_to_linker`: the guest itself is the data.

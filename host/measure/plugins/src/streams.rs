@@ -69,12 +69,11 @@ impl Future for End {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.0 {
-            true => Poll::Ready(Ok(Ok(()))),
-            false => {
-                state.1 = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if state.0 {
+            Poll::Ready(Ok(Ok(())))
+        } else {
+            state.1 = Some(context.waker().clone());
+            Poll::Pending
         }
     }
 }

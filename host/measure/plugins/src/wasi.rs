@@ -42,13 +42,11 @@ enum Function {
     Absent,
     /// Gives an empty text.
     Wordless,
-    /// Gives a number.
     Number(u64),
     /// Gives a time since 1970 in whole seconds, and nanoseconds.
     Moment(u64, u32),
     /// Gives the same, as 0.3 writes it.
     Instant(i64, u32),
-    /// Gives a handle.
     Handle(u32),
     /// Gives `true`.
     True,
@@ -70,7 +68,6 @@ enum Function {
     Print(Output),
     /// Gives random bytes.
     RandomBytes,
-    /// Gives a random number.
     RandomNumber,
     /// Gives two random numbers.
     RandomPair,

@@ -348,20 +348,17 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
         compared.iter().map(|(conversation, differs, share)| (*conversation, differs - share)),
     );
     let is_plain = compared.iter().all(|(_, _, share)| *share == 0.0 || *share == 1.0);
-    let (probability, confidence) = match is_plain && apart.len() == compared.len() {
-        true => {
-            let count = |wanted: [f64; 2]| {
-                let found = compared.iter().filter(|own| [own.1, own.2] == wanted);
-                found.count() as u64
-            };
-            let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
-            (Some(flips.probability()), flips.interval())
-        }
-        false => {
-            let enough = apart.len() >= LEAST;
-            let found = enough.then(|| clusters::difference(&apart)).flatten();
-            (found.map(|found| found.probability), found.and_then(|found| found.interval))
-        }
+    let (probability, confidence) = if is_plain && apart.len() == compared.len() {
+        let count = |wanted: [f64; 2]| {
+            let found = compared.iter().filter(|own| [own.1, own.2] == wanted);
+            found.count() as u64
+        };
+        let flips = Flips { samples, gained: count([1.0, 0.0]), lost: count([0.0, 1.0]) };
+        (Some(flips.probability()), flips.interval())
+    } else {
+        let enough = apart.len() >= LEAST;
+        let found = enough.then(|| clusters::difference(&apart)).flatten();
+        (found.map(|found| found.probability), found.and_then(|found| found.interval))
     };
     let more = shares[1] > shares[0];
     Some(Floor {

@@ -34,7 +34,6 @@ pub struct Grammar<R: 'static> {
 /// Numbers that a user takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// All.
     Any,
     /// Zero and above, as the sign gives the direction.
     FromZero,
@@ -156,10 +155,7 @@ where
             Err(error) => errors.push(error),
         }
     }
-    match errors.is_empty() {
-        true => Ok(limits),
-        false => Err(errors),
-    }
+    if errors.is_empty() { Ok(limits) } else { Err(errors) }
 }
 
 /// A limit in its parts, and the mistakes found in them so far.
@@ -230,11 +226,12 @@ impl<R: Copy> Grammar<R> {
         let found = self.signs.iter().flat_map(|(sign, relation)| {
             (text.match_indices(sign)).map(move |(at, _)| (at, *sign, *relation))
         });
-        match is_in_names {
-            true => found
+        if is_in_names {
+            found
                 .filter(|(at, ..)| text[..*at].ends_with(char::is_whitespace))
-                .max_by_key(|(at, ..)| *at),
-            false => found.min_by_key(|(at, sign, _)| (*at, Reverse(sign.len()))),
+                .max_by_key(|(at, ..)| *at)
+        } else {
+            found.min_by_key(|(at, sign, _)| (*at, Reverse(sign.len())))
         }
     }
 

@@ -63,10 +63,7 @@ impl Checked {
             return format!("infinite, because {because}");
         }
         // Scores are mostly shares; two decimals would hide a limit's meaning.
-        let decimals = match self.threshold.starts_with("score.") {
-            true => 4,
-            false => 2,
-        };
+        let decimals = if self.threshold.starts_with("score.") { 4 } else { 2 };
         let seen = self.seen.map(|seen| format!("{seen:.decimals$}"));
         let parts: Vec<String> = seen.into_iter().chain(self.because.clone()).collect();
         parts.join(", ")

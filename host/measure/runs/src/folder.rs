@@ -60,10 +60,7 @@ const LONGEST_SLUG: usize = 100;
 
 /// A name as part of a path: lower case, digits and single hyphens, of a bounded length.
 pub fn slug(name: &str) -> String {
-    let plain = |c: char| match c.is_ascii_alphanumeric() {
-        true => c.to_ascii_lowercase(),
-        false => '-',
-    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = name.chars().map(plain).collect();
     let parts = text.split('-').filter(|part| !part.is_empty());
     let mut slug = parts.collect::<Vec<_>>().join("-");
@@ -143,10 +140,7 @@ impl RunFolder {
     ) -> Result<Self, FolderError> {
         let stamp = started.strftime(STAMP).to_string();
         let slug = slug(name);
-        let named = match slug.is_empty() {
-            true => stamp,
-            false => format!("{stamp}-{slug}"),
-        };
+        let named = if slug.is_empty() { stamp } else { format!("{stamp}-{slug}") };
         let write = |path: &Path, cause| FolderError::Write { path: path.to_owned(), cause };
         std::fs::create_dir_all(parent).map_err(|cause| write(parent, cause))?;
         for attempt in 1..1000 {

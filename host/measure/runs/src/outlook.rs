@@ -321,10 +321,7 @@ impl Lengths {
         let mut before = 0;
         while before < figures.count() && bars.len() < 4 * BARS {
             let (from, to) = (edge(bars.len()), edge(bars.len() + 1));
-            let until = match to > max {
-                true => figures.count(),
-                false => figures.below(to),
-            };
+            let until = if to > max { figures.count() } else { figures.below(to) };
             bars.push(Bar { from, to, count: until - before });
             before = until;
         }

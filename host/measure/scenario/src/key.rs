@@ -135,7 +135,6 @@ impl Default for Key {
 }
 
 impl Key {
-    /// Gives it a flag.
     pub(crate) fn flag(
         mut self,
         long: &'static str,

@@ -247,9 +247,8 @@ impl Load {
     /// The arrival that the keys imply: by its name, else by a key that only one arrival has,
     /// else by a rate.
     pub fn meant_arrival(&self) -> Option<Arrival> {
-        let by_rate = |rate: &Located<f64>| match rate.value == f64::INFINITY {
-            true => Arrival::Inf,
-            false => Arrival::Poisson,
+        let by_rate = |rate: &Located<f64>| {
+            if rate.value == f64::INFINITY { Arrival::Inf } else { Arrival::Poisson }
         };
         let only = [(self.trace.place(), Arrival::Trace), (at(&self.burstiness), Arrival::Gamma)];
         let said = self.arrival.as_ref().map(|arrival| arrival.value);

@@ -548,10 +548,7 @@ impl Plan {
     /// other arrivals take no notice of it.
     pub fn due_times(&self, trace: &Trace) -> impl Iterator<Item = Due> + use<> {
         // Where nothing is held, looking for the first due time that is would not end.
-        let roots = match self.is_idle() {
-            true => Some(0),
-            false => self.load.roots(),
-        };
+        let roots = if self.is_idle() { Some(0) } else { self.load.roots() };
         let (slice, slots) = (self.slice, self.load.slots());
         self.load
             .arrival

@@ -105,9 +105,10 @@ impl Value for f64 {
 
     /// JSON has no infinity; TOML's word for it stands in.
     fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.is_infinite() {
-            true => serializer.collect_str(self),
-            false => serializer.serialize_f64(*self),
+        if self.is_infinite() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_f64(*self)
         }
     }
 }

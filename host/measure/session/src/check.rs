@@ -24,7 +24,6 @@ use crate::resolve::{Resolved, Source};
 
 /// A run whose plan is complete, and whose targets have answered.
 pub struct Checked {
-    /// The plan.
     pub plan: Plan,
     /// The parts of a run beside its plan.
     pub parts: Parts,
@@ -45,7 +44,6 @@ pub struct Checked {
 pub enum Note {
     /// A target does not serve yet.
     Waiting {
-        /// The target.
         target: String,
         /// For how long it has been waited for.
         waited: Duration,

@@ -39,7 +39,6 @@ const MESSAGE_BYTES: usize = 200;
 pub(crate) struct CleanUp {
     target: u32,
     request: Request,
-    /// The cookies in it.
     cookies: Vec<String>,
 }
 

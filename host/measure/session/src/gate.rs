@@ -25,7 +25,6 @@ pub enum Stage {
     Warm,
     /// It has only to be given an instant to begin at.
     Ready,
-    /// It measures.
     Measuring,
     /// All its replies have ended.
     Drained,

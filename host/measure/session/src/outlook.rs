@@ -59,7 +59,6 @@ pub struct Drawn {
     pub requests: Vec<Request>,
 }
 
-/// A request of it.
 pub struct Request {
     /// Its number.
     pub index: u64,
@@ -240,10 +239,7 @@ impl<'r> Looking<'r> {
             }
             Amount::Duration(_) => (self.sessions).is_none_or(|due| self.tally.sessions() < due),
         };
-        Ok(match is_short {
-            true => End::Dataset,
-            false => End::Whole,
-        })
+        Ok(if is_short { End::Dataset } else { End::Whole })
     }
 
     /// A session, written.

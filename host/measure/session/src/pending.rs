@@ -7,7 +7,6 @@ use plugins::backend::{Earlier, Sample};
 
 /// A sample whose prompt is whole, and what is recorded of how it came about.
 pub struct ComposedSample {
-    /// The sample.
     pub sample: Sample,
     /// State that the last reply of its conversation left for it.
     pub earlier: Option<Earlier>,

@@ -126,7 +126,6 @@ pub struct TargetAccess<'a, C> {
     pub timeouts: &'a Timeouts,
     /// The target's place among the run's.
     pub number: u32,
-    /// The target.
     pub target: &'a Target,
     /// The secrets, which are added to requests and removed from messages.
     pub secrets: &'a Secrets,
@@ -158,7 +157,6 @@ pub struct Found {
 pub struct Wanted<'a> {
     /// The model, if the scenario names one.
     pub model: Option<&'a str>,
-    /// The adapters.
     pub adapters: &'a [String],
     /// True if the scenario names the engine's version, so that the server is not asked for it.
     pub is_named: bool,

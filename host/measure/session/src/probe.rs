@@ -285,9 +285,10 @@ impl Prober {
             };
             let (method, path) = (question.method.clone(), question.path.clone());
             let is_known = what == ListModels && path == listed.path && self.asks_like(own);
-            let reply = match is_known {
-                true => Ok((listed.status, listed.body.clone())),
-                false => asker.ask(own, question).await.map(|(head, body)| (head.status, body)),
+            let reply = if is_known {
+                Ok((listed.status, listed.body.clone()))
+            } else {
+                asker.ask(own, question).await.map(|(head, body)| (head.status, body))
             };
             let (outcome, status, said) = match reply {
                 Err(silence) => (Outcome::Broken, None, Some(silence.words())),

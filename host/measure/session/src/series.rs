@@ -267,10 +267,7 @@ impl Reader {
         let below = self.target.path(&self.question.path);
         let question = self.question.clone();
         let nothing = Secrets::default();
-        let secrets = match self.is_target {
-            true => &self.secrets,
-            false => &nothing,
-        };
+        let secrets = if self.is_target { &self.secrets } else { &nothing };
         let request = http_request(&self.target, version, (secrets, &[]), &below, question)?;
         let request = request.ready(date);
         let asked = async {

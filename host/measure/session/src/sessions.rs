@@ -58,7 +58,6 @@ enum Event {
 
 /// The end of a session's request.
 enum Ended {
-    /// With an answer.
     Answered(ReplyContent),
     /// Without one.
     Failed,
@@ -292,12 +291,10 @@ impl Continuer {
         for node in steps.dropped {
             let index = session.graph.index(node);
             let unsent = session.graph.unsent(node);
-            let why = match left {
-                true => failed(
-                    Class::Cancelled,
-                    "a request that it depends on was cancelled on purpose",
-                ),
-                false => failed(Class::ParentFailed, "a request that it depends on failed"),
+            let why = if left {
+                failed(Class::Cancelled, "a request that it depends on was cancelled on purpose")
+            } else {
+                failed(Class::ParentFailed, "a request that it depends on failed")
             };
             let item = self.writer.unsent(PendingRequest::of_session(index, unsent), why);
             // It would have been due some time after the failure; when is unknown, and nothing

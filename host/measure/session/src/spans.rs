@@ -133,10 +133,7 @@ fn about(plan: &Plan, parts: &Parts, clock: Clock, run: &std::path::Path) -> Abo
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scenario: plan.name.clone(),
         run: run.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        operation: match is_chat {
-            true => "chat".to_owned(),
-            false => "text_completion".to_owned(),
-        },
+        operation: if is_chat { "chat".to_owned() } else { "text_completion".to_owned() },
         provider: provider.map_or(backend, |(_, name)| name).to_owned(),
         model: plan.target.model.clone(),
         servers: servers.map(|target| (target.host().to_owned(), target.port())).collect(),
@@ -188,10 +185,7 @@ impl Exporting {
         }
         self.tracer.finish();
         self.spans.lost += self.tracer.untracked();
-        let within = match self.signal.is_stopped() {
-            true => STOPPED_WITHIN,
-            false => END_WITHIN,
-        };
+        let within = if self.signal.is_stopped() { STOPPED_WITHIN } else { END_WITHIN };
         let until = Some(self.clock.now() + within);
         while self.tracer.waiting() > 0 && self.may_go_on(until) {
             self.send(until);

@@ -127,7 +127,6 @@ pub struct Unjudged {
 /// The results of a run.
 #[derive(Debug)]
 pub struct Measured {
-    /// The plan.
     pub plan: Plan,
     /// The run's folder.
     pub folder: RunFolder,
@@ -135,7 +134,6 @@ pub struct Measured {
     pub ended: Result<(), RunError>,
     /// The facts that the summary was made of beside the exchanges.
     pub facts: RunFacts,
-    /// The summary.
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
@@ -163,10 +161,7 @@ impl Checked {
             let started = record.started.to_string();
             self.plan.load.salt = Some(salt(self.plan.load.seed, &started, &self.tokenizer));
         }
-        let devices = match executor.is_in_real_time() {
-            true => telemetry::open(&self.plan)?,
-            false => None,
-        };
+        let devices = if executor.is_in_real_time() { telemetry::open(&self.plan)? } else { None };
         let title = self.plan.name.clone();
         let title = (self.source).folder_title(title, self.plan.target.model());
         let folder = RunFolder::create(&record.output, &title, &record.started)
@@ -198,7 +193,6 @@ impl Checked {
 }
 
 impl<E> Begun<E> {
-    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.run.plan
     }

@@ -89,10 +89,8 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
     let Some(watched) = &plan.device_metrics else {
         return Ok(None);
     };
-    let choice = match watched.only.is_empty() {
-        true => Choice::All,
-        false => Choice::Some(watched.only.clone()),
-    };
+    let choice =
+        if watched.only.is_empty() { Choice::All } else { Choice::Some(watched.only.clone()) };
     let (source, is_here): (Box<dyn Source>, bool) = match &watched.from {
         DeviceMetrics::None => return Ok(None),
         DeviceMetrics::Nvml => {

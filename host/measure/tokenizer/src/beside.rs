@@ -144,9 +144,10 @@ impl Beside {
             let special = token["special"].as_bool().unwrap_or(true);
             tokens.insert(id.parse().map_err(|_| wrong())?, AddedToken { content, special });
         }
-        match tokens.values().any(|token| token.content.is_empty()) {
-            true => Err("`added_tokens_decoder` holds a token without a text".to_owned()),
-            false => Ok(tokens),
+        if tokens.values().any(|token| token.content.is_empty()) {
+            Err("`added_tokens_decoder` holds a token without a text".to_owned())
+        } else {
+            Ok(tokens)
         }
     }
 }

@@ -64,10 +64,7 @@ impl ByteLevel {
         while !rest.is_empty() {
             let (piece, added) = self.added.find(rest);
             rest = &rest[piece.len()..];
-            let piece = match self.composes {
-                true => composed(self.classes, piece),
-                false => piece.into(),
-            };
+            let piece = if self.composes { composed(self.classes, piece) } else { piece.into() };
             let mut words = self.pattern.words(self.classes, &piece);
             let mut ahead = [Key::default(); AHEAD];
             loop {

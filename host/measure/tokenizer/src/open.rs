@@ -21,10 +21,7 @@ const RANKS: &str = "tiktoken";
 
 /// A file, or the one in a folder.
 pub(super) fn file(path: &Path) -> Result<PathBuf, TokenizerError> {
-    match path.is_dir() {
-        true => in_folder(path),
-        false => Ok(path.to_owned()),
-    }
+    if path.is_dir() { in_folder(path) } else { Ok(path.to_owned()) }
 }
 
 /// Opens the kept form of a file, or of the tokenizer in a folder.

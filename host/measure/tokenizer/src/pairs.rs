@@ -38,10 +38,7 @@ pub fn encode(text: &str, special: bool) -> Vec<u32> {
         _ => u32::from('?') - u32::from(' '),
     };
     let letters: Vec<u32> = text.chars().map(letter).collect();
-    let mut ids = match special {
-        true => vec![START],
-        false => Vec::new(),
-    };
+    let mut ids = if special { vec![START] } else { Vec::new() };
     let mut at = 0;
     while let Some(first) = letters.get(at) {
         let pair = letters

@@ -76,10 +76,7 @@ impl Proto {
             }
             Ok(())
         })?;
-        match proto.pieces.is_empty() {
-            true => Err("it holds no pieces".to_owned()),
-            false => Ok(proto),
-        }
+        if proto.pieces.is_empty() { Err("it holds no pieces".to_owned()) } else { Ok(proto) }
     }
 
     fn add(&mut self, bytes: &[u8]) -> Result<(), String> {

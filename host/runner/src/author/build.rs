@@ -29,7 +29,6 @@ pub struct Built {
     /// True if it was built before, of the same sources.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// Its path.
     pub path: PathBuf,
     /// Its size in bytes.
     pub size_bytes: u64,

@@ -101,7 +101,6 @@ impl Failure {
         ExitCode::from(self.exit)
     }
 
-    /// Its number.
     pub fn number(&self) -> u8 {
         self.exit
     }

@@ -63,9 +63,10 @@ fn found(pages: &[&Page], words: &str) -> Result<String, Failure> {
             let _ = writeln!(text, "    {}", line.trim());
         }
     }
-    match text.is_empty() {
-        true => Err(Failure::command_line(format!("--find: no page of the guide has `{words}`"))),
-        false => Ok(text),
+    if text.is_empty() {
+        Err(Failure::command_line(format!("--find: no page of the guide has `{words}`")))
+    } else {
+        Ok(text)
     }
 }
 

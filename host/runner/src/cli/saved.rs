@@ -116,7 +116,6 @@ impl Saved {
         self.folder.join(format!("{}.json", self.what))
     }
 
-    /// Its folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -162,9 +162,10 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     if let Some(failure) = ended {
         return Err(failure);
     }
-    match args.strict && !cards.iter().all(|card| card.totals.is_clean()) {
-        true => Ok(ExitCode::from(Exit::Invalid as u8)),
-        false => Ok(ExitCode::SUCCESS),
+    if args.strict && !cards.iter().all(|card| card.totals.is_clean()) {
+        Ok(ExitCode::from(Exit::Invalid as u8))
+    } else {
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -178,9 +179,12 @@ enum Asked {
 
 /// Reads the clients that are asked for, before any of them runs.
 fn asked(clients: &[String]) -> Result<Vec<Asked>, Failure> {
-    let read = clients.iter().map(|client| match client.ends_with(".json") {
-        true => files::card(client).map(|card| Asked::Card(Box::new(card))),
-        false => files::profile(client).map(|profile| Asked::Client(Box::new(profile))),
+    let read = clients.iter().map(|client| {
+        if client.ends_with(".json") {
+            files::card(client).map(|card| Asked::Card(Box::new(card)))
+        } else {
+            files::profile(client).map(|profile| Asked::Client(Box::new(profile)))
+        }
     });
     read.collect()
 }

@@ -117,10 +117,7 @@ impl Batch {
         debug_assert_eq!(self.next, self.cells.len(), "a row has a cell a column");
         self.next = 0;
         self.rows += 1;
-        match self.rows >= ROWS || self.bytes >= BYTES {
-            true => self.flush(sink),
-            false => Ok(()),
-        }
+        if self.rows >= ROWS || self.bytes >= BYTES { self.flush(sink) } else { Ok(()) }
     }
 
     /// Hands on the rows that there are.

@@ -162,8 +162,5 @@ fn labels(folders: &[RunFolder]) -> Vec<String> {
     let names = folders.iter().map(|folder| named(folder).unwrap_or_else(|| path(folder)));
     let names: Vec<String> = names.collect();
     let is_apart = (1..names.len()).all(|at| !names[..at].contains(&names[at]));
-    match is_apart {
-        true => names,
-        false => folders.iter().map(path).collect(),
-    }
+    if is_apart { names } else { folders.iter().map(path).collect() }
 }

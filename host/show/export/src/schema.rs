@@ -23,7 +23,6 @@ pub(crate) enum Holds {
     Flag,
     /// Whole numbers, with a sign, so that a difference may be below zero.
     Whole,
-    /// Numbers.
     Number,
     /// Lists of whole numbers.
     Wholes,

@@ -102,9 +102,10 @@ mod tests {
         let exchanges = (0..50).map(|index| {
             let mut exchange = reply(index, 1000, &[(1050, Text, None, 3), (1060, End, None, 0)]);
             exchange.sample.id = format!("s{index}");
-            exchange.output = match wrong(index) {
-                true => "It is Lyon\u{1b}[2J".to_owned(),
-                false => "It is Paris".to_owned(),
+            exchange.output = if wrong(index) {
+                "It is Lyon\u{1b}[2J".to_owned()
+            } else {
+                "It is Paris".to_owned()
             };
             exchange
         });

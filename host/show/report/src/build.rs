@@ -87,7 +87,6 @@ impl Subject {
 /// The outcome of a check, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It passes.
     Passes,
     /// It passes, with something to know.
     Notes,
@@ -126,14 +125,13 @@ impl Build {
             .filter_map(|run| Some(self.of(run, &invalid(&run.summary)?)))
             .collect();
         let many = self.runs.len();
-        let (outcome, seen) = match invalid.is_empty() {
-            true => {
-                let worst = self.runs.iter().map(|run| run.summary.verdict).max();
-                let worst = worst.unwrap_or(Verdict::Valid).name();
-                let runs = if many == 1 { "run" } else { "runs" };
-                (Outcome::Passes, format!("{many} {runs}, verdict {worst}"))
-            }
-            false => (self.invalid(), invalid.join("; ")),
+        let (outcome, seen) = if invalid.is_empty() {
+            let worst = self.runs.iter().map(|run| run.summary.verdict).max();
+            let worst = worst.unwrap_or(Verdict::Valid).name();
+            let runs = if many == 1 { "run" } else { "runs" };
+            (Outcome::Passes, format!("{many} {runs}, verdict {worst}"))
+        } else {
+            (self.invalid(), invalid.join("; "))
         };
         Check {
             subject: Subject::Run,
@@ -146,10 +144,7 @@ impl Build {
 
     /// The outcome of an invalid run's check.
     fn invalid(&self) -> Outcome {
-        match self.allows_invalid {
-            true => Outcome::Warns,
-            false => Outcome::Fails,
-        }
+        if self.allows_invalid { Outcome::Warns } else { Outcome::Fails }
     }
 
     /// The words with the name of the run, if there are several.
@@ -165,10 +160,7 @@ impl Build {
         let mut checks: Vec<Check> = Vec::new();
         for run in &self.runs {
             for checked in &run.summary.thresholds {
-                let outcome = match checked.held {
-                    true => Outcome::Passes,
-                    false => Outcome::Fails,
-                };
+                let outcome = if checked.held { Outcome::Passes } else { Outcome::Fails };
                 let seen = self.of(run, &checked.outcome());
                 let known = (checks.iter_mut()).find(|known| known.name == checked.threshold);
                 match known {
@@ -243,21 +235,18 @@ impl Build {
                 vec!["the first run passes; store its runs as the baseline of the next".to_owned()],
             )],
             Baseline::NotComparable { reasons, fails } => {
-                let outcome = match fails {
-                    true => Outcome::Fails,
-                    false => Outcome::Warns,
-                };
+                let outcome = if *fails { Outcome::Fails } else { Outcome::Warns };
                 let seen = format!("NOTHING WAS COMPARED: {}", reasons.join("; "));
                 vec![baseline(outcome, comparable, seen, Vec::new())]
             }
             Baseline::Compared(compared) => {
-                let (outcome, seen) = match compared.is_assumed() && !compared.conditions.is_empty()
-                {
-                    true => (
+                let (outcome, seen) = if compared.is_assumed() && !compared.conditions.is_empty() {
+                    (
                         Outcome::Warns,
                         "one run per side: how much runs vary is assumed; repeat the runs",
-                    ),
-                    false => (Outcome::Passes, "compared"),
+                    )
+                } else {
+                    (Outcome::Passes, "compared")
                 };
                 let compares = baseline(outcome, comparable, seen.to_owned(), Vec::new());
                 let mut checks = vec![compares];
@@ -290,20 +279,13 @@ pub fn invalid(summary: &Summary) -> Option<String> {
 fn conditions(compared: &Compared) -> impl Iterator<Item = Check> {
     compared.conditions.iter().map(|outcome| Check {
         // A condition that cannot be checked is a fault of the comparison, and must not stand open.
-        subject: match outcome.is_absent {
-            true => Subject::Baseline,
-            false => Subject::Condition,
-        },
+        subject: if outcome.is_absent { Subject::Baseline } else { Subject::Condition },
         name: outcome.condition.clone(),
-        outcome: match outcome.fails || outcome.is_absent {
-            true => Outcome::Fails,
-            false => Outcome::Passes,
-        },
-        seen: match outcome.is_absent {
-            true => {
-                format!("cannot be checked: {}; name a figure that both sides have", outcome.seen)
-            }
-            false => outcome.seen.clone(),
+        outcome: if outcome.fails || outcome.is_absent { Outcome::Fails } else { Outcome::Passes },
+        seen: if outcome.is_absent {
+            format!("cannot be checked: {}; name a figure that both sides have", outcome.seen)
+        } else {
+            outcome.seen.clone()
         },
         more: Vec::new(),
     })
@@ -323,15 +305,16 @@ fn worse(compared: &Compared) -> Option<Check> {
         })
         .collect();
     let name = "no figure is worse beyond chance".to_owned();
-    Some(match worse.is_empty() {
-        true => Check {
+    Some(if worse.is_empty() {
+        Check {
             subject: Subject::Baseline,
             name,
             outcome: Outcome::Passes,
             seen: "none is shown to be worse".to_owned(),
             more: Vec::new(),
-        },
-        false => Check {
+        }
+    } else {
+        Check {
             subject: Subject::Baseline,
             name,
             outcome: Outcome::Warns,
@@ -340,6 +323,6 @@ fn worse(compared: &Compared) -> Option<Check> {
                 "no condition fails, so the build passes; add a condition on what matters to you"
                     .to_owned(),
             ],
-        },
+        }
     })
 }

@@ -65,7 +65,6 @@ pub struct Axis {
 /// The way in which an axis's ticks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
-    /// As numbers.
     Numbers,
     /// As numbers; only whole ones are meaningful.
     Counts,
@@ -182,7 +181,6 @@ pub enum Shape {
     Named,
     /// Bars along the horizontal axis, with a height in pixels.
     Spans(f64),
-    /// Crosses.
     Crosses,
     /// Not at all: only its column counts.
     Unseen,

@@ -143,10 +143,7 @@ fn side(side: &SideFacts) -> Vec<String> {
         [one] => one.clone(),
         many => format!("{} runs: {}", many.len(), many.join(", ")),
     };
-    let what = match what.is_empty() {
-        true => sources,
-        false => format!("{what}: {sources}"),
-    };
+    let what = if what.is_empty() { sources } else { format!("{what}: {sources}") };
     let said = |text: &Option<String>| text.clone().unwrap_or_default();
     let verdict = match (&side.tool, side.verdict) {
         (Some(tool), _) => format!("stated by {tool}"),

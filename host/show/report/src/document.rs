@@ -121,9 +121,7 @@ pub enum Tone {
     /// Neither.
     #[default]
     Plain,
-    /// Good.
     Good,
-    /// Bad.
     Bad,
 }
 
@@ -230,7 +228,6 @@ pub(crate) fn pairs<const N: usize>(given: [(&str, Option<String>); N]) -> Vec<P
 }
 
 impl Text {
-    /// Plain text.
     pub fn plain(text: impl Into<String>) -> Self {
         Text(vec![Span::Plain(text.into())])
     }

@@ -64,10 +64,7 @@ fn any_record() -> impl Strategy<Value = Exchange> {
         |(events, (due, [granted, sent, first, headers, ended]), counts, rest)| {
             let (index, measured, failed, words, status) = rest;
             let mut exchange = reply(index, 0, &[]);
-            exchange.phase = match measured {
-                true => Phase::Measure,
-                false => Phase::Warmup,
-            };
+            exchange.phase = if measured { Phase::Measure } else { Phase::Warmup };
             exchange.due = due;
             exchange.granted = granted;
             exchange.sent = sent;

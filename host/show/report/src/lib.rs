@@ -55,10 +55,5 @@ mod exchanges;
 /// Foreign text on one line, without control characters: text from a server or a plugin must not
 /// break a row, nor reach a terminal as a command.
 fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| match model::clean::unsafe_to_show(c) {
-            true => ' ',
-            false => c,
-        })
-        .collect()
+    text.chars().map(|c| if model::clean::unsafe_to_show(c) { ' ' } else { c }).collect()
 }

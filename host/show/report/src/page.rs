@@ -138,13 +138,10 @@ fn slices(page: &mut Document, runs: &[Shown]) {
 fn beside(page: &mut Document, runs: &[Shown], compared: &Comparison) {
     let words = Text::plain("Each run against ").with(Span::Strong(runs[0].label.clone()));
     let obstacles = beside::obstacles(runs, compared);
-    page.remark(match obstacles.is_empty() {
-        true => words
+    page.remark(if obstacles.is_empty() { words
             .then(". Figures that differ by more than chance are marked as better (green) or worse (red), all judged together, with a run-to-run variation of 2 % assumed; ")
             .with(Span::Code("runner compare".to_owned()))
-            .then(" shows the confidence intervals. No mark does not mean equal."),
-        false => words.then(". The runs are not comparable, so nothing is marked as better or worse:"),
-    });
+            .then(" shows the confidence intervals. No mark does not mean equal.") } else { words.then(". The runs are not comparable, so nothing is marked as better or worse:") });
     page.list(obstacles);
     page.table(beside::table(runs, compared));
     let names = runs.iter().map(|run| run.label.clone());

@@ -158,9 +158,8 @@ fn comparison(page: &mut Document, runs: &[&Reported]) {
             let run = runs[place];
             let tokens = |run: &Reported| run.summary.throughput.total_tokens_per_s;
             let tpot = |run: &Reported| run.summary.metric(metric::TPOT).map(|tpot| tpot.mean);
-            let changed = |of: fn(&Reported) -> Option<f64>| match place == places[0] {
-                true => "baseline".to_owned(),
-                false => change(of(first), of(run)),
+            let changed = |of: fn(&Reported) -> Option<f64>| {
+                if place == places[0] { "baseline".to_owned() } else { change(of(first), of(run)) }
             };
             let name = format!("{}, {}", engine(run), run.folder);
             table.row([

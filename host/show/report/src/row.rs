@@ -125,10 +125,7 @@ impl Column {
     pub fn sample<'a>(&self, row: &Row<'a>) -> Option<Value<'a>> {
         let is_left_out =
             matches!(self.kind, Kind::Metric(_, Of::Answered)) && !row.exchange.is_ok();
-        match is_left_out {
-            true => None,
-            false => self.value(row),
-        }
+        if is_left_out { None } else { self.value(row) }
     }
 }
 

@@ -203,8 +203,9 @@ pub fn short(number: f64) -> String {
     }
     let places = (3 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{number:.places$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }

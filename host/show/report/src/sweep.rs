@@ -116,9 +116,10 @@ impl SweptRun {
     /// Its verdict, with why where that is not valid: `suspect (send-lag)`.
     fn verdict_words(&self) -> String {
         let name = self.verdict.name();
-        match self.doubts.is_empty() {
-            true => name.to_owned(),
-            false => format!("{name} ({})", self.doubts.join(", ")),
+        if self.doubts.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name} ({})", self.doubts.join(", "))
         }
     }
 }
@@ -176,10 +177,7 @@ pub fn ended(load: Load, run: &SweptRun) -> String {
 }
 
 fn shown(name: &str, value: f64) -> String {
-    match name.ends_with("-share") {
-        true => format!("{} %", short(100.0 * value)),
-        false => short(value),
-    }
+    if name.ends_with("-share") { format!("{} %", short(100.0 * value)) } else { short(value) }
 }
 
 /// The sweep as text. Times are milliseconds.
@@ -220,12 +218,11 @@ pub fn text(sweep: &Sweep) -> String {
 /// States the place of the knee, or why none is shown.
 fn knee_words(sweep: &Sweep, curve: &Curve) -> Option<String> {
     if let Some(knee) = &curve.knee {
-        let rises = match knee.slope_above > 0.0 {
-            true => {
-                let share = 100.0 * knee.slope_above / knee.slope_below;
-                format!("it rises {} % as fast as below", short(share))
-            }
-            false => "it does not rise".to_owned(),
+        let rises = if knee.slope_above > 0.0 {
+            let share = 100.0 * knee.slope_above / knee.slope_below;
+            format!("it rises {} % as fast as below", short(share))
+        } else {
+            "it does not rise".to_owned()
         };
         return Some(format!(
             "{}, where {} is {}; beyond that, {rises}",

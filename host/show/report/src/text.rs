@@ -84,9 +84,10 @@ pub fn text(summary: &Summary) -> String {
 fn series(block: &mut Block, summary: &Summary) {
     block.section("Server's Own Series");
     for Served { label, value } in served(summary) {
-        match is_count(label) {
-            true => block.line(&format!("{label}:"), Some(format!("{value:.0}"))),
-            false => block.figure(&format!("{label}:"), Some(value)),
+        if is_count(label) {
+            block.line(&format!("{label}:"), Some(format!("{value:.0}")))
+        } else {
+            block.figure(&format!("{label}:"), Some(value))
         }
     }
 }

@@ -231,10 +231,7 @@ fn doubts(page: &mut Document, card: &Card) {
 
 /// A line as a sentence.
 fn sentence(line: &str) -> String {
-    match line.ends_with(['.', '!', '?']) {
-        true => line.to_owned(),
-        false => format!("{line}."),
-    }
+    if line.ends_with(['.', '!', '?']) { line.to_owned() } else { format!("{line}.") }
 }
 
 fn cases(cards: &[Card]) -> Table {

@@ -130,9 +130,10 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
     let (mut same, mut differ) = (Vec::new(), Vec::new());
     for name in names {
         let values: Vec<String> = every.iter().map(|(_, facts)| value(facts, name)).collect();
-        match values.iter().all(|own| *own == values[0]) {
-            true => same.push((name, values[0].clone())),
-            false => differ.push((name, values)),
+        if values.iter().all(|own| *own == values[0]) {
+            same.push((name, values[0].clone()))
+        } else {
+            differ.push((name, values))
         }
     }
     if !differ.is_empty() {
@@ -144,10 +145,7 @@ pub fn say(page: &mut Document, heading: &str, workloads: &[(&str, &Workload)]) 
         }
         page.table(table);
     }
-    let mut table = Table::new(match differ.is_empty() {
-        true => ["Workload", ""],
-        false => ["Of all", ""],
-    });
+    let mut table = Table::new(if differ.is_empty() { ["Workload", ""] } else { ["Of all", ""] });
     for (name, value) in same {
         table.row([name.to_owned(), value]);
     }
@@ -171,14 +169,15 @@ fn dataset(plan: &Plan) -> String {
 /// The lengths that were counted: `128 tokens each`, `1,086 tokens (850 to 1,374)`.
 fn lengths(summary: &Summary, name: &str) -> Option<String> {
     let of: &Distribution = summary.metric(name)?;
-    Some(match of.min == of.max {
-        true => format!("{} tokens each", short(of.min, 4)),
-        false => format!(
+    Some(if of.min == of.max {
+        format!("{} tokens each", short(of.min, 4))
+    } else {
+        format!(
             "{} tokens on average ({} to {})",
             short(of.mean, 4),
             short(of.min, 4),
             short(of.max, 4)
-        ),
+        )
     })
 }
 
@@ -192,10 +191,7 @@ fn amount(plan: &Plan) -> String {
 
 fn replies(plan: &Plan) -> String {
     let request = &plan.request;
-    let stream = match request.stream {
-        true => "streamed",
-        false => "whole",
-    };
+    let stream = if request.stream { "streamed" } else { "whole" };
     let asked =
         request.output_tokens.map(|tokens| format!("{} tokens asked for", count(tokens.into())));
     let eos = request.asks_to_go_on().then(|| "the end of the text ignored".to_owned());

@@ -27,7 +27,6 @@ const VERSION_WITHIN: Duration = Duration::from_secs(60);
 
 /// The place of a lab.
 pub struct Place {
-    /// Its folder.
     pub folder: PathBuf,
     /// The folder that the lab file's paths start from.
     pub home: Option<PathBuf>,

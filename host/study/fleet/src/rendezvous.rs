@@ -102,7 +102,6 @@ pub enum Action {
     Welcome(Conn, u32),
     /// Forget the records of an agent that was started again.
     Forget(u32),
-    /// Send a message.
     Send(Conn, Message),
     /// Send what was sent so far, and close.
     Close(Conn),
@@ -132,7 +131,6 @@ pub struct Seat {
     pub step: Step,
     /// The facts that it recorded of its machine.
     pub facts: Option<Value>,
-    /// Its clock.
     pub clock: Course,
     /// The estimate of its clock at the start.
     pub at_start: Option<Estimate>,

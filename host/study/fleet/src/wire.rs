@@ -69,10 +69,7 @@ pub enum Message {
         bound: Nanos,
     },
     /// Agent: figures of the run so far.
-    Live {
-        /// The figures.
-        figures: Value,
-    },
+    Live { figures: Value },
     /// Agent: bytes of its records, in the body.
     Records {
         /// Position in the file, in bytes.
@@ -157,7 +154,6 @@ pub struct Finished {
 /// A message and its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// The message.
     pub message: Message,
     /// Bytes beside it.
     pub body: Vec<u8>,

@@ -9,7 +9,6 @@ use minijinja::{Environment, Error, Value};
 /// The most steps that a condition may take.
 const MOST_STEPS: u64 = 10_000;
 
-/// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The expression, with identifiers in the places of names.

@@ -55,9 +55,10 @@ impl Timing {
     pub fn start(&self, start: &Start) -> Option<f64> {
         let runs = start.runs.iter().map(|run| self.runs.get(&run.scenario).copied());
         let runs: Option<f64> = runs.sum();
-        let start = match start.trial.launch.is_some() {
-            true => self.starts.get(&start.trial.id).copied().or(self.start),
-            false => None,
+        let start = if start.trial.launch.is_some() {
+            self.starts.get(&start.trial.id).copied().or(self.start)
+        } else {
+            None
         };
         Some(runs? + start.unwrap_or(0.0))
     }

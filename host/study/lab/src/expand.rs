@@ -100,22 +100,20 @@ impl Lab {
         let mut env: Vec<(String, String)> =
             engine.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         for (option, value) in written(engine, &choice) {
-            match option.is_env {
-                true => {
-                    env.extend(variable(option, value).map(|(name, value)| (name, fill(&value))))
-                }
-                false => {
-                    options.extend(flag(engine.flags, option, value).iter().map(|word| fill(word)))
-                }
+            if option.is_env {
+                env.extend(variable(option, value).map(|(name, value)| (name, fill(&value))))
+            } else {
+                options.extend(flag(engine.flags, option, value).iter().map(|word| fill(word)))
             }
         }
         let launch = engine.launch.as_ref().map(|launch| {
             let mut line: Vec<String> = Vec::new();
             let mut options = Some(options);
             for word in launch {
-                match word == OPTIONS {
-                    true => line.extend(options.take().into_iter().flatten()),
-                    false => line.push(fill(word)),
+                if word == OPTIONS {
+                    line.extend(options.take().into_iter().flatten())
+                } else {
+                    line.push(fill(word))
                 }
             }
             line.extend(options.into_iter().flatten());
@@ -221,10 +219,7 @@ impl Lab {
             let values = dimension.options.iter().zip(&dimension.rows[*row]);
             parts.extend(values.map(|(option, value)| format!("{} {}", option.name, shown(value))));
         }
-        let differs = match parts.is_empty() {
-            true => "baseline".to_owned(),
-            false => parts.join(", "),
-        };
+        let differs = if parts.is_empty() { "baseline".to_owned() } else { parts.join(", ") };
         match self.engines.len() {
             1 => differs,
             _ => format!("{}: {differs}", engine.name),
@@ -329,9 +324,10 @@ fn flag(flags: Flags, option: &OptionKind, value: &Value) -> Vec<String> {
     if option.omit.as_ref().is_some_and(|omit| is_same(omit, value)) {
         return Vec::new();
     }
-    let name = match option.name.starts_with('-') {
-        true => option.name.clone(),
-        false => format!("--{}", option.name),
+    let name = if option.name.starts_with('-') {
+        option.name.clone()
+    } else {
+        format!("--{}", option.name)
     };
     match (value, flags) {
         (Value::Bool(true), _) => vec![name],

@@ -38,7 +38,6 @@ model::words! {
 /// A lab, as its file describes it.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// Its name.
     pub name: String,
     /// Its purpose.
     pub about: Option<String>,
@@ -102,7 +101,6 @@ pub struct Budget {
     pub cost: Option<f64>,
 }
 
-/// A model.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Its name; empty for the one that a file without models has.
@@ -118,10 +116,8 @@ impl Model {
     }
 }
 
-/// An engine.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// Its name.
     pub name: String,
     /// Its place in the file.
     pub place: Place,
@@ -161,7 +157,6 @@ pub struct Engine {
 pub struct Dimension {
     /// Its name in tables: that of the option or of the group.
     pub name: String,
-    /// The options.
     pub options: Vec<OptionKind>,
     /// The values of each option, a row for each combination.
     pub rows: Vec<Vec<Value>>,
@@ -176,7 +171,6 @@ pub struct Dimension {
 /// The name of an option, and the way in which it is written.
 #[derive(Clone, Debug)]
 pub struct OptionKind {
-    /// Its name.
     pub name: String,
     /// True if it is an environment variable.
     pub is_env: bool,

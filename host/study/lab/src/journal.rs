@@ -173,7 +173,6 @@ impl Ending {
         !matches!(self, Ending::PortTaken | Ending::Machine | Ending::Interrupted | Ending::Stopped)
     }
 
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Ending::DiedBeforeReady => "the engine ended before it answered",
@@ -342,9 +341,10 @@ impl Journal {
 pub fn whole(text: &[u8]) -> &[u8] {
     let begin = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
-    match last.is_empty() || serde_json::from_slice::<Event>(last).is_ok() {
-        true => text,
-        false => &text[..begin],
+    if last.is_empty() || serde_json::from_slice::<Event>(last).is_ok() {
+        text
+    } else {
+        &text[..begin]
     }
 }
 

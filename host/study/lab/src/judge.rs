@@ -43,7 +43,6 @@ model::words! {
 }
 
 impl Judgement {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Judgement::Reference => "reference",
@@ -160,9 +159,7 @@ pub struct ScenarioRow {
 
 /// The source of the figures of trials.
 pub(crate) struct Sides<'a> {
-    /// The lab.
     pub lab: &'a Lab,
-    /// Its scenarios.
     pub scenarios: &'a [Scenario],
     pub results: &'a Results,
 }
@@ -286,10 +283,8 @@ impl Fits {
     ) -> Self {
         let of = |logs: &dyn Fn(&TrialId) -> Vec<(u32, f64)>| {
             let each = trials.iter().enumerate();
-            let each = each.map(|(place, trial)| match is_out(place) {
-                true => Vec::new(),
-                false => logs(trial),
-            });
+            let each =
+                each.map(|(place, trial)| if is_out(place) { Vec::new() } else { logs(trial) });
             Fit::of(&each.collect::<Vec<_>>())
         };
         let scenarios = sides.scenarios.iter();

@@ -8,7 +8,6 @@
 pub struct Key {
     /// The table that it stands in; empty at the top.
     pub table: &'static str,
-    /// Its name.
     pub name: &'static str,
     /// The values that it takes.
     pub takes: &'static str,

@@ -15,7 +15,6 @@ use result::metric::Objective;
 use result::threshold::Threshold;
 use search::slo::Limit;
 
-/// The cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {

@@ -29,7 +29,6 @@ pub const SUCCESS: &str = "requests.success-share >= 99%";
 /// A figure to make as high or as low as possible, and constraints that must hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
-    /// The figure.
     pub measure: Figure,
     /// True if the figure is to be high.
     pub is_maximized: bool,

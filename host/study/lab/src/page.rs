@@ -21,7 +21,6 @@ use model::duration::roughly;
 use model::number::fixed;
 use statistics::median;
 
-/// The page.
 pub fn page(report: &LabReport) -> Document {
     let mut page = Document::new("Lab", report.name.as_str());
     if let Some(about) = &report.about {
@@ -185,13 +184,12 @@ fn setup(page: &mut Document, report: &LabReport) {
     let workloads: Vec<(&str, &Workload)> = workloads
         .filter_map(|scenario| Some((scenario.name.as_str(), scenario.workload.as_ref()?)))
         .collect();
-    match workloads.is_empty() {
-        true => {
-            let names = report.scenarios.iter().map(|scenario| scenario.name.as_str());
-            let names: Vec<&str> = names.collect();
-            page.say(&format!("Scenarios: {}.", names.join(", ")));
-        }
-        false => workload::say(page, "Workload", &workloads),
+    if workloads.is_empty() {
+        let names = report.scenarios.iter().map(|scenario| scenario.name.as_str());
+        let names: Vec<&str> = names.collect();
+        page.say(&format!("Scenarios: {}.", names.join(", ")));
+    } else {
+        workload::say(page, "Workload", &workloads)
     }
 }
 

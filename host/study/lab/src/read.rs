@@ -194,10 +194,7 @@ fn bounded<T>(t: &Reader<'_, '_>, what: &str, mut all: Vec<T>) -> Vec<T> {
 fn time(t: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
     t.parsed(key, "a time such as \"15m\"", |text| {
         let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-        match span.0.is_zero() {
-            true => Err("it is zero".to_owned()),
-            false => Ok(span.0),
-        }
+        if span.0.is_zero() { Err("it is zero".to_owned()) } else { Ok(span.0) }
     })
     .map(|said| said.value)
 }
@@ -293,10 +290,7 @@ fn models(t: &mut Reader<'_, '_>) -> Vec<Model> {
     });
     let is_there = read.is_some();
     let models = bounded(t, "models", read.unwrap_or_default().into_iter().flatten().collect());
-    match is_there {
-        true => models,
-        false => vec![Model { name: String::new(), values: BTreeMap::new() }],
-    }
+    if is_there { models } else { vec![Model { name: String::new(), values: BTreeMap::new() }] }
 }
 
 /// Notes a name, and reports one that is there twice.

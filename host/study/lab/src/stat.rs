@@ -99,9 +99,10 @@ impl Family {
 
     /// The same differences in another figure, which has an error of its own.
     pub fn with(&self, residual: Residual, many: usize, correlation: f64) -> Self {
-        match residual.freedom == self.freedom && many == self.dunnett.many() {
-            true => Family { deviation: residual.deviation(), ..self.clone() },
-            false => Family::new(many, correlation, residual),
+        if residual.freedom == self.freedom && many == self.dunnett.many() {
+            Family { deviation: residual.deviation(), ..self.clone() }
+        } else {
+            Family::new(many, correlation, residual)
         }
     }
 
@@ -115,9 +116,8 @@ impl Family {
                 let away = self.reach * error;
                 [percent(estimate - away), percent(estimate + away)]
             }),
-            probability: error.map(|error| match estimate == 0.0 {
-                true => 1.0,
-                false => self.dunnett.two_sided(estimate.abs() / error),
+            probability: error.map(|error| {
+                if estimate == 0.0 { 1.0 } else { self.dunnett.two_sided(estimate.abs() / error) }
             }),
             repeats: apart.values,
         }

@@ -219,10 +219,7 @@ impl Walk<'_> {
         let choices = self.choices.iter();
         let choices =
             choices.filter(|first| confirmed.as_ref().is_none_or(|of| of.rounds[0] != **first));
-        let needed = match is_confirmed {
-            true => needed(choices.count()),
-            false => OUTSIDE,
-        };
+        let needed = if is_confirmed { needed(choices.count()) } else { OUTSIDE };
         let decides = match (confirmed, self.lab.confirm) {
             (Some(stage), _) => stage,
             (None, 0) => choice.stage.clone(),

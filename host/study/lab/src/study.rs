@@ -41,9 +41,7 @@ pub struct OfLoad {
 /// One start of an engine, and the runs that it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// The trial.
     pub trial: Trial,
-    /// The round.
     pub round: u32,
     /// The runs, in order; at least one.
     pub runs: Vec<RunKey>,

@@ -7,7 +7,6 @@
 /// A text and what stands between its placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part<'t> {
-    /// Text.
     Text(&'t str),
     /// A placeholder's name.
     Name(&'t str),

@@ -52,9 +52,10 @@ impl Trial {
         let variables = self.env.iter().map(|(name, value)| {
             let value = template::finished(value, |name| address(engine, name));
             // A reference is for the shell to fill in.
-            let value = match value.contains("${") {
-                true => format!("\"{}\"", value.replace(['\\', '"', '`'], "")),
-                false => quoted(&value),
+            let value = if value.contains("${") {
+                format!("\"{}\"", value.replace(['\\', '"', '`'], ""))
+            } else {
+                quoted(&value)
             };
             format!("{name}={value} ")
         });

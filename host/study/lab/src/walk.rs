@@ -47,11 +47,9 @@ pub struct Kept {
 
 /// A study of one model, as far as its results go.
 pub(crate) struct Walk<'a> {
-    /// The lab.
     pub lab: &'a Lab,
     /// Index into `lab.models`.
     pub model: usize,
-    /// The scenarios.
     pub scenarios: &'a [Scenario],
     pub results: &'a Results,
     /// The stages so far.
@@ -193,9 +191,10 @@ impl<'a> Walk<'a> {
             }
         });
         let (first, again): (Vec<RunKey>, Vec<RunKey>) = missing.partition(|run| run.attempt == 1);
-        match first.is_empty() {
-            true => again.into_iter().take(usize::from(since.is_none())).collect(),
-            false => first,
+        if first.is_empty() {
+            again.into_iter().take(usize::from(since.is_none())).collect()
+        } else {
+            first
         }
     }
 

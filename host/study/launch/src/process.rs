@@ -27,7 +27,6 @@ pub(crate) struct Process {
     pub id: Id,
     /// The process that started it, or took it over.
     pub parent: u32,
-    /// Its process group.
     pub group: u32,
     /// True if it has ended, and its parent has not asked how.
     pub ended: bool,

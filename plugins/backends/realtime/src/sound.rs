@@ -39,10 +39,7 @@ pub fn samples(sample: &Sample, media: &Media, path: &str, rate: u32) -> Result<
     }
     let samples: Result<Vec<i16>, _> = reader.samples().collect();
     let samples = samples.map_err(unread)?;
-    match samples.is_empty() {
-        true => Err(wrong("its sound has no samples".to_owned())),
-        false => Ok(samples),
-    }
+    if samples.is_empty() { Err(wrong("its sound has no samples".to_owned())) } else { Ok(samples) }
 }
 
 /// Cuts these samples into pieces of this many milliseconds; the last may be shorter.

@@ -237,7 +237,6 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Each place.
     pub fn all(&self) -> &[Place] {
         match self {
             Places::One(place) => std::slice::from_ref(place),

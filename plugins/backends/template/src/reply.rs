@@ -35,10 +35,7 @@ struct SentLength(u32);
 
 impl SentLength {
     fn added<'t>(&mut self, text: &'t str, is_final: bool) -> &'t str {
-        let text = match is_final {
-            true => text,
-            false => text.trim_end_matches('\u{fffd}'),
-        };
+        let text = if is_final { text } else { text.trim_end_matches('\u{fffd}') };
         let mut start = (self.0 as usize).min(text.len());
         while !text.is_char_boundary(start) {
             start += 1;
@@ -215,14 +212,10 @@ impl State {
         });
         let tokens = count_at(event, &places.tokens)?.or(so_far);
         let any_text = [text, reasoning].iter().flatten().any(|text| !text.is_empty());
-        let new_reasoning = reasoning.map(|text| match places.cumulative {
-            true => self.reasoning.added(text, is_last),
-            false => text,
-        });
-        let new_text = text.map(|text| match places.cumulative {
-            true => self.text.added(text, is_last),
-            false => text,
-        });
+        let new_reasoning = reasoning
+            .map(|text| if places.cumulative { self.reasoning.added(text, is_last) } else { text });
+        let new_text =
+            text.map(|text| if places.cumulative { self.text.added(text, is_last) } else { text });
         let some = |text: Option<&str>| {
             let text = text.filter(|text| !text.is_empty())?;
             Some(Output::text(text))

@@ -71,10 +71,8 @@ impl Template {
         if !refused.is_empty() {
             return Err(Error::InvalidConfig(refused.join("; ")));
         }
-        let messages = match form.uses.has(Name::Messages) {
-            true => openai::messages(&sample.prompt)?,
-            false => None,
-        };
+        let messages =
+            if form.uses.has(Name::Messages) { openai::messages(&sample.prompt)? } else { None };
         let value = |name| self.value(name, form.uses, sample, settings, messages.as_ref());
         let mut body = Body::new();
         for (key, value) in fill_object(&form.body, &value) {

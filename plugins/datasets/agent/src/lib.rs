@@ -36,7 +36,6 @@ pub use config::{BadToolCalls, Compaction, Config, Delays, Format, SubAgents, To
 /// Most spare sessions to examine beyond the requested number.
 const MOST_SPARE: u32 = 1000;
 
-/// Agents.
 pub struct Agents {
     source: Box<dyn Source>,
     repeat: bool,

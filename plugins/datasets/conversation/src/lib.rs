@@ -37,7 +37,6 @@ const MOST_OUTSIDE: u64 = 10_000;
 /// Most spare conversations to examine beyond the requested number.
 const MOST_SPARE: u32 = 1000;
 
-/// Conversations.
 pub struct Conversations {
     source: Box<dyn Source>,
     plan: Plan,

@@ -17,7 +17,6 @@ pub struct Finder(pub Rc<dyn Files>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Image,
-    /// Audio.
     Audio,
     Video,
 }

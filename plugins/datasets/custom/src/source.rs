@@ -56,7 +56,6 @@ pub struct Source {
 }
 
 enum Order {
-    /// As in the file.
     File(Stream),
     /// The places of shuffled rows, and which comes next.
     Places(Vec<u64>, usize),

@@ -43,7 +43,6 @@ pub enum What {
 pub struct Leaf {
     /// The way values are stored.
     pub stored: Stored,
-    /// Their meaning.
     pub means: Means,
     pub def: u16,
     pub rep: u16,
@@ -69,7 +68,6 @@ pub enum Stored {
 pub enum Means {
     /// The stored values themselves: numbers, or bytes.
     Plain,
-    /// Text.
     Text,
     /// Numbers without a sign.
     Unsigned,

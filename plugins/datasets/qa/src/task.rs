@@ -111,7 +111,6 @@ const USUAL: Option<u32> = Some(256);
 pub struct Question {
     /// Its name in the file.
     pub id: Option<String>,
-    /// Its subject.
     pub subject: Option<String>,
     /// The group that the subject is in.
     pub category: Option<String>,

@@ -220,9 +220,12 @@ impl Speech {
 
 /// The sound of a row, by its header, which must agree with the row.
 fn checked(places: &Places, row: &Row) -> Result<Sound, String> {
-    let named = |what: String| match row.place.contains(&format!("`{}`", row.sound)) {
-        true => what,
-        false => format!("its sound `{}`: {what}", row.sound),
+    let named = |what: String| {
+        if row.place.contains(&format!("`{}`", row.sound)) {
+            what
+        } else {
+            format!("its sound `{}`: {what}", row.sound)
+        }
     };
     let file = places.open(&row.sound).ok_or_else(|| named("it is gone".to_owned()))?;
     let mut sound = sound::read(&*file).map_err(named)?;

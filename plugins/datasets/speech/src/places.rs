@@ -117,10 +117,7 @@ pub fn stem(name: &str) -> &str {
 /// A path below a folder, without `.` and `..`.
 fn joined(folder: &str, path: &str) -> String {
     let path = path.replace('\\', "/");
-    let folder = match path.starts_with('/') {
-        true => "",
-        false => folder,
-    };
+    let folder = if path.starts_with('/') { "" } else { folder };
     let mut steps: Vec<&str> = Vec::new();
     for step in folder.split('/').chain(path.split('/')) {
         match step {

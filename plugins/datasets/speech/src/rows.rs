@@ -61,7 +61,6 @@ pub struct Row {
     pub place: String,
     /// The whole name of the sound.
     pub sound: String,
-    /// The text.
     pub text: String,
     /// The length in seconds that the row states.
     pub duration: Option<f64>,
@@ -148,9 +147,10 @@ fn found(places: &Places, layout: Option<Layout>) -> Result<(Layout, Vec<&str>),
         places.has(&format!("{name}.txt"))
     };
     // A folder of sounds may have a .json that is no manifest.
-    let order = match of(Layout::TextFiles).iter().any(beside) {
-        true => [Layout::TextFiles, Layout::Manifest],
-        false => [Layout::Manifest, Layout::TextFiles],
+    let order = if of(Layout::TextFiles).iter().any(beside) {
+        [Layout::TextFiles, Layout::Manifest]
+    } else {
+        [Layout::Manifest, Layout::TextFiles]
     };
     let wanted = match layout {
         Some(layout) => vec![layout],

@@ -15,7 +15,6 @@ const LONGEST: usize = 1000;
 const LARGEST: usize = 64 * 1024;
 
 pub enum Word {
-    /// As it is.
     Literal(Vec<char>),
     /// A pattern, and the same between two `\b`.
     Pattern(Regex, Regex),
@@ -125,7 +124,6 @@ pub fn words(text: &str) -> usize {
 
 /// The word that begins a section, before its number.
 pub enum Splitter {
-    /// As it is.
     Literal(String),
     /// A pattern, with the number after it.
     Pattern(Regex),

@@ -28,7 +28,6 @@ enum Form {
     Patterns,
     /// An integer from 0.
     Count,
-    /// A number.
     Number,
     /// A number above 0.
     Positive,

@@ -77,9 +77,10 @@ fn refusal(code: u32, message: &str) -> Refusal {
         }
         (reason, _) => reason,
     };
-    let message = match message.is_empty() {
-        true => format!("{name} ({code})"),
-        false => format!("{name} ({code}): {}", said.message),
+    let message = if message.is_empty() {
+        format!("{name} ({code})")
+    } else {
+        format!("{name} ({code}): {}", said.message)
     };
     Refusal { reason, message }
 }

@@ -24,18 +24,20 @@ struct Located {
 /// A run of ours with a claim; `claim_first` if the claim is the baseline.
 pub(super) fn with_run(run: &Measured, claim: &Claim, claim_first: bool, found: &mut Found<'_>) {
     let (ours, theirs) = (of_run(run), of_claim(claim));
-    match claim_first {
-        true => said(&theirs, &ours, found),
-        false => said(&ours, &theirs, found),
+    if claim_first {
+        said(&theirs, &ours, found)
+    } else {
+        said(&ours, &theirs, found)
     }
     let (mut ours, theirs) = (run.reported.plan.about.clone(), &claim.about);
     if theirs.notes.contains_key("backend") {
         let backend = &run.reported.plan.backend.name;
         ours.notes.entry("backend".to_owned()).or_insert_with(|| backend.clone());
     }
-    match claim_first {
-        true => found.about(theirs, &ours),
-        false => found.about(&ours, theirs),
+    if claim_first {
+        found.about(theirs, &ours)
+    } else {
+        found.about(&ours, theirs)
     }
     found.unknown("the requests themselves: the claim does not contain them");
 }
@@ -97,10 +99,8 @@ fn said(a: &Located, b: &Located, found: &mut Found<'_>) {
     let count = |n: f64| format!("{n}");
     check(found, Kind::Model, "model", (&a.model, &b.model), |a, b| same_model(a, b), Clone::clone);
     check(found, Kind::Count, "requests", (&a.requests, &b.requests), |a, b| a == b, |n| count(*n));
-    let rate = |rate: &f64| match rate.is_finite() {
-        true => format!("{rate}/s"),
-        false => "all at once".to_owned(),
-    };
+    let rate =
+        |rate: &f64| if rate.is_finite() { format!("{rate}/s") } else { "all at once".to_owned() };
     check(found, Kind::Load, "request rate", (&a.rate, &b.rate), |a, b| a == b, rate);
     let about = |a: &f64, b: &f64| (a - b).abs() <= LENGTHS * a.max(*b);
     let tokens = |n: &f64| format!("{n} tokens");

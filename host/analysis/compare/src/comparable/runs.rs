@@ -93,10 +93,7 @@ fn requests(a: &Measured, b: &Measured, found: &mut Found<'_>) {
                 .iter()
                 .any(|part| key.starts_with(part))
         });
-    let told = match explained {
-        true => a.prompts.same_samples(&b.prompts),
-        false => on_the_wire,
-    };
+    let told = if explained { a.prompts.same_samples(&b.prompts) } else { on_the_wire };
     if !told.is_all() {
         let what = format!(
             "requests ({} of {} differ, the first is number {})",

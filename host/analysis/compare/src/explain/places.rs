@@ -39,10 +39,7 @@ pub(super) fn of_mean_ttft(sides: [&Account; 2]) -> Vec<Place> {
         return Vec::new();
     };
     let is_apart = |parts: &Parts| parts.part(Part::NetworkAndFrontEnd).is_none();
-    let parts: &[Part] = match is_apart(parts_a) && is_apart(parts_b) {
-        true => &APART,
-        false => &TOGETHER,
-    };
+    let parts: &[Part] = if is_apart(parts_a) && is_apart(parts_b) { &APART } else { &TOGETHER };
     let mut places = Vec::new();
     let (mut rest_a, mut rest_b) = (a, b);
     for part in parts {

@@ -108,10 +108,7 @@ impl Search {
             if is_end {
                 continue;
             }
-            let coarse = match unknown.is_empty() {
-                true => COARSE,
-                false => 1.0 + self.config.width,
-            };
+            let coarse = if unknown.is_empty() { COARSE } else { 1.0 + self.config.width };
             if let Some(at) = self.within(gap, open, coarse) {
                 return Goal::Run { at, purpose: Purpose::Bracket, requests: None };
             }
@@ -205,17 +202,14 @@ impl Search {
             let level = self.place(*at, false).map(|place| &self.levels[place]);
             level.is_none_or(|level| !level.closed)
         };
-        match self.config.load.is_whole() {
-            true => {
-                let at = at.round();
-                let beside = [at, at + 1.0, at - 1.0, below, above];
-                let bounds = self.config.least..=self.config.most;
-                beside.into_iter().filter(|at| bounds.contains(at)).find(may)
-            }
-            false => {
-                let rounded = self.round(at, (at / (1.0 + self.config.width), f64::INFINITY));
-                [rounded, at].into_iter().find(may)
-            }
+        if self.config.load.is_whole() {
+            let at = at.round();
+            let beside = [at, at + 1.0, at - 1.0, below, above];
+            let bounds = self.config.least..=self.config.most;
+            beside.into_iter().filter(|at| bounds.contains(at)).find(may)
+        } else {
+            let rounded = self.round(at, (at / (1.0 + self.config.width), f64::INFINITY));
+            [rounded, at].into_iter().find(may)
         }
     }
 
@@ -300,12 +294,13 @@ impl Search {
         let digits = 2 + (-self.config.width.log10()).ceil().max(0.0) as usize;
         let text = format!("{at:.*e}", digits.saturating_sub(1));
         let rounded = text.parse().unwrap_or(at);
-        match low < rounded
+        if low < rounded
             && rounded < high
             && (self.config.least..=self.config.most).contains(&rounded)
         {
-            true => rounded,
-            false => at,
+            rounded
+        } else {
+            at
         }
     }
 }

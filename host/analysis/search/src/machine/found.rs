@@ -49,9 +49,10 @@ impl Search {
             failed: interval.high,
             estimate: ends.and(interval.guess),
             curves: interval.curves.clone(),
-            more: match interval.is_narrow(&self.config) {
-                true => None,
-                false => interval.more(&self.config).filter(|more| *more > 0),
+            more: if interval.is_narrow(&self.config) {
+                None
+            } else {
+                interval.more(&self.config).filter(|more| *more > 0)
             },
             again: interval.low.filter(|_| self.config.confirm).map(|at| {
                 let level = self.place(at, true).map(|place| &self.levels[place]);

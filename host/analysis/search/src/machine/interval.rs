@@ -47,9 +47,10 @@ impl Interval {
     /// if nothing says. The width falls with the root of the requests.
     pub(super) fn more(&self, config: &Config) -> Option<u64> {
         let width = (self.high? / self.low?).ln();
-        let wanted = match config.load.is_whole() {
-            true => (1.0 / self.low?).max(config.width).ln_1p(),
-            false => config.width.ln_1p(),
+        let wanted = if config.load.is_whole() {
+            (1.0 / self.low?).max(config.width).ln_1p()
+        } else {
+            config.width.ln_1p()
         };
         let more = self.requests as f64 * ((width / wanted).powi(2) - 1.0);
         (self.requests > 0).then_some((more.max(0.0)).ceil() as u64)
@@ -151,20 +152,18 @@ impl Search {
 
     /// The ends in few digits, rounded outwards; whole numbers where only these make sense.
     fn outwards(&self, low: Option<f64>, high: Option<f64>) -> (Option<f64>, Option<f64>) {
-        let unit = |at: f64| match self.config.load.is_whole() {
-            true => 1.0,
-            false => 10_f64.powi(at.log10().floor() as i32 + 1 - DIGITS),
+        let unit = |at: f64| {
+            if self.config.load.is_whole() {
+                1.0
+            } else {
+                10_f64.powi(at.log10().floor() as i32 + 1 - DIGITS)
+            }
         };
         // A load that was tried keeps all its digits.
         let tried = |at: &f64| self.place(*at, false).is_some();
-        let down = |at: f64| match tried(&at) {
-            true => at,
-            false => decimal((at / unit(at)).floor(), unit(at)),
-        };
-        let up = |at: f64| match tried(&at) {
-            true => at,
-            false => decimal((at / unit(at)).ceil(), unit(at)),
-        };
+        let down =
+            |at: f64| if tried(&at) { at } else { decimal((at / unit(at)).floor(), unit(at)) };
+        let up = |at: f64| if tried(&at) { at } else { decimal((at / unit(at)).ceil(), unit(at)) };
         let low = low.map(down).filter(|low| *low > 0.0);
         let high = high.map(up);
         match (low, high) {
@@ -181,8 +180,5 @@ impl Search {
 
 /// A whole number of units of ten, a hundred or a tenth, as it is written in decimals.
 fn decimal(units: f64, unit: f64) -> f64 {
-    match unit < 1.0 {
-        true => units / (1.0 / unit).round(),
-        false => units * unit,
-    }
+    if unit < 1.0 { units / (1.0 / unit).round() } else { units * unit }
 }

@@ -97,10 +97,7 @@ fn a_run_that_is_not_valid_is_made_once_more() {
     let answer = drive(&mut search, |probe| {
         attempts.push((probe.at, probe.attempt, probe.seed));
         // Once at the first load, and always at 8.
-        match probe.number == 1 || probe.at == 8.0 {
-            true => invalid(probe),
-            false => step(14.0)(probe),
-        }
+        if probe.number == 1 || probe.at == 8.0 { invalid(probe) } else { step(14.0)(probe) }
     });
     assert_eq!((attempts[0].0, attempts[0].1), (4.0, 1));
     assert_eq!((attempts[1].0, attempts[1].1), (4.0, 2));
@@ -121,9 +118,12 @@ fn a_run_that_is_not_valid_is_made_once_more() {
 #[test]
 fn loads_that_cannot_be_offered_end_the_way_up() {
     let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-    let answer = drive(&mut search, |probe| match probe.at > 10.0 {
-        true => Outcome::Invalid { why: "send-lag".into() },
-        false => shares(probe, &[0.0]),
+    let answer = drive(&mut search, |probe| {
+        if probe.at > 10.0 {
+            Outcome::Invalid { why: "send-lag".into() }
+        } else {
+            shares(probe, &[0.0])
+        }
     });
     let found = &answer.tiers[0];
     assert!(found.failed.is_none() && found.ended == Ended::Undecided);
@@ -177,9 +177,8 @@ fn alarm(sent: u64) -> Alarm {
 fn over_saturated_runs_fail_unless_this_client_held_them_back() {
     let of = |sent: u64| {
         let mut search = Search::new(config(Load::Rate, 4.0)).unwrap();
-        drive(&mut search, |probe| match probe.at > 9.0 {
-            true => Outcome::Stopped(alarm(sent)),
-            false => shares(probe, &[0.0]),
+        drive(&mut search, |probe| {
+            if probe.at > 9.0 { Outcome::Stopped(alarm(sent)) } else { shares(probe, &[0.0]) }
         })
     };
     let saturated = &of(1000).tiers[0];
@@ -278,9 +277,10 @@ fn a_search_never_takes_more_requests_than_it_may() {
             let shares = step(100.0);
             let answer = drive(&mut Search::new(short).unwrap(), |probe| {
                 sent += probe.requests;
-                match wrong > 0 && probe.number % wrong == 0 {
-                    true => Outcome::Invalid { why: "the client was busy".into() },
-                    false => shares(probe),
+                if wrong > 0 && probe.number % wrong == 0 {
+                    Outcome::Invalid { why: "the client was busy".into() }
+                } else {
+                    shares(probe)
                 }
             });
             assert!(0 < sent && sent <= most, "{most}: {sent}");

@@ -106,10 +106,7 @@ pub fn series(load: Load, text: &str) -> Result<Vec<At>, Vec<String>> {
             loads.len()
         ));
     }
-    match mistakes.is_empty() {
-        true => Ok(loads),
-        false => Err(mistakes),
-    }
+    if mistakes.is_empty() { Ok(loads) } else { Err(mistakes) }
 }
 
 fn read(load: Load, item: &str) -> Result<Vec<At>, String> {
@@ -123,9 +120,10 @@ fn read(load: Load, item: &str) -> Result<Vec<At>, String> {
     }
     let number = |text: &str| match text.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1e9 => {
-            match load.is_whole() && number.fract() != 0.0 {
-                true => Err(format!("expected a whole number of {load}, found `{}`", text.trim())),
-                false => Ok(number),
+            if load.is_whole() && number.fract() != 0.0 {
+                Err(format!("expected a whole number of {load}, found `{}`", text.trim()))
+            } else {
+                Ok(number)
             }
         }
         _ => Err(format!(
@@ -159,10 +157,7 @@ fn read(load: Load, item: &str) -> Result<Vec<At>, String> {
 }
 
 fn ascending(from: f64, to: f64) -> Result<(), String> {
-    match from <= to {
-        true => Ok(()),
-        false => Err(format!("the end, {to}, is before the beginning, {from}")),
-    }
+    if from <= to { Ok(()) } else { Err(format!("the end, {to}, is before the beginning, {from}")) }
 }
 
 /// The loads at places from 0 on, up to the end; a load just beyond it by rounding counts as the
@@ -176,9 +171,10 @@ fn take(load: Load, to: f64, at: impl Fn(i32) -> f64) -> Result<Vec<At>, String>
         }
         let near = if (exact / to - 1.0).abs() < 1e-9 { to } else { exact };
         // Twelve digits, so that 0.1 + 0.2 is 0.3; whole where it must be.
-        let neat = match load.is_whole() {
-            true => near.round(),
-            false => format!("{near:.11e}").parse().unwrap_or(near),
+        let neat = if load.is_whole() {
+            near.round()
+        } else {
+            format!("{near:.11e}").parse().unwrap_or(near)
         };
         loads.push(At::Load(neat));
     }

@@ -32,7 +32,6 @@ pub(crate) enum ReplyForm {
     Text,
 }
 
-/// Reads a form.
 pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Ask, Refusal> {
     let invalid = |message: String, param: &str| Refusal::invalid(&message, param);
     let parts = parts(content_type, body).map_err(|what| invalid(what, "body"))?;

@@ -254,9 +254,10 @@ impl Events {
         let response = json!({
             "id": self.id, "status": status, "status_details": details, "usage": usage
         });
-        let text = match self.has_sound {
-            true => "response.output_audio_transcript.done",
-            false => "response.output_text.done",
+        let text = if self.has_sound {
+            "response.output_audio_transcript.done"
+        } else {
+            "response.output_text.done"
         };
         vec![
             json!({ "type": text, "response_id": self.id }).to_string(),

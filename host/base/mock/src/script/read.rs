@@ -12,7 +12,6 @@ use model::duration::{self, Span};
 use reader::{Located, Place, Problem, Reader, ScenarioError, parse_table};
 use simulator::{Parameters, parameters};
 
-/// Reads a script.
 pub(super) fn read(name: &str, text: &str) -> Result<Script, ScenarioError> {
     let (script, problems) = parse_table(name, text, &[], |root, _| script(root));
     ScenarioError::unless_empty(problems)?;

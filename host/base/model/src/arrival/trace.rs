@@ -148,10 +148,7 @@ impl Trace {
 
 /// The time on a line.
 fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
-    let this = match text.starts_with('{') {
-        true => Notation::Objects,
-        false => Notation::Numbers,
-    };
+    let this = if text.starts_with('{') { Notation::Objects } else { Notation::Numbers };
     if *notation.get_or_insert(this) != this {
         let (before, here) = match this {
             Notation::Objects => ("numbers of seconds", "a JSON object"),
@@ -172,12 +169,11 @@ fn number(text: &str, notation: &mut Option<Notation>) -> Result<f64, String> {
         }
         Notation::Numbers => text.parse().unwrap_or(f64::NAN),
     };
-    match number.is_finite() {
-        true => Ok(number),
-        false => {
-            Err("expected a number of seconds, or a JSON object with a `timestamp` in milliseconds"
-                .to_owned())
-        }
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err("expected a number of seconds, or a JSON object with a `timestamp` in milliseconds"
+            .to_owned())
     }
 }
 

@@ -138,9 +138,10 @@ pub fn complete(version: &Version, folder: &Path) -> Result<Outcome> {
         }
     }
     mistakes.extend(unlike_sums(folder)?);
-    Ok(match mistakes.is_empty() {
-        true => Ok(format!("{} packages of {version}\n", names.len() - 1)),
-        false => Err(mistakes),
+    Ok(if mistakes.is_empty() {
+        Ok(format!("{} packages of {version}\n", names.len() - 1))
+    } else {
+        Err(mistakes)
     })
 }
 

@@ -332,18 +332,17 @@ impl Machine<'_, '_> {
             }
             "actions/download-artifact" => {
                 let to = workspace.join(with.get("path"));
-                match with.has("pattern") {
-                    false => copy(&artifacts.join(with.get("name")), &to),
-                    true => {
-                        let end = with.get("pattern").strip_prefix('*').unwrap();
-                        for artifact in fs::read_dir(&artifacts).unwrap() {
-                            let artifact = artifact.unwrap();
-                            let name = artifact.file_name().into_string().unwrap();
-                            if name.ends_with(end) {
-                                copy(&artifact.path(), &to.join(name));
-                            }
+                if with.has("pattern") {
+                    let end = with.get("pattern").strip_prefix('*').unwrap();
+                    for artifact in fs::read_dir(&artifacts).unwrap() {
+                        let artifact = artifact.unwrap();
+                        let name = artifact.file_name().into_string().unwrap();
+                        if name.ends_with(end) {
+                            copy(&artifact.path(), &to.join(name));
                         }
                     }
+                } else {
+                    copy(&artifacts.join(with.get("name")), &to)
                 }
             }
             "actions/attest" => self.attest(with)?,
@@ -370,15 +369,14 @@ impl Machine<'_, '_> {
         self.right("id-token=write")?;
         self.right("attestations=write")?;
         let workspace = self.workspace.path();
-        let of = match with.has("sbom-path") {
-            true => {
-                let parts = with.get("sbom-path");
-                if !workspace.join(parts).is_file() {
-                    return Err(format!("no file {parts}"));
-                }
-                format!("parts {}", file_name(parts))
+        let of = if with.has("sbom-path") {
+            let parts = with.get("sbom-path");
+            if !workspace.join(parts).is_file() {
+                return Err(format!("no file {parts}"));
             }
-            false => "origin".to_owned(),
+            format!("parts {}", file_name(parts))
+        } else {
+            "origin".to_owned()
         };
         let mut subjects = Vec::new();
         if with.has("subject-checksums") {
@@ -402,9 +400,10 @@ impl Machine<'_, '_> {
     }
 
     fn right(&self, right: &str) -> Result<(), String> {
-        match self.rights.contains(right) {
-            true => Ok(()),
-            false => Err(format!("{} has no right `{right}`", self.name)),
+        if self.rights.contains(right) {
+            Ok(())
+        } else {
+            Err(format!("{} has no right `{right}`", self.name))
         }
     }
 
@@ -414,9 +413,10 @@ impl Machine<'_, '_> {
         let path = self.all.folder.path().join("log");
         fs::write(&path, format!("{}{line}\n", read(&path))).unwrap();
         let breaks = self.all.event.breaks;
-        match !breaks.is_empty() && is_like(&line, breaks) {
-            true => Err("broken, as the test wants".to_owned()),
-            false => Ok(()),
+        if !breaks.is_empty() && is_like(&line, breaks) {
+            Err("broken, as the test wants".to_owned())
+        } else {
+            Ok(())
         }
     }
 }
@@ -462,15 +462,17 @@ fn names(folder: &Path) -> Vec<String> {
 /// Copies a file into a folder, or a folder's contents.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
-    let files: Vec<PathBuf> = match from.is_dir() {
-        true => names(from).iter().map(|name| from.join(name)).collect(),
-        false => vec![from.to_owned()],
+    let files: Vec<PathBuf> = if from.is_dir() {
+        names(from).iter().map(|name| from.join(name)).collect()
+    } else {
+        vec![from.to_owned()]
     };
     for file in files {
         let target = to.join(file.file_name().unwrap());
-        match file.is_dir() {
-            true => copy(&file, &target),
-            false => drop(fs::copy(&file, &target).unwrap()),
+        if file.is_dir() {
+            copy(&file, &target);
+        } else {
+            fs::copy(&file, &target).unwrap();
         }
     }
 }

@@ -406,10 +406,7 @@ impl Sink for Beginning {
     fn take(&mut self, _: Nanos, bytes: &[u8]) -> Result<(), String> {
         let room = EXPLAINED_BYTES - self.0.len();
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        match bytes.len() > room {
-            true => Err("no more of it is kept".to_owned()),
-            false => Ok(()),
-        }
+        if bytes.len() > room { Err("no more of it is kept".to_owned()) } else { Ok(()) }
     }
 }
 

@@ -46,7 +46,6 @@ thread_local! {
     pub(super) static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
-/// One connection.
 pub struct Connection<Io> {
     io: Io,
     wire: Rc<Wire>,
@@ -170,11 +169,10 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
                 Ok(0) if reply.bytes.is_empty() => {
                     self.closed = true;
                     // Some servers hang up after each streamed reply without having said so.
-                    let advice = match self.facts.reused {
-                        true => {
-                            "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
-                        }
-                        false => "",
+                    let advice = if self.facts.reused {
+                        "; it had served another request, so the server may close connections without saying so (--connections never opens one for each request)"
+                    } else {
+                        ""
                     };
                     return Poll::Ready(Err(format!(
                         "the connection was closed before a reply arrived{advice}"

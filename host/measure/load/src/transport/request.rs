@@ -80,10 +80,7 @@ impl Request {
     pub fn with_missing(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         let missing = fields.iter().filter(|(name, _)| !self.has(name));
         let missing: Vec<_> = missing.cloned().collect();
-        match missing.is_empty() {
-            true => self,
-            false => self.with(&missing),
-        }
+        if missing.is_empty() { self } else { self.with(&missing) }
     }
 
     /// The same with further header fields, none of which it has yet: fields that depend on the

@@ -71,10 +71,8 @@ fn roots(ca_cert: Option<&Path>) -> Result<RootCertStore, TrustError> {
     }
     if roots.is_empty() {
         let causes: Vec<String> = system.errors.iter().map(ToString::to_string).collect();
-        let causes = match causes.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", causes.join("; ")),
-        };
+        let causes =
+            if causes.is_empty() { String::new() } else { format!(" ({})", causes.join("; ")) };
         return Err(TrustError::NoRoots(causes));
     }
     Ok(roots)

@@ -115,10 +115,7 @@ impl Read for Pipe {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = &self.incoming[self.taken..];
         if left.is_empty() {
-            return match self.has_ended {
-                true => Ok(0),
-                false => Err(io::ErrorKind::WouldBlock.into()),
-            };
+            return if self.has_ended { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
         }
         let length = left.len().min(into.len());
         into[..length].copy_from_slice(&left[..length]);

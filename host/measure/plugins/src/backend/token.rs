@@ -16,7 +16,6 @@ const BODY_BYTES: usize = 64 << 10;
 /// The way in which a value is written into a body.
 #[derive(Clone, Copy)]
 enum Escape {
-    /// As it is.
     Plain,
     /// Within a text of JSON.
     Json,

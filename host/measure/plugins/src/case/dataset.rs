@@ -176,12 +176,9 @@ fn check(drawn: &Drawn, seen: &mut Observations) {
         }
     }
     if let Some(what) = sessions::fault(&drawn.samples) {
-        seen.breach(match drawn.spare.is_empty() {
-            true => what,
-            false => format!(
+        seen.breach(if drawn.spare.is_empty() { what } else { format!(
                 "after `spare`: {what}; of a session whose first sample was a spare one, `next` must not return the rest"
-            ),
-        });
+            ) });
     }
     if let Some(sample) = drawn.spare.iter().find(|one| !one.after.is_empty()) {
         seen.breach(format!(

@@ -6,7 +6,6 @@ use model::random::SplitMix64;
 pub struct Dice(SplitMix64);
 
 impl Dice {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Dice(SplitMix64::new(seed))
     }
@@ -24,7 +23,6 @@ impl Dice {
         }
     }
 
-    /// One of these.
     pub fn of<'a, T>(&mut self, these: &'a [T]) -> Option<&'a T> {
         these.get(self.below(these.len()))
     }

@@ -75,7 +75,6 @@ pub enum Input {
 
 /// A request to write and a reply to read.
 pub struct Ask {
-    /// The sample.
     pub sample: Sample,
     /// The run's settings for every request.
     pub settings: Settings,
@@ -83,7 +82,6 @@ pub struct Ask {
     pub earlier: Option<Earlier>,
     /// The head of a reply with a success status.
     pub head: Head,
-    /// The reply.
     pub reply: Option<Reply>,
     /// Instead: the replies of an exchange of several requests, in order.
     pub steps: Vec<StepReply>,
@@ -91,11 +89,9 @@ pub struct Ask {
 
 /// The reply to one request of several.
 pub struct StepReply {
-    /// Its status.
     pub status: u16,
     /// The extension of its file.
     pub ending: &'static str,
-    /// Its body.
     pub body: Vec<u8>,
 }
 

@@ -24,7 +24,6 @@ struct Table {
     kind: Kind,
     /// The name on the page.
     name: String,
-    /// Its schema.
     schema: Value,
 }
 
@@ -144,9 +143,10 @@ fn meaning(key: &str, rules: &Value) -> String {
 /// The type of a key: one with a table of its own stands below.
 fn type_of(rules: &Value) -> String {
     let kind = kind(rules);
-    match tables().iter().any(|table| table.name == kind) {
-        true => "object, see below".to_owned(),
-        false => kind,
+    if tables().iter().any(|table| table.name == kind) {
+        "object, see below".to_owned()
+    } else {
+        kind
     }
 }
 

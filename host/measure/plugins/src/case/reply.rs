@@ -43,7 +43,6 @@ pub struct Misdeed {
 /// How the body of a case becomes frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cutting {
-    /// By a framing.
     Framed(Framing),
     /// Each line is a message of a WebSocket.
     Messages,
@@ -113,7 +112,6 @@ pub fn grouped(frames: &Frames, dice: &mut Dice) -> Vec<Frames> {
     batches
 }
 
-/// All batches as one.
 pub fn together(batches: &[Frames]) -> Frames {
     let mut all = Frames::default();
     for batch in batches {
@@ -196,9 +194,10 @@ pub(crate) fn excerpt(frames: &Frames, position: usize) -> String {
         return String::new();
     };
     let shown = String::from_utf8_lossy(&frame.data[..frame.data.len().min(SHOWN)]);
-    let more = match frame.data.len() > SHOWN {
-        true => format!("… ({} bytes)", frame.data.len()),
-        false => String::new(),
+    let more = if frame.data.len() > SHOWN {
+        format!("… ({} bytes)", frame.data.len())
+    } else {
+        String::new()
     };
     format!("{}{more}", shown.escape_debug())
 }

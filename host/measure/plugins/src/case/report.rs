@@ -111,9 +111,10 @@ impl SuiteReport {
 
     /// Adds a case.
     pub fn add(&mut self, case: TimedReport) {
-        match case.report.holds() {
-            true => self.held += 1,
-            false => self.failed += 1,
+        if case.report.holds() {
+            self.held += 1
+        } else {
+            self.failed += 1
         }
         self.checks += case.report.checks;
         self.seconds += case.seconds;

@@ -13,7 +13,6 @@ const REFERENCES: [&str; 7] = ["null", "true", "-1e300", "\"\"", "[]", "{}", "[[
 /// Answers that a plugin might not expect.
 const OUTPUTS: [&str; 4] = ["", "\u{0}", "\u{1f1e9}\u{301}\u{202e} \u{2028}", "NaN"];
 
-/// Scores exchanges.
 pub fn judge(plugin: &Scorer, exchanges: &[Exchange], seen: &mut Observations) {
     let doing = "judging the exchanges";
     let first = match judged(plugin, exchanges, seen) {

@@ -15,9 +15,12 @@ fn answer(index: u64, text: &str) -> Exchange {
 /// A hundred answers; the answers whose number is in the list have another end.
 fn run(otherwise: impl Fn(u64) -> bool) -> Vec<Exchange> {
     (0..100)
-        .map(|index| match otherwise(index) {
-            true => answer(index, &format!("The answer to {index} is no")),
-            false => answer(index, &format!("The answer to {index} is yes")),
+        .map(|index| {
+            if otherwise(index) {
+                answer(index, &format!("The answer to {index} is no"))
+            } else {
+                answer(index, &format!("The answer to {index} is yes"))
+            }
         })
         .collect()
 }

@@ -98,13 +98,10 @@ pub(super) fn differs(summary: &Summary) -> Option<Finding> {
     };
     let is_apart = (reusable - found).abs() > APART && !(cache.is_bounded && found > reusable);
     (is_apart && !is_warm(cache, reported)).then(|| {
-        let (why, advice) = match found < reusable {
-            true => COLDER,
-            false => (
+        let (why, advice) = if found < reusable { COLDER } else { (
                 "the server counts cached tokens in another way, for example in pages of another size",
                 "give the server's page size (--page-size); otherwise publish both shares together with the result",
-            ),
-        };
+            ) };
         Finding {
             id: Id::CacheDiffers,
             severity: Severity::Note,

@@ -11,9 +11,10 @@ const MATTERS: f64 = 0.05;
 pub(super) fn cold_start(summary: &Summary) -> Option<Finding> {
     let cold = summary.cold_start.as_ref()?;
     let ColdStart { requests, first, last, until_s, times, .. } = *cold;
-    let (wait, waited) = match summary.run.streamed {
-        true => ("TTFT", "for their first token"),
-        false => ("E2E latency", "for their answer"),
+    let (wait, waited) = if summary.run.streamed {
+        ("TTFT", "for their first token")
+    } else {
+        ("E2E latency", "for their answer")
     };
     let (figure, with, without) = match cold.shown {
         Shown::FirstWave => (wait, cold.wait_ms, cold.wait_without_ms),

@@ -27,9 +27,10 @@ pub(super) fn agent_lost(summary: &Summary) -> Option<Finding> {
                 Some(requests) => format!(", {requests} of its requests are not on record"),
                 None => String::new(),
             };
-            let merged = match agent.merged {
-                true => ", though the records of its own disk were taken in",
-                false => "",
+            let merged = if agent.merged {
+                ", though the records of its own disk were taken in"
+            } else {
+                ""
             };
             let (name, from, why) = (agent.name(), lost.from_s, &lost.why);
             Some(format!("{name} from {from:.1} s on ({why}){missing}{merged}"))

@@ -43,10 +43,7 @@ pub(super) fn dataset_altered(summary: &Summary) -> Option<Finding> {
     };
     Some(Finding {
         id: Id::DatasetAltered,
-        severity: match repeated || truncated {
-            true => Severity::Suspect,
-            false => Severity::Note,
-        },
+        severity: if repeated || truncated { Severity::Suspect } else { Severity::Note },
         seen: format!("for {total} measured requests, the dataset {}", altered.join("; ")),
         why: why.into(),
         advice: advice.into(),
@@ -59,9 +56,10 @@ fn altered(dataset: &Dataset, what: Treatment) -> Option<String> {
     // The first of several that are equally common.
     let commonest = same.rev().max_by_key(|remark| remark.count)?;
     let all = dataset.count(what);
-    Some(match all == commonest.count {
-        true => format!("{} {all} ({})", what.name(), commonest.reason),
-        false => format!("{} {all} ({}, and others)", what.name(), commonest.reason),
+    Some(if all == commonest.count {
+        format!("{} {all} ({})", what.name(), commonest.reason)
+    } else {
+        format!("{} {all} ({}, and others)", what.name(), commonest.reason)
     })
 }
 
@@ -103,9 +101,10 @@ pub(super) fn options_ignored(summary: &Summary) -> Option<Finding> {
             named.join(", ")
         ),
         why: "the server was not told, so the run measured its defaults in their place".into(),
-        advice: match ignored.iter().any(|key| key == "request.ignore-eos") && backend == "openai" {
-            true => "for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat); leave others out, or state them under `request.extra-body`".into(),
-            false => "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into(),
+        advice: if ignored.iter().any(|key| key == "request.ignore-eos") && backend == "openai" {
+            "for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat); leave others out, or state them under `request.extra-body`".into()
+        } else {
+            "leave them out, state them under `request.extra-body` in the server's own words, or use a backend that has them".into()
         },
     })
 }

@@ -23,10 +23,7 @@ pub(super) fn nothing_answered(summary: &Summary) -> Option<Finding> {
         seen: format!("none of {} requests was answered", requests.total),
         why: "latency and throughput are computed from answered requests, and there are none"
             .into(),
-        advice: match has_no_route {
-            true => "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`".into(),
-            false => "look at the failures by class and at their messages".into(),
-        },
+        advice: if has_no_route { "the server does not have the backend's route: `runner probe URL` lists the routes that it has, and prints the command with the right `--backend`".into() } else { "look at the failures by class and at their messages".into() },
     })
 }
 
@@ -58,9 +55,10 @@ pub(super) fn failures(summary: &Summary) -> Option<Finding> {
     let precise = if share < ACCIDENT { 2 } else { 1 };
     let share = share * 100.0;
     let total = requests.total;
-    let who = match failed == requests.failed {
-        true => "they",
-        false => "they and those not sent, lost, interrupted or short",
+    let who = if failed == requests.failed {
+        "they"
+    } else {
+        "they and those not sent, lost, interrupted or short"
     };
     let hidden = hidden_by_failures(summary, highest, who);
     let followed = summary.requests.failures.get(&Class::ParentFailed);
@@ -90,18 +88,16 @@ fn hidden_by_failures(summary: &Summary, percent: f64, who: &str) -> String {
         let of = summary.metric(name)?;
         let (without, with) =
             (of.statistic(statistic)?, of.with_failures.as_ref()?.statistic(statistic)?);
-        let with = match with.is_finite() {
-            true => format!("{with:.2} ms"),
-            false => "infinite".to_owned(),
-        };
+        let with = if with.is_finite() { format!("{with:.2} ms") } else { "infinite".to_owned() };
         let without = format!("{without:.2} ms");
         (with != without)
             .then(|| format!("P{percent} {label} would be {with} instead of {without}"))
     });
     let hidden: Vec<String> = hidden.collect();
-    match hidden.is_empty() {
-        true => String::new(),
-        false => format!("; if {who} counted as infinitely slow, {}", hidden.join(", and ")),
+    if hidden.is_empty() {
+        String::new()
+    } else {
+        format!("; if {who} counted as infinitely slow, {}", hidden.join(", and "))
     }
 }
 
@@ -203,15 +199,9 @@ pub(super) fn overloaded(summary: &Summary) -> Option<Finding> {
         seen: format!(
             "on average, {:.0} requests {} in the second quarter of the time in which they were due, and {:.0} in the fourth; {} {:.0} more",
             backlog.second_quarter,
-            match summary.run.streamed {
-                true => "waited for their first token",
-                false => "were unanswered",
-            },
+            if summary.run.streamed { "waited for their first token" } else { "were unanswered" },
             backlog.fourth_quarter,
-            match summary.run.streamed {
-                true => "chance explains",
-                false => "chance and an engine that fills explain",
-            },
+            if summary.run.streamed { "chance explains" } else { "chance and an engine that fills explain" },
             backlog.chance
         ),
         why: OVERLOADED.into(),
@@ -275,21 +265,23 @@ pub(super) fn answers_cut(summary: &Summary) -> Option<Finding> {
     // `NAME-unparsed`.
     let (name, score) = of_cut.rev().max_by_key(|(_, score)| score.cut)?;
     let (cut, count) = (score.cut, score.count);
-    let (why, advice) = match summary.run.ignore_eos {
-        true => (
+    let (why, advice) = if summary.run.ignore_eos {
+        (
             "the server was told to ignore the end of the text, so an answer goes on after its end until the limit, and the score is of both",
             "let answers end by themselves (--disable-ignore-eos), with a limit that the longest one needs (--output-tokens)",
-        ),
-        false => (
+        )
+    } else {
+        (
             "an answer without its end is judged by its beginning, so the score says what the limit left of it and not what the model answers",
             "raise the limit (--output-tokens, or the lengths in the dataset's configuration)",
-        ),
+        )
     };
     Some(Finding {
         id: Id::AnswersCut,
-        severity: match cut as f64 > ACCIDENT * count as f64 {
-            true => Severity::Suspect,
-            false => Severity::Note,
+        severity: if cut as f64 > ACCIDENT * count as f64 {
+            Severity::Suspect
+        } else {
+            Severity::Note
         },
         seen: format!(
             "the limit of tokens ended {cut} of the {count} answers with the score {name}"
@@ -335,10 +327,7 @@ pub(super) fn beyond_context(summary: &Summary) -> Option<Finding> {
     let (beyond, total) = (summary.requests.beyond_context, summary.requests.total);
     (beyond > 0).then(|| Finding {
         id: Id::BeyondContext,
-        severity: match beyond as f64 / total.max(1) as f64 > ACCIDENT {
-            true => Severity::Suspect,
-            false => Severity::Note,
-        },
+        severity: if beyond as f64 / total.max(1) as f64 > ACCIDENT { Severity::Suspect } else { Severity::Note },
         seen: format!("{beyond} of {total} requests ask for more tokens, prompt and answer together, than the model's context of {context}"),
         why: "an engine refuses such a request, cuts its prompt or ends its answer early".into(),
         advice: "use shorter prompts or answers, or start the engine with a longer context".into(),
@@ -368,13 +357,15 @@ pub(super) fn short_answers(summary: &Summary) -> Option<Finding> {
         id: Id::ShortAnswers,
         severity: if share > ACCIDENT { Severity::Suspect } else { Severity::Note },
         seen: seen.join("; "),
-        why: match unforced {
-            true => "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable".into(),
-            false => "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into(),
+        why: if unforced {
+            "no request told the server to ignore the end of the text; runs whose answers differ in length are not comparable".into()
+        } else {
+            "the request told the server to ignore the end of the text and fill the requested length; runs whose answers differ in length are not comparable".into()
         },
-        advice: match unforced {
-            true => "use a backend that tells the server so (`openai` does with --set backend.config.ignore-eos-field=ignore_eos); let answers end by themselves with --disable-ignore-eos".into(),
-            false => "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into(),
+        advice: if unforced {
+            "use a backend that tells the server so (`openai` does with --set backend.config.ignore-eos-field=ignore_eos); let answers end by themselves with --disable-ignore-eos".into()
+        } else {
+            "check whether this engine supports ignore_eos, and whether its context is long enough; let answers end by themselves with --disable-ignore-eos".into()
         },
     })
 }
@@ -470,15 +461,9 @@ pub(super) fn few_loads(summary: &Summary) -> Option<Finding> {
         severity: Severity::Note,
         seen: format!(
             "the number of requests in flight {} so slowly that the run saw fewer than {LEAST_LOADS} independent load states",
-            match summary.run.even_rate {
-                true => "wandered",
-                false => "rose or fell",
-            }
+            if summary.run.even_rate { "wandered" } else { "rose or fell" }
         ),
         why: "requests that are in flight together share a queue and a batch; a run whose load hardly repeats shows few of the loads that another one would show, so some of its figures have no interval, or one without an upper end".into(),
-        advice: match summary.run.even_rate {
-            true => "run many times longer, lower the rate, or compare several repeats".into(),
-            false => "compare several repeats; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into(),
-        },
+        advice: if summary.run.even_rate { "run many times longer, lower the rate, or compare several repeats".into() } else { "compare several repeats; where all requests come at once, a cap on requests in flight (--max-concurrency) makes the load even".into() },
     })
 }

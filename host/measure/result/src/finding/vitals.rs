@@ -208,10 +208,7 @@ pub(super) fn held_back(summary: &Summary) -> Option<Finding> {
     let from =
         (held.throttled_from_s).or(summary.metric(metric::READ_LAG).is_none().then_some(first));
     let cpu = |role| (client.busiest(role)).map_or(0.0, |(_, thread)| thread.cpu);
-    let behind = match cpu("record") > cpu("decode") {
-        true => "recording",
-        false => "decoding",
-    };
+    let behind = if cpu("record") > cpu("decode") { "recording" } else { "decoding" };
     let waits = format!(
         "{behind} could not keep up with the engine: from {first:.1} s of the measurement on, replies were not read {}, {:.1} s in all, because {} MiB of them were waiting",
         match held.periods {

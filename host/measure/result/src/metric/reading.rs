@@ -182,10 +182,7 @@ impl<'a> Reading<'a> {
     /// which its last event came. One that comes whole is answered from the beginning.
     pub fn life(&self) -> Option<[Nanos; 3]> {
         let sent = self.exchange.sent?;
-        let first = match self.streamed {
-            true => self.first_output?.max(sent),
-            false => sent,
-        };
+        let first = if self.streamed { self.first_output?.max(sent) } else { sent };
         Some([sent, first, self.last?.max(first)])
     }
 

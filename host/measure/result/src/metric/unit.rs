@@ -7,7 +7,6 @@ pub enum Unit {
     Milliseconds,
     /// Tokens.
     Tokens,
-    /// Requests.
     Requests,
     /// Tokens per second.
     TokensPerSecond,

@@ -144,9 +144,10 @@ impl Waiting {
         Backlog {
             second_quarter,
             fourth_quarter,
-            chance: match still_fills {
-                true => explained.max(fourth_quarter - second_quarter),
-                false => explained,
+            chance: if still_fills {
+                explained.max(fourth_quarter - second_quarter)
+            } else {
+                explained
             },
         }
     }

@@ -202,10 +202,7 @@ impl Expected {
     fn same_variance(&self, name: &str) -> Option<(f64, f64, f64)> {
         let lived = &self.lived;
         let steps = lived.steps.as_ref()?;
-        let phase = match self.is_timed() {
-            true => steps.mean * steps.mean / 12.0,
-            false => 0.0,
-        };
+        let phase = if self.is_timed() { steps.mean * steps.mean / 12.0 } else { 0.0 };
         let output = lived.means[of::OUTPUT].max(1.0);
         let count = lived.count;
         let (noise, chance, per_second) = match name {
@@ -470,21 +467,16 @@ impl Expected {
         let (mean, median) = (figures.mean(), figures.percentile(50.0));
         let loads = self.loads.filter(|_| self.full.seen);
         // Where requests are alike, the fill is the same in every run.
-        let fill = match self.is_timed() {
-            true => 1.0,
-            false => self.differ(),
-        };
-        let of_mean = match self.is_calm() {
-            true => interval::mean_beside_trend(blocks, figures),
-            false => interval::mean_with_fill(blocks, figures, loads, fill),
+        let fill = if self.is_timed() { 1.0 } else { self.differ() };
+        let of_mean = if self.is_calm() {
+            interval::mean_beside_trend(blocks, figures)
+        } else {
+            interval::mean_with_fill(blocks, figures, loads, fill)
         };
         let load = self.load_share();
         let of_mean = of_mean.map(|own| {
             let around = Around::of(mean, own).times(1e-3);
-            match self.is_calm() {
-                true => around.wider(certain(FREEDOM) * load * mean / 1e3),
-                false => around,
-            }
+            if self.is_calm() { around.wider(certain(FREEDOM) * load * mean / 1e3) } else { around }
         });
         let of_median = interval::percentile(blocks, figures, 50.0, None)
             .filter(|own| own.low.is_finite() && own.high.is_finite())
@@ -523,10 +515,8 @@ impl Expected {
         let lived = &self.lived;
         let length = self.duration.max(1e-9);
         let quantile = certain(FREEDOM);
-        let begins = match self.is_timed() {
-            true => (lived.until_drain / lived.seconds).floor() as usize,
-            false => 0,
-        };
+        let begins =
+            if self.is_timed() { (lived.until_drain / lived.seconds).floor() as usize } else { 0 };
         let busy = (0..lived.waiting.len()).map(|slice| f64::from(u8::from(slice >= begins)));
         let same = lived
             .steps

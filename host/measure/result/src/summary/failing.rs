@@ -74,9 +74,10 @@ impl From<Written> for Amount {
 
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let written = match self.0.is_finite() {
-            true => Written::Finite(self.0),
-            false => Written::Infinite(Infinite::Infinite),
+        let written = if self.0.is_finite() {
+            Written::Finite(self.0)
+        } else {
+            Written::Infinite(Infinite::Infinite)
         };
         written.serialize(serializer)
     }

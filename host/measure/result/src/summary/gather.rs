@@ -137,12 +137,11 @@ impl<'a> Gather<'a> {
         if let Some(slices) = &mut self.time_slices {
             slices.add(&reading);
         }
-        match exchange.is_ok() {
-            true => {
-                let reasoning = self.facts.reasoning_of(exchange.index);
-                self.add_answer(&reading, retokenized, reasoning);
-            }
-            false => self.tokens.leave_out(&reading),
+        if exchange.is_ok() {
+            let reasoning = self.facts.reasoning_of(exchange.index);
+            self.add_answer(&reading, retokenized, reasoning);
+        } else {
+            self.tokens.leave_out(&reading)
         }
         for (metric, (spread, blocks)) in CATALOGUE.iter().zip(&mut self.spreads) {
             let blocks = blocks.as_mut().map(|blocks| (blocks, exchange.index));

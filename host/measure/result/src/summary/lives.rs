@@ -338,10 +338,7 @@ impl Lives {
         self.across[to + 1] -= 1;
         for slice in from..=to {
             let begins = grid.begins(slice * EACH).max(first);
-            let ends = match slice == to {
-                true => end,
-                false => grid.begins((slice + 1) * EACH),
-            };
+            let ends = if slice == to { end } else { grid.begins((slice + 1) * EACH) };
             let middle = Nanos(u64::midpoint(begins.0, ends.0));
             let generated = share(u64::from(output), middle.since(first), end.since(first));
             let context = u128::from(u64::from(prompt) + generated);
@@ -422,8 +419,8 @@ impl Lives {
             let own = own * length / EACH as f64;
             // Nothing begins or ends between the last token of a slice and the slice's end.
             let answered = own + across as f64 * (begins - from) - next as f64 * (ends - to);
-            slices.push(match to > from && held.tokens > 0 {
-                true => Slice {
+            slices.push(if to > from && held.tokens > 0 {
+                Slice {
                     seconds: to - from,
                     tokens: held.tokens as f64,
                     batch: answered.max(0.0) / (to - from),
@@ -432,8 +429,9 @@ impl Lives {
                     begun: held.begun as f64,
                     waiting: waiting[fine].iter().sum::<f64>() / EACH as f64,
                     quick: quick[slice],
-                },
-                false => Slice::default(),
+                }
+            } else {
+                Slice::default()
             });
         }
         slices

@@ -37,7 +37,6 @@ pub(super) struct Messages {
     kinds: BTreeMap<(Option<u16>, String), Kind>,
 }
 
-/// A kind of message.
 struct Kind {
     first: u64,
     text: String,
@@ -112,9 +111,10 @@ fn kind_of(message: &str) -> String {
     let mut kind = String::with_capacity(message.len());
     for part in message.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
-        match word.contains(|c: char| c.is_ascii_digit()) {
-            true => kind.push('#'),
-            false => kind.push_str(word),
+        if word.contains(|c: char| c.is_ascii_digit()) {
+            kind.push('#')
+        } else {
+            kind.push_str(word)
         }
         kind.push_str(&part[word.len()..]);
     }

@@ -39,10 +39,8 @@ impl Reasoning {
     pub(super) fn add(&mut self, reading: &Reading<'_>, retokenized: Option<u32>) {
         let exchange = reading.exchange;
         let counted = exchange.usage.and_then(|usage| usage.reasoning_tokens);
-        let text = match exchange.reasoning.is_empty() {
-            true => Some(0),
-            false => stated(reading).or(retokenized),
-        };
+        let text =
+            if exchange.reasoning.is_empty() { Some(0) } else { stated(reading).or(retokenized) };
         match (counted, text) {
             (None | Some(0), _) if exchange.reasoning.is_empty() => {}
             (Some(counted @ 1..), Some(text)) => {

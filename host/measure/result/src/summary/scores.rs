@@ -120,10 +120,8 @@ impl Example {
             text if text.is_string() => text.as_str().unwrap_or_default().to_owned(),
             other => other.to_string(),
         });
-        let answer = match exchange.output.is_empty() {
-            true => &exchange.tool_calls,
-            false => &exchange.output,
-        };
+        let answer =
+            if exchange.output.is_empty() { &exchange.tool_calls } else { &exchange.output };
         Example {
             id: cut(&sample.id),
             turn: sample.turn.as_ref().map(|turn| turn.index),
@@ -247,9 +245,12 @@ impl<'a> Gather<'a> {
             let mean = judged.mean?.mean;
             // An answer as bad as all others is no example.
             let examples = worst.remove(name.as_str()).unwrap_or_default();
-            let examples = examples.into_iter().filter(|example| match is_share {
-                true => (example.score == 1.0) == (score_is_better(name) == Better::Lower),
-                false => example.score != mean,
+            let examples = examples.into_iter().filter(|example| {
+                if is_share {
+                    (example.score == 1.0) == (score_is_better(name) == Better::Lower)
+                } else {
+                    example.score != mean
+                }
             });
             let score = Score {
                 mean,

@@ -81,7 +81,6 @@ impl Histories {
 /// A session whose every request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Its requests.
     pub requests: u64,
     /// The time from when its first request was due until the last one ended.
     pub time: Nanos,

@@ -134,7 +134,6 @@ pub(super) struct TokenSums {
     paces: Paces,
     /// Output tokens of the exchanges that have pieces and a known count.
     of_pieces: u64,
-    /// Their pieces.
     pieces: u64,
     left_out: LeftOut,
     /// Tokens of the model's chat template around one message; 0 if it is not known.

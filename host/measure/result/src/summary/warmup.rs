@@ -50,9 +50,10 @@ impl Waves {
     /// Adds a request of the warm-up. `streamed` is true if replies were streamed.
     pub fn add(&mut self, exchange: &Exchange, streamed: bool) {
         let reading = Reading::new(exchange, streamed, None);
-        let wait = match streamed {
-            true => reading.ttft(),
-            false => reading.latency().map(|span| span.as_millis_f64()),
+        let wait = if streamed {
+            reading.ttft()
+        } else {
+            reading.latency().map(|span| span.as_millis_f64())
         };
         self.0.insert(
             exchange.index,

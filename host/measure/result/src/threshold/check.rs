@@ -88,10 +88,8 @@ fn failures(figure: &Figure, summary: &Summary, seen: f64, without: f64) -> Opti
     let counted = match metric.unit.worst()? {
         _ if seen.is_infinite() => format!("{count} of {total} {units} {missing}"),
         worst => {
-            let worst = match worst.is_infinite() {
-                true => "infinite".to_owned(),
-                false => format!("{worst}{unit}"),
-            };
+            let worst =
+                if worst.is_infinite() { "infinite".to_owned() } else { format!("{worst}{unit}") };
             format!("with the {count} of {total} {units} that {missing} counted as {worst}")
         }
     };

@@ -18,10 +18,7 @@ pub fn facts(plan: &Plan, assessment: Assessment, interrupted: bool) -> RunFacts
         run: Run {
             backend: plan.backend.name.clone(),
             arrival: plan.load.arrival.to_string(),
-            r#loop: match plan.load.arrival.is_open() {
-                true => Loop::Open,
-                false => Loop::Closed,
-            },
+            r#loop: if plan.load.arrival.is_open() { Loop::Open } else { Loop::Closed },
             request_rate: rate,
             even_rate: rate.is_some() && plan.load.arrival.is_even(),
             max_in_flight: plan.slots().map(|slots| slots as u64),

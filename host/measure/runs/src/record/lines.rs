@@ -53,11 +53,10 @@ impl<R: BufRead> Lines<R> {
         loop {
             let held = self.reader.fill_buf()?;
             if held.is_empty() {
-                return match self.line.is_empty() {
-                    true => Ok(None),
-                    false => {
-                        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a line"))
-                    }
+                return if self.line.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends within a line"))
                 };
             }
             let end = memchr::memchr(b'\n', held);

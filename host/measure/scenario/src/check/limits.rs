@@ -264,9 +264,10 @@ fn most_due(load: &Load) -> Option<Problem> {
             Some(over) => {
                 let ramp =
                     Stage { from, to, shape: load.ramp.shape(), length: over.value.0.into() };
-                match ramp.area() < as_number(count) && to > 0.0 {
-                    true => length_for(Shape::Linear, to, to, count) + ramp.length,
-                    false => ramp.length,
+                if ramp.area() < as_number(count) && to > 0.0 {
+                    length_for(Shape::Linear, to, to, count) + ramp.length
+                } else {
+                    ramp.length
                 }
             }
         };

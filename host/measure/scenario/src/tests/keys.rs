@@ -83,9 +83,10 @@ fn flags_say_what_files_say() {
 fn assigned(texts: &[&str]) -> Value {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     let (scenario, problems) = Scenario::assigned(&texts);
-    match problems.is_empty() {
-        true => said(&scenario),
-        false => Value::String(ScenarioError::new(problems).to_string()),
+    if problems.is_empty() {
+        said(&scenario)
+    } else {
+        Value::String(ScenarioError::new(problems).to_string())
     }
 }
 

@@ -48,12 +48,11 @@ impl Judging {
     /// Judges answers in order, each once.
     fn judge_in_order(&mut self, answers: &[Answer], given_up: impl Fn() -> bool) {
         for answer in answers.iter().take_while(|_| !given_up()) {
-            match self.is_left_out() {
-                true => self.failed.push(answer.index),
-                false => {
-                    let scores = self.judge.score(&answer.shown);
-                    self.take(answer, scores);
-                }
+            if self.is_left_out() {
+                self.failed.push(answer.index)
+            } else {
+                let scores = self.judge.score(&answer.shown);
+                self.take(answer, scores);
             }
         }
     }
@@ -92,9 +91,10 @@ impl Judging {
             Err(error) => {
                 self.failures_in_a_row += 1;
                 self.failed.push(answer.index);
-                self.errors.failed(match self.is_left_out() {
-                    true => error.to_string(),
-                    false => format!("{error} (scoring `{}`)", answer.shown.id),
+                self.errors.failed(if self.is_left_out() {
+                    error.to_string()
+                } else {
+                    format!("{error} (scoring `{}`)", answer.shown.id)
                 });
             }
         }

@@ -48,9 +48,10 @@ impl Unsigned {
             Digest::Sha256 => (hmac::HMAC_SHA256, &digest::SHA256),
             Digest::Sha512 => (hmac::HMAC_SHA512, &digest::SHA512),
         };
-        let body_digest = match with.has(Placeholder::BodyDigest) {
-            true => hex(digest::digest(hash, body).as_ref()),
-            false => String::new(),
+        let body_digest = if with.has(Placeholder::BodyDigest) {
+            hex(digest::digest(hash, body).as_ref())
+        } else {
+            String::new()
         };
         let key = hmac::Key::new(sign, with.key.secret.as_bytes());
         let mut unsigned = Unsigned {

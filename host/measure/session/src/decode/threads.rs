@@ -26,7 +26,6 @@ const LATE: Nanos = Nanos(20_000_000);
 /// Time for which a thread that was called stays without work.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// One decode thread.
 pub struct DecodeThread {
     shared: Arc<Shared>,
     backend: Backend,

@@ -21,7 +21,6 @@ pub struct Answer {
     pub sample: SampleFacts,
     /// The digest of its conversation, if it is a turn of one.
     pub conversation: Option<u64>,
-    /// The answer.
     pub text: String,
     /// The baseline's answer to the same sample, if there is a baseline.
     pub baseline: Option<String>,
@@ -64,9 +63,10 @@ impl Answers {
             let is_shared = others
                 .as_ref()
                 .is_none_or(|others| others.contains(&sample_digest(&exchange.sample)));
-            match is_shared {
-                true => there.push((lot(seed, &exchange.sample), exchange.index)),
-                false => answered_by_one += 1,
+            if is_shared {
+                there.push((lot(seed, &exchange.sample), exchange.index))
+            } else {
+                answered_by_one += 1
             }
             shared += u64::from(is_shared);
         }

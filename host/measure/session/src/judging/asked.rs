@@ -143,7 +143,6 @@ impl Questions {
     }
 }
 
-/// A prompt as text.
 fn text(prompt: &Prompt) -> Option<String> {
     match prompt {
         Prompt::Text(text) => Some(text.clone()),

@@ -269,10 +269,7 @@ fn named(text: &str) -> Option<(&str, bool)> {
         return None;
     }
     let end = inner.find(|c: char| !c.is_ascii_lowercase() && !"_-".contains(c))?;
-    let closed = match is_escaped {
-        true => "}}",
-        false => "}",
-    };
+    let closed = if is_escaped { "}}" } else { "}" };
     (end > 0 && inner[end..].starts_with(closed)).then_some((&inner[..end], is_escaped))
 }
 
@@ -320,7 +317,6 @@ impl Rubrics {
         }
     }
 
-    /// All their text.
     pub fn texts(&self) -> String {
         let both = [Some(&self.plain), self.with_reference.as_ref()];
         let texts = both.into_iter().flatten().map(|own| own.text.as_str());

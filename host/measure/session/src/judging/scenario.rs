@@ -21,7 +21,6 @@ const OUTPUT_TOKENS: u64 = 2048;
 /// The file of prompts, and what is asked in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Prompts<'p> {
-    /// The file.
     pub file: &'p Path,
     /// Number of prompts.
     pub count: u64,

@@ -131,7 +131,6 @@ struct Second {
 pub struct Distribution {
     /// Of the last seconds.
     pub recent: Cells,
-    /// Of all.
     pub whole: Cells,
 }
 
@@ -164,9 +163,10 @@ impl Seconds {
         let now = second(now);
         let (mut recent, mut whole) = (Cells::default(), self.past.clone());
         for held in &self.last {
-            match held.number <= now && held.number + RECENT_S > now {
-                true => recent.merge(&held.cells),
-                false => whole.merge(&held.cells),
+            if held.number <= now && held.number + RECENT_S > now {
+                recent.merge(&held.cells)
+            } else {
+                whole.merge(&held.cells)
             }
         }
         whole.merge(&recent);

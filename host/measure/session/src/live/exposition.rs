@@ -54,7 +54,6 @@ impl Identity {
     }
 }
 
-/// The page.
 pub fn page(identity: &Identity, snapshot: Snapshot) -> String {
     let run = ("run".into(), identity.run.clone().into());
     let mut registry = Registry::with_labels([run].into_iter());
@@ -154,9 +153,10 @@ impl Collector for Figures {
         tokens(&mut page, seen)?;
         latencies(&mut page, seen)?;
         devices(&mut page, seen)?;
-        match seen.agents.is_empty() {
-            true => client(&mut page, seen),
-            false => agents(&mut page, &seen.agents),
+        if seen.agents.is_empty() {
+            client(&mut page, seen)
+        } else {
+            agents(&mut page, &seen.agents)
         }
     }
 }
@@ -372,10 +372,7 @@ fn agents(page: &mut Page<'_>, agents: &[Agent]) -> fmt::Result {
     let known = named.iter().zip(agents);
     let known: Vec<_> =
         known.filter_map(|(labels, agent)| Some((labels.clone(), agent.load.as_ref()?))).collect();
-    match known.is_empty() {
-        true => Ok(()),
-        false => loads(page, &known),
-    }
+    if known.is_empty() { Ok(()) } else { loads(page, &known) }
 }
 
 /// Writes the shares of their cores that the threads of one or several processes use.

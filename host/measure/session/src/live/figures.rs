@@ -157,9 +157,10 @@ impl State {
     /// Returns the form that is sent, within [`MOST_BYTES`].
     pub fn figures(&self) -> Value {
         let fine = self.packed(Resolution::Fine).json();
-        match fine.to_string().len() > MOST_BYTES {
-            true => self.packed(Resolution::Coarse).json(),
-            false => fine,
+        if fine.to_string().len() > MOST_BYTES {
+            self.packed(Resolution::Coarse).json()
+        } else {
+            fine
         }
     }
 

@@ -34,7 +34,6 @@ impl Phase {
     pub const ALL: [Phase; 5] =
         [Phase::Preparing, Phase::WarmUp, Phase::Measuring, Phase::Draining, Phase::Over];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Preparing => "preparing",
@@ -138,7 +137,6 @@ impl Counts {
 /// figures about those under way are current.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The counts.
     pub counts: Counts,
     /// Time to first token.
     pub ttft: Latency,
@@ -182,7 +180,6 @@ impl Standing {
     pub const ALL: [Standing; 4] =
         [Standing::Lost, Standing::Silent, Standing::Reporting, Standing::Finished];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Standing::Lost => "lost",

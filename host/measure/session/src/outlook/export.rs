@@ -172,10 +172,7 @@ impl<'t> Exporter<'t> {
 fn alone(request: &Request, due: Option<Nanos>) -> Result<Value, String> {
     let mut row = asked(&request.given)?;
     // Where `conversation` reads it too, by the name that both know.
-    let output = match is_for_either(request) {
-        true => "output_length",
-        false => "output_tokens",
-    };
+    let output = if is_for_either(request) { "output_length" } else { "output_tokens" };
     beside(&mut row, request, output);
     put(&mut row, "timestamp", due.map(milliseconds));
     Ok(Value::Object(row))

@@ -205,7 +205,6 @@ impl Tally {
         Some(self.pages.take(adapter, &made.tokens))
     }
 
-    /// All of it.
     pub(super) fn finish(self, plan: &Plan, end: End, remarks: Vec<dataset::Remark>) -> Outlook {
         let whole = |spread: Spread| Some(Lengths::of(&spread.figures()?, true));
         let seconds = |spread: Spread| Some(Lengths::of(&spread.figures()?, false));
@@ -232,10 +231,7 @@ impl Tally {
             request_bytes: self.bytes,
             sessions: Sessions {
                 count: self.sessions,
-                requests: match self.is_grouped {
-                    true => whole(self.session_requests),
-                    false => None,
-                },
+                requests: if self.is_grouped { whole(self.session_requests) } else { None },
                 forks: self.forks,
                 widest: self.widest,
                 joins: self.joins,

@@ -131,10 +131,7 @@ impl<C: Connect> Asker<'_, C> {
         }
         let streamed = dialect.framing(true)?;
         let is_document = is_json(&head.headers) && matches!(streamed, Framing::EventStream);
-        let framing = match is_document {
-            true => dialect.framing(false)?,
-            false => streamed,
-        };
+        let framing = if is_document { dialect.framing(false)? } else { streamed };
         let frames = match cut(framing, &body) {
             Ok(frames) => frames,
             Err(oversized) => return broken(oversized),

@@ -170,7 +170,6 @@ pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
 
 /// A route of an engine's own, and what its answer must hold to be one.
 pub(crate) struct Clue {
-    /// The engine.
     pub(super) engine: Engine,
     /// The path of a request with GET.
     pub(crate) path: &'static str,

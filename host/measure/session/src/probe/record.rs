@@ -22,11 +22,9 @@ pub struct Recorder(Alone);
 /// A reply.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Its status.
     pub status: u16,
     /// The type of its body, as it says.
     pub content_type: Option<String>,
-    /// Its body.
     pub body: Vec<u8>,
     /// True if the server repeated a secret, which was taken out.
     pub redacted: bool,

@@ -15,7 +15,6 @@ const TOKENS: u32 = 8;
 /// The variable that most clients keep a key in.
 const USUAL_KEY: &str = "OPENAI_API_KEY";
 
-/// A request with GET.
 pub(crate) fn get(path: &str) -> Request {
     Request {
         method: "GET".to_owned(),

@@ -92,9 +92,10 @@ impl Prober {
             return Some(ProbeError::Preflight(PreflightError::UnknownModel {
                 target,
                 model: probe.model.clone().unwrap_or_default(),
-                served: match names.is_empty() {
-                    true => "models that it does not list".to_owned(),
-                    false => list(&names),
+                served: if names.is_empty() {
+                    "models that it does not list".to_owned()
+                } else {
+                    list(&names)
                 },
             }));
         }

@@ -225,7 +225,6 @@ fn texts(said: &Option<Located<Vec<Located<String>>>>) -> Vec<String> {
     said.map(|text| text.value.clone()).collect()
 }
 
-/// The timeouts.
 pub fn timeouts(scenario: &Scenario) -> Timeouts {
     let timeouts = &scenario.timeouts;
     Timeouts {

@@ -45,9 +45,6 @@ impl Resolved {
                 return Ok(Extent::Samples(given.saturating_sub(again)));
             }
         }
-        Ok(match given > MOST {
-            true => Extent::Endless,
-            false => Extent::Samples(given),
-        })
+        Ok(if given > MOST { Extent::Endless } else { Extent::Samples(given) })
     }
 }

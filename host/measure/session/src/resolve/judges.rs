@@ -58,10 +58,7 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
         judges.planned.push(planned);
     }
     judges.remarks = resolution.remarks;
-    match resolution.faults.is_empty() {
-        true => Ok(judges),
-        false => Err(resolution.faults),
-    }
+    if resolution.faults.is_empty() { Ok(judges) } else { Err(resolution.faults) }
 }
 
 impl<'s> Resolution<'s> {

@@ -143,10 +143,7 @@ fn changes(entry: &Entry) -> bool {
 fn load(load: &Load) -> String {
     let users = |count: u64| {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
-        match sessions {
-            true => format!("{count} sessions"),
-            false => format!("concurrency {count}"),
-        }
+        if sessions { format!("{count} sessions") } else { format!("concurrency {count}") }
     };
     let capped = |words: String| match &load.max_in_flight {
         Some(most) => format!("{words}, at most {} in flight", most.value),

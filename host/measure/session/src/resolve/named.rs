@@ -26,10 +26,7 @@ pub fn plugins_of(source: &Source) -> Result<(), Faults> {
         remarks: Vec::new(),
     };
     resolution.plugins_of();
-    match resolution.faults.is_empty() {
-        true => Ok(()),
-        false => Err(resolution.faults),
-    }
+    if resolution.faults.is_empty() { Ok(()) } else { Err(resolution.faults) }
 }
 
 impl Resolution<'_> {

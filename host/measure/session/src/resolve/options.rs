@@ -70,10 +70,7 @@ impl Inputs {
     fn otherwise(&self) -> Inputs {
         // In the range of every option: half of a large value, more than a small one.
         let number = |value: Option<f64>| {
-            value.map(|value| match value > 0.5 {
-                true => value / 2.0,
-                false => value + 0.25,
-            })
+            value.map(|value| if value > 0.5 { value / 2.0 } else { value + 0.25 })
         };
         let count = |value: Option<u32>| value.map(|value| if value > 1 { value - 1 } else { 2 });
         let settings = &self.settings;

@@ -17,9 +17,10 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
     let slow = (loading.compiled_in).filter(|took| *took > SLOW).map(|took| {
-        let kept = match loading.kept {
-            true => "cached for next time",
-            false => "not cached, so the next run compiles it again",
+        let kept = if loading.kept {
+            "cached for next time"
+        } else {
+            "not cached, so the next run compiles it again"
         };
         format!(
             "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",

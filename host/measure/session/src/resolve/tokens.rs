@@ -46,9 +46,10 @@ impl Counting {
         // What is there no file of, or is too large for one, is refused when it is opened, and not
         // read to its end.
         let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
-        let known = match std::fs::metadata(&file).is_ok_and(is_one) {
-            true => Digests::of(path, &file).ok(),
-            false => None,
+        let known = if std::fs::metadata(&file).is_ok_and(is_one) {
+            Digests::of(path, &file).ok()
+        } else {
+            None
         };
         let digest = known.as_ref().map(|own| own.of_file.as_str());
         let mut remarks = Vec::new();
@@ -192,15 +193,14 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
     let looked = match cache {
         Some(cache) => {
             let folder: PathBuf = cache.folder(repository);
-            match folder.exists() {
-                true => format!(
+            if folder.exists() {
+                format!(
                     "the local cache of the Hugging Face hub has no tokenizer of it at `{}` (in `{}`)",
                     repository.revision(),
                     folder.display()
-                ),
-                false => {
-                    format!("the local cache of the Hugging Face hub has no `{}`", folder.display())
-                }
+                )
+            } else {
+                format!("the local cache of the Hugging Face hub has no `{}`", folder.display())
             }
         }
         None => "there is no home directory with a cache of the Hugging Face hub".to_owned(),
@@ -228,10 +228,7 @@ impl Digests {
             let mut hash = Sha256::new();
             for name in deciding(path)? {
                 let one = path.join(&name);
-                let digest = match one == file {
-                    true => of_file.clone(),
-                    false => measure(&one)?.1,
-                };
+                let digest = if one == file { of_file.clone() } else { measure(&one)?.1 };
                 hash.update(format!("{digest}  {name}\n"));
             }
             of_all = hex(&hash.finalize());

@@ -28,10 +28,7 @@ impl Resolution<'_> {
         let said = &self.source.scenario.load;
         let scale = said.trace.time_scale();
         let is_said = said.requests.is_some() || said.sessions.is_some() || said.duration.is_some();
-        let amount = match is_said {
-            true => Ok(load.amount),
-            false => all(load, dataset),
-        };
+        let amount = if is_said { Ok(load.amount) } else { all(load, dataset) };
         let drawn = amount.and_then(|amount| {
             load.amount = amount;
             arrivals(load, dataset)

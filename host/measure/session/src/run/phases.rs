@@ -137,9 +137,12 @@ impl Phases<'_> {
             let watch = self.vitals.map(|vitals| vitals.watch(group)).transpose();
             let watch = watch.map_err(RunError::Thread)?;
             let due_times = self.plan.due_times(self.trace);
-            let next = |may_wait| match self.sessions.memory.has_room(self.clock.now()) {
-                true => feed.next(may_wait),
-                false => Next::Later,
+            let next = |may_wait| {
+                if self.sessions.memory.has_room(self.clock.now()) {
+                    feed.next(may_wait)
+                } else {
+                    Next::Later
+                }
             };
             let unsent = self
                 .phase((start, duration), due_times, (&mut newsfeed, next), framing, &mut key)
@@ -374,10 +377,8 @@ impl Phases<'_> {
         let measured = prepared.phase == exchange::Phase::Measure;
         match (verdict, request) {
             (Verdict::Send(Release { due, granted }), Ok((request, framing, course, session))) => {
-                let cancelled_after = match measured {
-                    true => self.plan.cancelled_after(prepared.index),
-                    false => None,
-                };
+                let cancelled_after =
+                    if measured { self.plan.cancelled_after(prepared.index) } else { None };
                 let job = Box::new(Job {
                     key,
                     exchange: prepared.due(due, granted),

@@ -18,7 +18,6 @@ pub struct Conversation {
     pub before: Option<Arc<Conversation>>,
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
-    /// The answer to it.
     pub answer: Message,
     /// True if it is the one on record.
     pub is_recorded: bool,

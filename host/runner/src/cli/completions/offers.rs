@@ -339,7 +339,6 @@ fn keys() -> Vec<(String, String)> {
     keys
 }
 
-/// Values of a key.
 fn values(key: &str, written: &str, line: &Line) -> Vec<CompletionCandidate> {
     match key {
         "backend.plugin" | "dataset.plugin" => {

@@ -112,7 +112,6 @@ impl Looks {
 }
 
 impl View<'_> {
-    /// Draws all of it.
     pub fn draw(&self, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.width >= PANELS.0 && area.height >= PANELS.1 {

@@ -43,7 +43,6 @@ pub enum Takes {
     Nothing,
     /// A whole number.
     Whole,
-    /// A number.
     Number,
     /// A word.
     Text,

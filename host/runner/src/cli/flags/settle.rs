@@ -118,18 +118,19 @@ impl Flags {
             && ratio.has_two_readings()
             && !read_so
         {
-            match alone && self.line_of.is_none() {
-                true => settled.problems.push(
+            if alone && self.line_of.is_none() {
+                settled.problems.push(
                     Problem::new(format!(
                         "`--random-range-ratio {ratio}` has two meanings, and nothing else says whose line this is"
                     ))
                     .help(format!(
                         "for lengths from {ratio} times the length to the length add --line-of sglang, for up to {ratio} times the length shorter or longer --line-of vllm"
                     )),
-                ),
-                false => settled.notes.push(format!(
+                )
+            } else {
+                settled.notes.push(format!(
                     "--random-range-ratio {ratio} is read as SGLang's client reads it: lengths from {ratio} times the length to the length; for vLLM's reading add --set dataset.config.like=vllm"
-                )),
+                ))
             }
         }
     }
@@ -219,10 +220,7 @@ impl Settled {
     /// Takes a dataset of sounds where a route transcribes them: recordings if there are files, and
     /// otherwise sounds that nobody recorded.
     fn transcribes(&mut self, flag: String) {
-        let dataset = match self.scenario.dataset.files.is_empty() {
-            true => "audio",
-            false => OF_RECORDINGS,
-        };
+        let dataset = if self.scenario.dataset.files.is_empty() { "audio" } else { OF_RECORDINGS };
         match self.shipped_dataset().as_deref() {
             Some(named) if OF_SOUNDS.contains(&named) => {}
             None if self.may_have_dataset() => {}

@@ -7,7 +7,6 @@ use super::super::failure::Failure;
 
 /// The place of a lab file, from which its paths start.
 pub(super) enum Home {
-    /// In this folder.
     Folder(PathBuf),
     /// In the program, by this name.
     Shipped(String),

@@ -54,10 +54,7 @@ fn all<T>(read: Vec<Result<T, FileError>>) -> Result<Vec<T>, Failure> {
             Err(error) => wrong.push(error.to_string()),
         }
     }
-    match wrong.is_empty() {
-        true => Ok(good),
-        false => Err(Failure::several(Exit::Input, wrong)),
-    }
+    if wrong.is_empty() { Ok(good) } else { Err(Failure::several(Exit::Input, wrong)) }
 }
 
 /// The cases that are asked for, or all.

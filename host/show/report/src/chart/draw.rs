@@ -43,12 +43,11 @@ const LONGEST_NAME: usize = 28;
 
 /// Text of at most `most` characters, the last an ellipsis where some are left out.
 fn cut(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => {
-            let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
-        false => text.to_owned(),
+    if text.chars().count() > most {
+        let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+        format!("{}…", kept.trim_end())
+    } else {
+        text.to_owned()
     }
 }
 
@@ -164,9 +163,10 @@ impl<'a> Drawing<'a> {
             Ticks::None | Ticks::Names => (ceiling, floor),
             _ => (floor, ceiling),
         };
-        let y = match log {
-            true => Scale::log(axis.low, axis.high, from, to),
-            false => Scale::linear(axis.low, axis.high, from, to),
+        let y = if log {
+            Scale::log(axis.low, axis.high, from, to)
+        } else {
+            Scale::linear(axis.low, axis.high, from, to)
         };
         let right = self.width - RIGHT;
         self.bands(panel, ceiling, floor);
@@ -350,10 +350,8 @@ impl<'a> Drawing<'a> {
             let at = self.x.place(*at);
             let _ = write!(lines, "M{} {}V{}", pixel(at), pixel(ceiling), pixel(floor));
             let room = label.chars().count() as f64 * CHARACTER + 10.0;
-            let (anchor, from) = match at + room > self.width {
-                true => ("end", at - room),
-                false => ("start", at),
-            };
+            let (anchor, from) =
+                if at + room > self.width { ("end", at - room) } else { ("start", at) };
             let Some(line) = taken.iter().position(|upto| from >= *upto) else {
                 continue;
             };
@@ -460,10 +458,7 @@ fn rows(panel: &Panel) -> usize {
 fn logged(axis: &Axis, chart: &Chart, log: bool) -> Axis {
     let low = chart.log.filter(|_| log).map_or(axis.low, |log| log.low);
     // An axis needs an extent.
-    let high = match axis.high > low {
-        true => axis.high,
-        false => low + low.abs().max(1.0),
-    };
+    let high = if axis.high > low { axis.high } else { low + low.abs().max(1.0) };
     Axis { low, high, ..axis.clone() }
 }
 

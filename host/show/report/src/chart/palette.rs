@@ -173,10 +173,7 @@ mod tests {
             let channel = |at: usize| {
                 let value = u8::from_str_radix(&colour[at..at + 2], 16).unwrap();
                 let value = f64::from(value) / 255.0;
-                match value <= 0.040_45 {
-                    true => value / 12.92,
-                    false => ((value + 0.055) / 1.055).powf(2.4),
-                }
+                if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
             };
             0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
         };

@@ -54,18 +54,17 @@ pub fn ticks(axis: &Axis, log: bool, about: usize) -> Vec<Tick> {
     if matches!(axis.ticks, Ticks::None | Ticks::Names) {
         return Vec::new();
     }
-    let values = match log {
-        true => decades(axis.low, axis.high, about),
-        false => {
-            let mut step = number::round_step(axis.high - axis.low, about);
-            if axis.ticks == Ticks::Counts {
-                step = step.max(1.0);
-            }
-            let first = (axis.low / step - 1e-9).ceil() as i64;
-            let last = (axis.high / step + 1e-9).floor() as i64;
-            let at = (first..=last).map(|n| n as f64 * step);
-            return at.map(|at| tick(axis, at, step)).collect();
+    let values = if log {
+        decades(axis.low, axis.high, about)
+    } else {
+        let mut step = number::round_step(axis.high - axis.low, about);
+        if axis.ticks == Ticks::Counts {
+            step = step.max(1.0);
         }
+        let first = (axis.low / step - 1e-9).ceil() as i64;
+        let last = (axis.high / step + 1e-9).floor() as i64;
+        let at = (first..=last).map(|n| n as f64 * step);
+        return at.map(|at| tick(axis, at, step)).collect();
     };
     // Half of the power of ten, so that 1.5 is not written as 2.
     let own = |at: f64| 0.5 * 10f64.powf(at.log10().floor());

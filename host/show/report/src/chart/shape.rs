@@ -30,9 +30,12 @@ pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
         "" => String::new(),
         dashes => format!(" stroke-dasharray=\"{dashes}\""),
     };
-    let stroked = |path: String| match path.is_empty() {
-        true => String::new(),
-        false => format!("<path class=\"stroke\"{dashes} d=\"{path}\"/>"),
+    let stroked = |path: String| {
+        if path.is_empty() {
+            String::new()
+        } else {
+            format!("<path class=\"stroke\"{dashes} d=\"{path}\"/>")
+        }
     };
     match mark.shape {
         Shape::Unseen => String::new(),
@@ -40,9 +43,10 @@ pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
         Shape::Steps => stroked(steps(points, place)),
         Shape::Area => {
             let area = area(points, place);
-            let filled = match area.is_empty() {
-                true => String::new(),
-                false => format!("<path class=\"area\" d=\"{area}\"/>"),
+            let filled = if area.is_empty() {
+                String::new()
+            } else {
+                format!("<path class=\"area\" d=\"{area}\"/>")
             };
             filled + &stroked(steps(points, place))
         }
@@ -55,10 +59,7 @@ pub(super) fn elements(mark: &Mark, tone: Tone, place: &Place<'_>) -> String {
 }
 
 fn filled(path: String) -> String {
-    match path.is_empty() {
-        true => path,
-        false => format!("<path class=\"fill\" d=\"{path}\"/>"),
-    }
+    if path.is_empty() { path } else { format!("<path class=\"fill\" d=\"{path}\"/>") }
 }
 
 fn line(points: &[Point], place: &Place<'_>) -> String {
@@ -155,10 +156,7 @@ fn dots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
         let _ = write!(path, "M{x} {y}{marker}");
     }
     let class = if marker == "h0" { "round" } else { "dots" };
-    match path.is_empty() {
-        true => path,
-        false => format!("<path class=\"{class}\" d=\"{path}\"/>"),
-    }
+    if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
 }
 
 fn spots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
@@ -169,10 +167,7 @@ fn spots(points: &[Point], place: &Place<'_>, tone: Tone) -> String {
         let _ = write!(path, "M{x} {y}{}", tone.spot());
     }
     let class = if tone == Tone::Failed { "cross" } else { "spot" };
-    match path.is_empty() {
-        true => path,
-        false => format!("<path class=\"{class}\" d=\"{path}\"/>"),
-    }
+    if path.is_empty() { path } else { format!("<path class=\"{class}\" d=\"{path}\"/>") }
 }
 
 fn crosses(points: &[Point], place: &Place<'_>) -> String {

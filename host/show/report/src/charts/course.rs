@@ -229,10 +229,7 @@ impl Drawing<'_> {
                     },
                 })
             });
-            let head = match self.alone {
-                true => title.to_owned(),
-                false => format!("{}, {unit}", run.label),
-            };
+            let head = if self.alone { title.to_owned() } else { format!("{}, {unit}", run.label) };
             marks.push(Mark {
                 key: number,
                 shape: if self.alone { Shape::Area } else { Shape::Steps },

@@ -64,7 +64,6 @@ pub enum Drawn {
     Joined,
     /// Joined in their order, without points of its own: it only connects points of other lines.
     Connecting,
-    /// Each on its own.
     Apart,
     /// Each failure on its own, as a cross.
     Crossed,
@@ -122,9 +121,10 @@ pub fn chart(plot: &Plot) -> Chart {
     Chart {
         name: plot.name.clone(),
         title: plot.title.clone(),
-        note: match low > 0.0 || panels.iter().any(|panel| panel.y.low > 0.0) {
-            true => format!("{} Axes do not begin at zero.", plot.note),
-            false => plot.note.clone(),
+        note: if low > 0.0 || panels.iter().any(|panel| panel.y.low > 0.0) {
+            format!("{} Axes do not begin at zero.", plot.note)
+        } else {
+            plot.note.clone()
         },
         seen: seen.collect::<Vec<_>>().join(" "),
         x: Axis { title: plot.x.clone(), low, high, ticks: Ticks::Numbers },
@@ -162,10 +162,7 @@ fn is_placed(spot: &Spot) -> bool {
 fn sentence(line: &Line, several: bool) -> Option<String> {
     let mut spots = line.spots.iter().filter(|spot| is_placed(spot));
     let first = spots.next().filter(|_| line.shape != Drawn::Connecting)?;
-    let name = match several {
-        true => format!("{}: ", line.label),
-        false => String::new(),
-    };
+    let name = if several { format!("{}: ", line.label) } else { String::new() };
     let from = format!("{name}{} at {}", first.text, first.row);
     Some(match spots.next_back() {
         Some(last) => format!("{from}, up to {} at {}.", last.text, last.row),
@@ -179,10 +176,8 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
     let placed = plane.lines.iter().flat_map(|line| &line.spots);
     let placed = placed.filter(|spot| is_placed(spot)).map(|spot| spot.y);
     let all = placed.chain(ruled.map(|rule| rule.at));
-    let (low, high) = match plane.is_share {
-        true => (0.0, end(all.fold(0.0, f64::max) * 1.05)),
-        false => fitted(all),
-    };
+    let (low, high) =
+        if plane.is_share { (0.0, end(all.fold(0.0, f64::max) * 1.05)) } else { fitted(all) };
     for line in &plane.lines {
         let key = keys.iter().position(|key| key.label == line.label);
         let key = key.unwrap_or_default();
@@ -201,10 +196,7 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
                 })
                 .collect(),
         };
-        let points_of = match plot.is_named {
-            true => Shape::Named,
-            false => Shape::Spots,
-        };
+        let points_of = if plot.is_named { Shape::Named } else { Shape::Spots };
         let shapes = match line.shape {
             Drawn::Joined => vec![(Shape::Line, None), (points_of, Some(column))],
             Drawn::Connecting => vec![(Shape::Line, None)],
@@ -222,10 +214,7 @@ fn panel(plane: &Plane, plot: &Plot, keys: &[Key], rows: &[String]) -> Panel {
             title: plane.y.clone(),
             low,
             high,
-            ticks: match plane.is_share {
-                true => Ticks::Percent,
-                false => Ticks::Numbers,
-            },
+            ticks: if plane.is_share { Ticks::Percent } else { Ticks::Numbers },
         },
         height: if plot.panels.len() > 1 { 180.0 } else { 300.0 },
         marks,

@@ -95,12 +95,11 @@ impl Drawn<'_> {
                 });
             };
             // Two names at one place would lie on each other.
-            match milliseconds(half) == milliseconds(most) {
-                true => rule("P50 and P99", half),
-                false => {
-                    rule("P50", half);
-                    rule("P99", most);
-                }
+            if milliseconds(half) == milliseconds(most) {
+                rule("P50 and P99", half)
+            } else {
+                rule("P50", half);
+                rule("P99", most);
             }
         }
         let goodput = self.runs.iter().flat_map(|run| &run.reported.plan.goodput);
@@ -129,9 +128,10 @@ impl Drawn<'_> {
         // Values that lie close together far from zero get a close look.
         let least = self.least(Figures::min) / divisor;
         let step = number::round_step((high - least).max(high * 1e-3), 6);
-        let (low, high) = match least > 0.5 * high {
-            true => ((least / step - 1.0).floor() * step, (longest / divisor / step).ceil() * step),
-            false => (0.0, high),
+        let (low, high) = if least > 0.5 * high {
+            ((least / step - 1.0).floor() * step, (longest / divisor / step).ceil() * step)
+        } else {
+            (0.0, high)
         };
         let begin = self.least(|figures| figures.percentile(0.5)) / divisor;
         let begin = round_begin(begin.clamp(high * 1e-5, high * 0.5));
@@ -208,9 +208,10 @@ impl Drawn<'_> {
         let longest = self.most(Figures::max);
         let low = self.least(Figures::min);
         let low = if low > 0.5 * p99 { low } else { 0.0 };
-        let high = match longest - low > 2.5 * (p99 - low) && p99 > low {
-            true => low + (p99 - low) * 1.4,
-            false => longest,
+        let high = if longest - low > 2.5 * (p99 - low) && p99 > low {
+            low + (p99 - low) * 1.4
+        } else {
+            longest
         };
         let (unit, divisor) = time_unit(high);
         let width = number::round_step((high - low).max(high * 1e-3), BARS);

@@ -107,14 +107,15 @@ fn chart(runs: &[Shown], kind: &Kind) -> Option<Chart> {
     });
     let answered: u64 = runs.iter().map(|run| run.reported.summary.requests.successful).sum();
     let shown = all().count() as u64;
-    let note = match shown < answered {
-        true => format!(
+    let note = if shown < answered {
+        format!(
             "{} The chart shows {} of {}, spread evenly over the run.",
             kind.note,
             count(shown),
             count(answered)
-        ),
-        false => kind.note.to_owned(),
+        )
+    } else {
+        kind.note.to_owned()
     };
     let margin = (high - low) * 0.02;
     Some(Chart {

@@ -62,10 +62,7 @@ pub(super) fn sentences(runs: &[Shown], of: impl Fn(usize) -> Option<String>) ->
     let several = runs.len() > 1;
     let sentences = runs.iter().enumerate().filter_map(|(number, run)| {
         let sentence = of(number)?;
-        Some(match several {
-            true => format!("{}: {sentence}", run.label),
-            false => sentence,
-        })
+        Some(if several { format!("{}: {sentence}", run.label) } else { sentence })
     });
     sentences.collect::<Vec<_>>().join(" ")
 }

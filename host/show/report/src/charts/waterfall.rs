@@ -47,10 +47,7 @@ pub(super) fn charts(runs: &[Shown]) -> Vec<Chart> {
     let each = runs.iter().enumerate().flat_map(|(number, run)| {
         let view = &run.view;
         let all = run.reported.summary.requests.total;
-        let some = |shown: usize, which: &str| match (shown as u64) < all {
-            true => format!("{} of {} requests, {which}.", count(shown as u64), count(all)),
-            false => "All requests.".to_owned(),
-        };
+        let some = |shown: usize, which: &str| if (shown as u64) < all { format!("{} of {} requests, {which}.", count(shown as u64), count(all)) } else { "All requests.".to_owned() };
         let consecutive = Kind {
             name: "waterfall",
             title: "Requests in a row",
@@ -149,10 +146,7 @@ fn until_first(
 }
 
 fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Chart {
-    let offset = |request: &Request| match kind.from_due {
-        true => 0.0,
-        false => request.due_s * 1000.0,
-    };
+    let offset = |request: &Request| if kind.from_due { 0.0 } else { request.due_s * 1000.0 };
     let ends = requests.iter().map(|request| {
         let own = if kind.from_due { request.due_s } else { 0.0 };
         (request.over_s() - own) * 1000.0
@@ -160,10 +154,7 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
     let high = ends.fold(0.0, f64::max);
     let low = requests.iter().map(offset).fold(f64::INFINITY, f64::min);
     let low = if low.is_finite() { low } else { 0.0 };
-    let (unit, divisor) = match kind.from_due {
-        true => time_unit(high),
-        false => ("s", 1000.0),
-    };
+    let (unit, divisor) = if kind.from_due { time_unit(high) } else { ("s", 1000.0) };
     let mut keys = Vec::new();
     let mut marks = Vec::new();
     for (phase, (label, tone)) in PHASES.into_iter().enumerate() {
@@ -269,9 +260,10 @@ fn chart(runs: &[Shown], number: usize, kind: &Kind, requests: &[Request]) -> Ch
             milliseconds(longest(requests))
         ),
         x: Axis {
-            title: match kind.from_due {
-                true => format!("time since due ({unit})"),
-                false => "time since the measurement began (s)".to_owned(),
+            title: if kind.from_due {
+                format!("time since due ({unit})")
+            } else {
+                "time since the measurement began (s)".to_owned()
             },
             low: low / divisor,
             high: (high + margin) / divisor,

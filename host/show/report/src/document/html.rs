@@ -191,9 +191,10 @@ impl<'d> Html<'d> {
             }
             Block::Verdict(verdict, title, lines) => {
                 self.put("<div class=\"verdict {}\">", &[&verdict.name()]);
-                match lines.is_empty() {
-                    true => self.within("<p class=\"line\">", title, "</p>"),
-                    false => self.within("<h3>", title, "</h3>"),
+                if lines.is_empty() {
+                    self.within("<p class=\"line\">", title, "</p>")
+                } else {
+                    self.within("<h3>", title, "</h3>")
                 }
                 self.all("", lines, "</div>\n", |html, line| {
                     html.within("<p>", line, "</p>");
@@ -336,9 +337,10 @@ impl<'d> Html<'d> {
                 } else {
                     // A role promises something to read out.
                     self.put(
-                        match text.words().is_empty() {
-                            true => "<td data-head=\"{}\"",
-                            false => "<td role=\"cell\" data-head=\"{}\"",
+                        if text.words().is_empty() {
+                            "<td data-head=\"{}\""
+                        } else {
+                            "<td role=\"cell\" data-head=\"{}\""
                         },
                         &[head],
                     );

@@ -196,10 +196,8 @@ fn fact(Pair { name, value }: &Pair) -> String {
 
 /// Text without characters that change how the text after them is shown.
 fn clean(text: &str) -> String {
-    let spaced = |c: char| match c != '\n' && c != '\t' && model::clean::unsafe_to_show(c) {
-        true => ' ',
-        false => c,
-    };
+    let spaced =
+        |c: char| if c != '\n' && c != '\t' && model::clean::unsafe_to_show(c) { ' ' } else { c };
     text.chars().map(spaced).collect()
 }
 
@@ -209,9 +207,10 @@ fn part(text: &str) -> String {
     let end = |yes: bool| if yes { " " } else { "" };
     let (begins, ends) = (text.starts_with(' '), text.ends_with(' '));
     let safe = inline(&clean(text));
-    match safe.is_empty() {
-        true => end(begins).to_owned(),
-        false => format!("{}{safe}{}", end(begins), end(ends)),
+    if safe.is_empty() {
+        end(begins).to_owned()
+    } else {
+        format!("{}{safe}{}", end(begins), end(ends))
     }
 }
 
@@ -234,10 +233,7 @@ fn begun(line: String) -> String {
 fn strong(text: &str) -> String {
     let safe = part(text);
     let inner = safe.trim_matches(' ');
-    match inner.is_empty() {
-        true => safe,
-        false => safe.replacen(inner, &format!("**{inner}**"), 1),
-    }
+    if inner.is_empty() { safe } else { safe.replacen(inner, &format!("**{inner}**"), 1) }
 }
 
 /// Code within a line, between more backticks than it has in a row.
@@ -256,9 +252,10 @@ fn inline(text: &str) -> String {
     let words = text.trim().split_inclusive(ends).map(|with_end| {
         let word = with_end.trim_end_matches(ends);
         let lower = word.to_ascii_lowercase();
-        match ["@", "://", "www."].iter().any(|mark| lower.contains(mark)) {
-            true => code(word) + &escaped(&with_end[word.len()..]),
-            false => escaped(with_end),
+        if ["@", "://", "www."].iter().any(|mark| lower.contains(mark)) {
+            code(word) + &escaped(&with_end[word.len()..])
+        } else {
+            escaped(with_end)
         }
     });
     words.collect()

@@ -28,9 +28,10 @@ pub fn charts(outlook: &Outlook) -> Vec<Chart> {
 pub(super) fn range(bar: &Bar, unit: &str) -> String {
     let width = bar.to - bar.from;
     let whole = unit != "s" && width == 1.0;
-    match whole {
-        true => short(bar.from, 6),
-        false => format!("{} to {}", short(bar.from, 6), short(bar.to, 6)),
+    if whole {
+        short(bar.from, 6)
+    } else {
+        format!("{} to {}", short(bar.from, 6), short(bar.to, 6))
     }
 }
 

@@ -43,11 +43,12 @@ pub fn text(outlook: &Outlook) -> String {
 
 fn load(page: &mut Page, outlook: &Outlook) {
     let name = plain(&outlook.model);
-    let model = match outlook.model_is_placeholder {
-        true => format!(
+    let model = if outlook.model_is_placeholder {
+        format!(
             "{name}, a placeholder: the scenario names no model, and no server was asked (--model)"
-        ),
-        false => name,
+        )
+    } else {
+        name
     };
     page.line("model", &model);
     page.line("backend", &plain(&outlook.backend));
@@ -98,11 +99,10 @@ fn load(page: &mut Page, outlook: &Outlook) {
 
 fn tokenizer(tokenizer: &Tokenizer) -> String {
     let name = plain(&tokenizer.name);
-    match tokenizer.approximate {
-        true => {
-            format!("{name}, a substitute for the model's: counts are approximate (--tokenizer)")
-        }
-        false => name,
+    if tokenizer.approximate {
+        format!("{name}, a substitute for the model's: counts are approximate (--tokenizer)")
+    } else {
+        name
     }
 }
 
@@ -196,10 +196,7 @@ fn lengths(page: &mut Page, outlook: &Outlook) {
 
 fn cache(page: &mut Page, outlook: &Outlook) {
     let Some(cache) = &outlook.cache else { return };
-    let least = match cache.is_bounded {
-        true => "at least ",
-        false => "",
-    };
+    let least = if cache.is_bounded { "at least " } else { "" };
     let words = format!(
         "{least}{} of {} prompt tokens would be found by a cache without limits (pages of {})",
         percent(cache.share),

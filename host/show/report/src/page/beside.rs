@@ -80,10 +80,7 @@ fn row(runs: &[Shown], compared: &Comparison, figure: &Figure, label: Span) -> O
             | "devices.mean-utilization"
             | "devices.throttled-share"
     );
-    let told = |value: f64| match is_share {
-        true => percent(value),
-        false => significant(value, 4),
-    };
+    let told = |value: f64| if is_share { percent(value) } else { significant(value, 4) };
     let values = runs.iter().map(|run| figure.read(&run.reported.summary));
     let values: Vec<Option<f64>> = values.collect();
     values.iter().find(|value| value.is_some())?;
@@ -112,8 +109,5 @@ fn row(runs: &[Shown], compared: &Comparison, figure: &Figure, label: Span) -> O
 }
 
 fn arrow(by: f64) -> &'static str {
-    match by > 0.0 {
-        true => "▲ ",
-        false => "▼ ",
-    }
+    if by > 0.0 { "▲ " } else { "▼ " }
 }

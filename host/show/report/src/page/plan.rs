@@ -146,9 +146,12 @@ pub(super) fn client(summary: &Summary) -> Vec<Pair> {
 /// A command line as a shell takes it.
 pub(crate) fn command_line(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    let quoted = words.iter().map(|word| match word.chars().all(plain) && !word.is_empty() {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quoted = words.iter().map(|word| {
+        if word.chars().all(plain) && !word.is_empty() {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     });
     quoted.collect::<Vec<_>>().join(" ")
 }

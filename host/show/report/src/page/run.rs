@@ -55,9 +55,10 @@ pub(super) fn answer(page: &mut Document, shown: &Shown) {
         Verdict::Suspect => "Suspect: ",
         Verdict::Invalid => "Invalid, do not rely on these figures: ",
     });
-    let title = match findings.is_empty() {
-        true => title.then(more),
-        false => title.with(Span::Link(more, "verdict".to_owned())),
+    let title = if findings.is_empty() {
+        title.then(more)
+    } else {
+        title.with(Span::Link(more, "verdict".to_owned()))
     };
     page.push(Block::Verdict(*verdict, title, Vec::new()));
     let facts = facts(&shown.reported).into_iter();
@@ -194,9 +195,10 @@ fn held(page: &mut Document, thresholds: &[Checked], level: u8) {
     page.heading(level, "Thresholds");
     let mut table = Table::new(["Threshold", "Measured", "Result"]);
     for checked in thresholds {
-        let (worth, words) = match checked.held {
-            true => (Verdict::Valid, "✓ holds"),
-            false => (Verdict::Invalid, "✕ does not hold"),
+        let (worth, words) = if checked.held {
+            (Verdict::Valid, "✓ holds")
+        } else {
+            (Verdict::Invalid, "✕ does not hold")
         };
         table.row([
             Cell::from(Span::Code(checked.threshold.clone())),

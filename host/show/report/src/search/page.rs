@@ -69,10 +69,7 @@ pub fn page(searched: &Searched, name: &str, workload: Option<&Workload>) -> Doc
 /// A tier's name with its objectives; objectives without a name alone.
 fn heading(tier: &Tier) -> String {
     let all = tier.to_string();
-    match tier.name == UNNAMED {
-        true => all.replacen(&format!("{UNNAMED}: "), "", 1),
-        false => all,
-    }
+    if tier.name == UNNAMED { all.replacen(&format!("{UNNAMED}: "), "", 1) } else { all }
 }
 
 /// Describes the standing of a tier at a load, in a word.
@@ -158,10 +155,7 @@ fn loads(config: &Config, tier: usize, levels: &[&Level]) -> Table {
         let words = decided.to_string();
         let why = words.strip_prefix(text).unwrap_or(&words);
         let why = why.trim_start_matches([':', ',', ' ']);
-        let text = match level.confirms {
-            true => format!("{text} (confirming)"),
-            false => text.to_owned(),
-        };
+        let text = if level.confirms { format!("{text} (confirming)") } else { text.to_owned() };
         table.row([
             short(level.at).into(),
             level.requests.to_string().into(),

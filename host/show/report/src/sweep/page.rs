@@ -49,13 +49,11 @@ fn title(sweep: &Sweep, name: &str, workload: Option<&Workload>) -> String {
     let loads = || sweep.planned.iter().map(|at| at.number());
     let least = loads().fold(f64::INFINITY, f64::min);
     let most = loads().fold(0.0, f64::max);
-    let most = match most.is_finite() {
-        true => short(most),
-        false => "no limit".to_owned(),
-    };
-    match short(least) == most {
-        true => format!("{} at {most} {}", workload.name, unit(sweep.load)),
-        false => format!("{} at {} to {most} {}", workload.name, short(least), unit(sweep.load)),
+    let most = if most.is_finite() { short(most) } else { "no limit".to_owned() };
+    if short(least) == most {
+        format!("{} at {most} {}", workload.name, unit(sweep.load))
+    } else {
+        format!("{} at {} to {most} {}", workload.name, short(least), unit(sweep.load))
     }
 }
 
@@ -197,9 +195,10 @@ fn over_load(sweep: &Sweep, curve: &Curve) -> crate::chart::Chart {
                 .collect(),
         }
     };
-    let unlimited = match sweep.planned.contains(&At::Unlimited) {
-        true => " The load without a limit has no place on this axis.",
-        false => "",
+    let unlimited = if sweep.planned.contains(&At::Unlimited) {
+        " The load without a limit has no place on this axis."
+    } else {
+        ""
     };
     chart(&Plot {
         name: "over-load".to_owned(),

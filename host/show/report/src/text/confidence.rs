@@ -45,10 +45,7 @@ pub(super) fn all(block: &mut Block, summary: &Summary) {
         for (which, bounds) in [("mean", of.mean), ("median", of.median), ("P99", of.p99)] {
             let of_start = which == "P99" && of.p99_of_fill;
             all_shown &= bounds.is_some() || of_start;
-            let absent = || match of_start {
-                true => beginning(summary, name),
-                false => NOT_SHOWN.to_owned(),
-            };
+            let absent = || if of_start { beginning(summary, name) } else { NOT_SHOWN.to_owned() };
             let bounds = bounds.map_or_else(absent, between);
             block.line(&format!("{label}, {which} (ms):"), Some(bounds));
         }

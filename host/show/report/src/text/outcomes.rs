@@ -52,9 +52,10 @@ pub(super) fn failed(block: &mut Block, summary: &Summary) {
     let requests = &summary.requests;
     let judged = requests.total - requests.cancelled;
     let percent = 100.0 * requests.failed as f64 / judged.max(1) as f64;
-    let label = match summary.run.failures_as_infinite {
-        true => "Failed, as infinitely late (%):",
-        false => "Failed, not in these figures (%):",
+    let label = if summary.run.failures_as_infinite {
+        "Failed, as infinitely late (%):"
+    } else {
+        "Failed, not in these figures (%):"
     };
     let share = format!("{percent:.2}");
     block.line(label, Some(share).filter(|_| requests.failed > 0));

@@ -33,18 +33,9 @@ pub enum Event {
         why: String,
     },
     /// Figures of an agent's part of the run.
-    Live {
-        /// Its rank.
-        rank: u32,
-        /// The figures.
-        figures: Value,
-    },
+    Live { rank: u32, figures: Value },
     /// An agent's part of the run has ended.
-    Finished {
-        /// Its rank.
-        rank: u32,
-        ending: Value,
-    },
+    Finished { rank: u32, ending: Value },
     /// Every agent has finished or is lost.
     Over,
 }

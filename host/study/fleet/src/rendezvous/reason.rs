@@ -11,7 +11,6 @@ use crate::clock::TooWide;
 /// A process by its rank and, where it is known, its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
-    /// Its rank.
     pub rank: u32,
     /// Its machine: as it said itself, or as the starter says it will be.
     pub host: Option<String>,

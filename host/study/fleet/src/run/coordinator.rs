@@ -43,7 +43,6 @@ pub trait Monitor {
     /// Rank 0 listens on this port. From now on an interrupt ends the fleet, which takes a moment.
     fn listening(&mut self, port: u16);
 
-    /// An agent is ready.
     fn ready(&mut self, agent: &ReadyAgent);
 
     /// The run is about to begin.
@@ -82,7 +81,6 @@ impl<E> From<FleetError> for NotStarted<E> {
 
 /// A run whose records are in its folder, and the measurements beside them.
 pub struct Combined {
-    /// The run.
     pub run: Begun<Threads>,
     /// The agents' measurements.
     pub made: Elsewhere,

@@ -21,7 +21,6 @@ const MERGING: &str = "merging";
 
 /// An agent whose records were taken in.
 pub struct TakenIn {
-    /// Its name.
     pub name: String,
     /// The number of records that the run did not have.
     pub came: usize,

@@ -84,9 +84,10 @@ pub(crate) fn key_of(stage: &StageReport) -> &'static str {
 /// A constraint that is not shown to hold, with what would show it.
 pub(crate) fn held_words(held: &HeldRow) -> String {
     let to_show = to_show_words(held.to_show.as_ref(), "repeats");
-    match held.figure.is_some_and(|figure| figure.repeats == 1) {
-        true => format!("{}. One round cannot show it.", held.words),
-        false => format!("{}. {to_show}", held.words),
+    if held.figure.is_some_and(|figure| figure.repeats == 1) {
+        format!("{}. One round cannot show it.", held.words)
+    } else {
+        format!("{}. {to_show}", held.words)
     }
 }
 

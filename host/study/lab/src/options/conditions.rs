@@ -42,12 +42,11 @@ impl Names {
         let (mut known, mut conditional) = (Vec::new(), Vec::new());
         for dimension in dimensions {
             for (place, name) in names(dimension).enumerate() {
-                match is_known(dimension) {
-                    true => {
-                        let value = dimension.rows.first().map(|row| row[place].clone());
-                        known.push((name.to_owned(), value.unwrap_or_default()));
-                    }
-                    false => conditional.push(name.to_owned()),
+                if is_known(dimension) {
+                    let value = dimension.rows.first().map(|row| row[place].clone());
+                    known.push((name.to_owned(), value.unwrap_or_default()));
+                } else {
+                    conditional.push(name.to_owned())
                 }
             }
         }

@@ -52,10 +52,7 @@ fn plot(curves: &LoadCurves, name: String) -> Plot {
     let places = curves.lines.iter().flat_map(|line| &line.curve.places);
     let on_front = places.filter(|place| place.on_front == Some(true));
     let rules = drawn.clone().filter_map(|line| {
-        let name = match several {
-            true => format!("knee of {}", line.label),
-            false => "knee".to_owned(),
-        };
+        let name = if several { format!("knee of {}", line.label) } else { "knee".to_owned() };
         Some(knee_rule(&name, curves.load, line.curve.knee.as_ref()?))
     });
     let left_out = match curves.lines.len().saturating_sub(MOST_LINES) {
@@ -113,11 +110,12 @@ fn knees(page: &mut Document, curves: &LoadCurves) {
             table.row([line.label.clone(), amount(curves.load, knee.at), number(knee.throughput)]);
         }
     }
-    match table.rows.is_empty() {
-        true => page.say(
+    if table.rows.is_empty() {
+        page.say(
             "No knee is shown: that takes five loads or more, and throughput that stops following them.",
-        ),
-        false => page.table(table),
+        )
+    } else {
+        page.table(table)
     }
 }
 

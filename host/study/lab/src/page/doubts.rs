@@ -21,10 +21,7 @@ pub(super) fn mark(study: &StudyReport, trial: Option<&TrialId>, scenario: &str)
 
 /// The same of a trial's report.
 pub(super) fn mark_of(trial: &TrialReport, scenario: &str) -> &'static str {
-    match trial.runs.iter().any(|run| run.scenario == scenario && is_suspect(run)) {
-        true => MARK,
-        false => "",
-    }
+    if trial.runs.iter().any(|run| run.scenario == scenario && is_suspect(run)) { MARK } else { "" }
 }
 
 /// The number of suspect runs with their findings, the most frequent first.

@@ -33,10 +33,7 @@ pub(super) fn with_margin(mean: f64, margin: Option<f64>) -> String {
 
 /// The same of a figure, of which shares are percent.
 pub(super) fn figure(name: &str, of: &Spread) -> String {
-    match name.ends_with("-share") {
-        true => number::percent(of.mean),
-        false => spread(of),
-    }
+    if name.ends_with("-share") { number::percent(of.mean) } else { spread(of) }
 }
 
 /// Names the objective's figure.

@@ -177,11 +177,12 @@ fn check_values(t: &Reader<'_, '_>, dimension: &Dimension, known: &[String]) {
     for (option, value) in dimension.rows.iter().flat_map(|row| dimension.options.iter().zip(row)) {
         let text = shown(value);
         check_placeholders(t, &key, &text, &dimension.place, known);
-        let wrong = match option.is_env {
-            true => template::variables(&text).err(),
-            false => text.contains("${").then(|| {
+        let wrong = if option.is_env {
+            template::variables(&text).err()
+        } else {
+            text.contains("${").then(|| {
                 "a command line cannot hold variables, because everybody can see it".to_owned()
-            }),
+            })
         };
         if let Some(wrong) = wrong {
             t.report(Problem::new(format!("`{key}`: {wrong}")).at(dimension.place.clone(), "here"));
@@ -259,9 +260,10 @@ fn port(t: &mut Reader<'_, '_>) -> u16 {
 fn base_url(t: &mut Reader<'_, '_>) -> Option<String> {
     let said = t.parsed("base-url", "an http or https URL", |text| {
         let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-        match rest.is_some_and(|rest| !rest.is_empty()) {
-            true => Ok(text.trim_end_matches('/').to_owned()),
-            false => Err(format!("found {text:?}")),
+        if rest.is_some_and(|rest| !rest.is_empty()) {
+            Ok(text.trim_end_matches('/').to_owned())
+        } else {
+            Err(format!("found {text:?}"))
         }
     })?;
     Some(said.value)

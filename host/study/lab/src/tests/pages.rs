@@ -157,9 +157,8 @@ fn hostile_names_have_no_effect() {
          [[engines]]\nname = '{NAME}'\nlaunch = ['serve', '{NAME}']\n\
          [engines.options]\nx = ['{NAME}', '{NAME}2']\n"
     );
-    let world = World::new(&text, |settings, _| match settings["x"].ends_with('2') {
-        true => Fate::Crashes,
-        false => Fate::Tokens(100.0),
+    let world = World::new(&text, |settings, _| {
+        if settings["x"].ends_with('2') { Fate::Crashes } else { Fate::Tokens(100.0) }
     });
     let (mut report, ..) = report(&world);
     let failed = &mut report.studies[0].failed[0];

@@ -8,7 +8,6 @@ use crate::exit::Class;
 pub(crate) struct Hint {
     /// Its words.
     pub class: Class,
-    /// The line.
     pub line: String,
 }
 

@@ -11,7 +11,6 @@ pub(crate) enum Rule {
     Ceil,
     /// One for every whole block.
     Floor,
-    /// Either.
     Either,
 }
 

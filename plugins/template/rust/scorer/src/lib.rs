@@ -33,10 +33,7 @@ pub struct Plugin {
 
 impl Plugin {
     fn written(&self, text: &str) -> String {
-        match self.config.ignore_case {
-            true => text.to_lowercase(),
-            false => text.to_owned(),
-        }
+        if self.config.ignore_case { text.to_lowercase() } else { text.to_owned() }
     }
 }
 

@@ -279,10 +279,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
 /// Classifies a close before the answer is complete: a failure of the server, if its code says one,
 /// else an answer that is cut off.
 fn unasked(closed: &Closed) -> (Class, String) {
-    let class = match closed.is_regular() {
-        true => Class::Truncated,
-        false => Class::InBandError,
-    };
+    let class = if closed.is_regular() { Class::Truncated } else { Class::InBandError };
     let what = format!("the server closed the WebSocket {closed}");
     (class, what)
 }

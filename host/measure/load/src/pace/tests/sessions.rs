@@ -45,11 +45,10 @@ async fn sessions(
                 // The work that follows takes time of its own, but none that the pacer sees.
                 std::thread::spawn(move || {
                     std::thread::sleep(Duration::from_millis(2));
-                    announcer.announce(vec![match turn + 1 == turns {
-                        true => News::Over { root, at },
-                        false => {
-                            News::Due(Follower { due: at + delay, item: (session, turn + 1, root) })
-                        }
+                    announcer.announce(vec![if turn + 1 == turns {
+                        News::Over { root, at }
+                    } else {
+                        News::Due(Follower { due: at + delay, item: (session, turn + 1, root) })
                     }]);
                 });
             });

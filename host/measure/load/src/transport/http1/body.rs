@@ -24,7 +24,6 @@ enum State {
     Length(u64),
     /// As long as the connection.
     UntilClose,
-    /// In chunks.
     Chunked(Chunked),
     Over,
 }

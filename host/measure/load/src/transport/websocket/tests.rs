@@ -295,9 +295,10 @@ async fn a_server_that_does_not_read_is_read() {
                 served = Some(server);
             }
             assert!(reading.as_mut().poll(cx).is_pending());
-            match seen.names().is_empty() {
-                true => Poll::Pending,
-                false => Poll::Ready(served.take().unwrap()),
+            if seen.names().is_empty() {
+                Poll::Pending
+            } else {
+                Poll::Ready(served.take().unwrap())
             }
         })
         .await

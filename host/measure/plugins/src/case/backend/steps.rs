@@ -38,10 +38,7 @@ pub(super) fn ask(plugin: &Backend, first: Step, ask: &Ask, seen: &mut Observati
         let is_first = number.is_none_or(|number| number == 1);
         let head = Head {
             status: if is_first && is_success { ask.head.status } else { status },
-            headers: match is_first {
-                true => ask.head.headers.clone(),
-                false => Vec::new(),
-            },
+            headers: if is_first { ask.head.headers.clone() } else { Vec::new() },
             streaming: ask.head.streaming,
             context: asked.context,
         };

@@ -69,7 +69,6 @@ pub static VLLM: Client = Client {
     ],
 };
 
-/// SGLang's client.
 pub static SGLANG: Client = Client {
     name: "SGLang's `bench_serving` 0.5.23",
     word: "sglang",
@@ -232,9 +231,10 @@ impl Reading<'_> {
             "sampling is the server's",
         );
         let forced = matches!(dataset, None | Some("random" | "random-mm" | "timed_trace"));
-        let words = match forced {
-            true => "answers ignore the end of the text",
-            false => "answers end where the model ends them",
+        let words = if forced {
+            "answers ignore the end of the text"
+        } else {
+            "answers end where the model ends them"
         };
         self.take(|s| &mut s.scenario.request.ignore_eos, forced, words);
         let backend = self.settled.backend();

@@ -59,10 +59,8 @@ impl<'d> Html<'d> {
             let before = if place == 0 { "Drawn from the records of " } else { ", " };
             self.put("{}<code>{}</code>", &[&before, folder]);
         }
-        let (by, says) = match folders.is_empty() {
-            true => ("Made", ""),
-            false => ("", " and contains no secrets"),
-        };
+        let (by, says) =
+            if folders.is_empty() { ("Made", "") } else { ("", " and contains no secrets") };
         self.put(
             "{} by runner {}. This page needs no network{}.</p></footer>\n</main>\n",
             &[&by, &env!("CARGO_PKG_VERSION"), &says],

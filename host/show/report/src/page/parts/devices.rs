@@ -48,10 +48,7 @@ pub(super) fn devices(summary: &Summary) -> Option<Part> {
         let known: Vec<String> = known.into_iter().flatten().collect();
         pairs.push(Pair {
             name: format!("Device {}", figures.device.label(place)),
-            value: match known.is_empty() {
-                true => "it said nothing".to_owned(),
-                false => known.join(", "),
-            },
+            value: if known.is_empty() { "it said nothing".to_owned() } else { known.join(", ") },
         });
     }
     let notes = devices.each.iter().enumerate().flat_map(|(place, figures)| {
