@@ -18,10 +18,18 @@ pub enum Which {
     /// The plugins of the demo's scenario.
     Demo,
     Shipping,
+    /// For development and the tests: quick to compile rather than small.
     All,
 }
 
 impl Which {
+    fn profile(self) -> &'static str {
+        match self {
+            Which::Demo | Which::Shipping => "guest",
+            Which::All => "guest-test",
+        }
+    }
+
     /// The guests of all that a command needs.
     fn of<'a>(self, root: &Path, all: &'a [Guest]) -> Result<Vec<&'a Guest>> {
         let scenario = match self {
@@ -47,7 +55,7 @@ const DEMO: &str = "scenarios/quickstart.toml";
 pub fn build(root: &Path, which: Which) -> Result<()> {
     let all = guest::find(root)?;
     let guests = which.of(root, &all)?;
-    let modules = compile(root, &guests)?;
+    let modules = compile(root, &guests, which.profile())?;
     let encoder = Encoder::build(root)?;
     let components = root.join("target/components");
     for guest in &guests {
@@ -103,12 +111,12 @@ impl Encoder {
 }
 
 /// Compiles the guests; returns the folder with their modules.
-fn compile(root: &Path, guests: &[&Guest]) -> Result<PathBuf> {
+fn compile(root: &Path, guests: &[&Guest], profile: &str) -> Result<PathBuf> {
     let target_dir = root.join("target/guests");
     let build = Build {
         root,
         target: Target::Unknown,
-        profile: "guest",
+        profile,
         target_dir: &target_dir,
         names: &[(root, "runner")],
     };
