@@ -1,6 +1,5 @@
 //! Releases without the network: the files that `cargo xtask release` writes and refuses, the
-//! permissions of the workflows, and the release workflow itself. The workflow runs step by step,
-//! with recorders in place of tools that need the network.
+//! permissions of the workflows, and the order in which the release workflow publishes.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
@@ -8,7 +7,6 @@
 )]
 
 mod bump;
-mod hosted;
 mod publishing;
 mod workflow;
 mod workflows;
@@ -32,35 +30,22 @@ fn read(path: impl AsRef<Path>) -> String {
 const FILES: [&str; 5] =
     ["Cargo.toml", "Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock", "CHANGELOG.md"];
 
-/// The file of the Python package, where there is one.
-const PYTHON: &str = "host/python/pyproject.toml";
-
 /// A checkout with the files of this tree that a release reads, of version 0.1.0 and with a changelog
 /// of its own.
 struct Scratch(TempDir);
 
 impl Scratch {
     fn new(changelog: &str) -> Self {
-        let scratch = Self::without_git(changelog);
-        scratch.git(&["init", "--quiet"]);
-        scratch.commit();
-        scratch
-    }
-
-    /// The files alone.
-    fn without_git(changelog: &str) -> Self {
         let scratch = Self(tempfile::tempdir().unwrap());
-        let mut files = FILES.to_vec();
-        if root().join(PYTHON).exists() {
-            files.push(PYTHON);
-        }
         let now = version(&root());
-        for file in files {
+        for file in FILES {
             let text = read(root().join(file));
             let own = format!("version = \"{now}\"");
             scratch.write(file, &text.replace(&own, "version = \"0.1.0\""));
         }
         scratch.write("CHANGELOG.md", changelog);
+        scratch.git(&["init", "--quiet"]);
+        scratch.commit();
         scratch
     }
 
