@@ -22,7 +22,9 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TEMPORARY: &str = env!("CARGO_TARGET_TMPDIR");
 
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-    let stripped = Path::new(TEMPORARY).join("packaged-runner");
+    // maturin gives the file's name to the command.
+    let stripped = Path::new(TEMPORARY).join("packaged/runner");
+    fs::create_dir_all(stripped.parent().unwrap()).unwrap();
     let mut strip = Command::new("strip");
     run(strip.arg("-o").arg(&stripped).arg(env!("CARGO_BIN_EXE_runner"))).with_code(0);
     stripped

@@ -1,4 +1,4 @@
-"""The licences of the crates inside the program and its plugins: most ask that a copy of the code carries their text."""
+"""The licences of the crates in the program and in its plugins. Most ask that a copy of the code carries their text."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes packages of the program. maturin compiles the program into a wheel; the other kinds carry the wheel's program."""
+"""Makes packages: a wheel by maturin, and archives, Debian packages, packages for npm and images of its program."""
 
 import argparse
 import gzip
@@ -172,9 +172,9 @@ def image(product, folder, scratch):
 def main():
     kinds = {kind.__name__: kind for kind in (archive, deb, npm, image)}
     parser = argparse.ArgumentParser(prog="cargo xtask package", description="Makes packages of the program.")
-    parser.add_argument("kinds", nargs="+", choices=["wheel", *kinds], metavar="KIND", help="wheel, archive, deb, npm or image")
-    parser.add_argument("--program", type=Path, help="package this program; the default is one that maturin compiles")
-    parser.add_argument("--target", help="the program's target; with it, maturin compiles and links with zig")
+    parser.add_argument("kinds", nargs="+", choices=["wheel", *kinds], help="kinds of packages")
+    parser.add_argument("--program", type=Path, help="package this program; by default, maturin compiles one")
+    parser.add_argument("--target", help="the program's target; maturin then links with zig")
     parser.add_argument("--output", type=Path, default=ROOT / "target/packages", help="the default is target/packages")
     asked = parser.parse_args()
     if asked.program and "wheel" in asked.kinds:
