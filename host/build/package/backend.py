@@ -1,7 +1,5 @@
 """maturin as the backend of pip and uv (PEP 517), which builds the plugins inside the program first."""
 
-import os
-
 import maturin
 import package
 
@@ -10,5 +8,4 @@ get_requires_for_build_wheel = maturin.get_requires_for_build_wheel
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     package.prepare(package.host())
-    os.chdir(package.ROOT)
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)

@@ -45,7 +45,9 @@ def host():
 def prepare(target):
     """Makes the parts of a wheel that cargo does not make: the plugins inside the program, and the notices."""
     run("cargo", "xtask", "plugins", "--shipping")
-    write(NOTICES, notices(target))
+    text = notices(target)
+    write(NOTICES, text)
+    return text
 
 
 def wheel(target, folder, scratch):
@@ -58,15 +60,14 @@ def wheel(target, folder, scratch):
         (program,) = (name for name in files.namelist() if name.endswith(".data/scripts/runner"))
         (bill,) = (name for name in files.namelist() if name.endswith("/sboms/runner.cyclonedx.json"))
         write(scratch / "runner", files.read(program), 0o755)
-        bill = files.read(bill)
-    write(folder / made.name, made.read_bytes())
-    return scratch / "runner", bill
+        write(folder / made.name, made.read_bytes())
+        return scratch / "runner", files.read(bill)
 
 
 class Product:
     """The program, its texts, and the facts that every kind of package states."""
 
-    def __init__(self, program, target, bill, scratch):
+    def __init__(self, program, target, bill, licences, scratch):
         known = json.loads(output("cargo", "metadata", "--no-deps", "--locked", "--format-version=1"))
         (self.facts,) = (package for package in known["packages"] if package["name"] == "runner")
         self.program, self.target, self.bill, self.version = program, target, bill, self.facts["version"]
@@ -79,7 +80,7 @@ class Product:
         self.man = {page.name: page.read_bytes() for page in sorted((scratch / "man").iterdir())}
         self.completions = {shell: output(program, "completions", shell) for shell in COMPLETIONS}
         self.documents = {file: (ROOT / file).read_bytes() for file in ("LICENSE", "README.md", "CHANGELOG.md")}
-        self.documents[NOTICES.name] = NOTICES.read_bytes()
+        self.documents[NOTICES.name] = licences.encode()
 
 
 def pack(folder, name, packed):
@@ -185,14 +186,12 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
         if asked.program:
-            write(NOTICES, notices(target))
-            program, bill = asked.program.resolve(), None
+            program, bill, licences = asked.program.resolve(), None, notices(target)
         else:
-            prepare(target)
+            licences = prepare(target)
             program, bill = wheel(asked.target, folder, scratch)
-        product = Product(program, target, bill, scratch)
+        product = Product(program, target, bill, licences, scratch)
         for kind in set(asked.kinds) & set(kinds):
-            (scratch / kind).mkdir()
             kinds[kind](product, folder, scratch / kind)
 
 
