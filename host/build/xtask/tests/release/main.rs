@@ -85,42 +85,31 @@ impl Scratch {
     }
 }
 
-/// A command's end.
+/// A command's exit code, output and errors.
 #[derive(Debug)]
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+struct Ended(Option<i32>, String, String);
 
 impl Ended {
     #[track_caller]
     fn well(self) -> String {
-        assert_eq!((self.code, self.stderr.as_str()), (0, ""));
-        self.stdout
+        assert_eq!((self.0, self.2.as_str()), (Some(0), ""));
+        self.1
     }
 
-    /// Output of a command that wrote nothing.
+    /// The errors of a command that wrote nothing else, by line.
     #[track_caller]
     fn badly(self) -> Vec<String> {
-        assert_eq!((self.code, self.stdout.as_str()), (1, ""));
-        let lines = self.stderr.lines();
-        lines.map(|line| line.strip_prefix("xtask: ").unwrap_or(line).to_owned()).collect()
+        assert_eq!((self.0, self.1.as_str()), (Some(1), ""));
+        self.2.trim_start_matches("xtask: ").lines().map(str::to_owned).collect()
     }
 }
 
 fn xtask(root: &Path, arguments: &[&str]) -> Ended {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(arguments)
-        .arg("--root")
-        .arg(root)
-        .output()
-        .unwrap();
-    Ended {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let output = xtask.args(arguments).arg("--root").arg(root).output().unwrap();
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    Ended(output.status.code(), stdout, stderr)
 }
 
 /// The version of a tree.
