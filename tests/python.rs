@@ -1,5 +1,5 @@
 //! The module for Python, `host/python`: its own tests against the built program and real mock
-//! engines, its types by two checkers, and its version.
+//! engines, and its types by two checkers.
 //!
 //! Its tests are in Python, as its users write it. Their packages are installed once for each set
 //! of requirements, below the folder of this binary's temporary files.
@@ -104,13 +104,4 @@ fn pyright_finds_nothing() {
     pyright.arg("--pythonpath").arg(python);
     let ended = run_patiently(&mut pyright);
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
-}
-
-/// A wheel holds both, so their versions are one.
-#[test]
-fn its_version_is_the_programs() {
-    let text = std::fs::read_to_string(Path::new(MODULE).join("pyproject.toml")).unwrap();
-    let project: toml::Table = text.parse().unwrap();
-    let version = project["project"]["version"].as_str();
-    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
 }

@@ -30,15 +30,10 @@ lacks! {
     ZSH: "zsh", "zsh", "apt-get install zsh";
     FISH: "fish", "fish", "apt-get install fish";
     MANDOC: "mandoc", "mandoc", "apt-get install mandoc";
-    VENV: "venv", "Python's venv", "apt-get install python3-venv";
     NPM: "npm", "npm", "apt-get install npm";
     DPKG: "dpkg", "dpkg", "run the tests on Debian or Ubuntu";
-    RUNC: "runc", "runc", "apt-get install runc";
-    RUBY: "ruby", "ruby", "apt-get install ruby";
+    PODMAN: "podman", "podman", "apt-get install podman";
     NIX: "nix", "nix-instantiate", "apt-get install nix-bin";
-    QEMU: "qemu", "qemu-aarch64", "apt-get install qemu-user";
-    ARM: "packaged-arm", "the packaged program for 64-bit Arm", "cargo xtask package archive --target aarch64-unknown-linux-musl, after compiling the tests";
-    GLIBC: "packaged-glibc", "the packaged program for glibc", "cargo xtask package archive --target x86_64-unknown-linux-gnu, after compiling the tests";
     PYARROW: "pyarrow", "pyarrow", "pip install pyarrow, where python3 finds it";
     CURL: "curl", "curl", "apt-get install curl";
     JQ: "jq", "jq", "apt-get install jq";

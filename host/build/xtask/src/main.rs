@@ -40,10 +40,10 @@ cargo xtask COMMAND
               that are marked as tested), site
   dist        build the runner for release, with the plugins embedded, to target/dist/runner
   install     `dist`, then the program, its completions and man pages below ~/.local, or below --prefix DIR
-  package K.. make packages of a built program, such as an archive, in target/packages; `cargo xtask package --help` has options
+  package K.. make packages, such as a wheel, in target/packages; `cargo xtask package --help` has options
   guide       build the site with mdBook, to target/guide: the user guide, and pages whose reports the runner draws
   fuzz [ARG]  feed every reader of hostile input with what a fuzzer makes up; `cargo xtask fuzz --help` has options
-  release     raise the version, or check a release before it is published; `cargo xtask release --help` has the forms
+  release     raise the version, or check a tag before its release; `cargo xtask release --help` has the forms
   release-notes  print what the changelog says of a version
   freeze      keep the contract in wit/ in wit/frozen, and plugins for it in tests/versions, when a version of it is released
   help        print this text

@@ -32,15 +32,11 @@ pub fn demo(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     Ok(exit_code(code))
 }
 
-/// Has the program `package` make packages. It is a program of its own, so that nobody compiles its
-/// dependencies without packaging.
+/// Has `package.py` make packages.
 pub fn package(root: &Path, arguments: &[OsString]) -> Result<ExitCode> {
-    let code = build_binary(root, "package")?;
-    if code != 0 {
-        return Ok(exit_code(code));
-    }
-    let code = run(Command::new(binary(root, "package")).args(arguments))?;
-    Ok(exit_code(code))
+    let mut script = Command::new("python3");
+    script.arg(root.join("host/build/package/package.py")).args(arguments);
+    Ok(exit_code(run(without_own_variables(&mut script))?))
 }
 
 /// A call of cargo in this checkout.
@@ -48,13 +44,18 @@ pub fn cargo_command(root: &Path) -> Command {
     let mut cargo = Command::new("cargo");
     // The rest of this program looks for build results there.
     cargo.current_dir(root).env("CARGO_TARGET_DIR", root.join("target"));
-    // `cargo run` describes this package to this program. A build script that watches these
-    // variables, such as `ring`'s, would run again: half of the workspace with it.
+    without_own_variables(&mut cargo);
+    cargo
+}
+
+/// Removes the variables by which `cargo run` describes this package to this program. A build script
+/// that watches them, such as `ring`'s, would run again: half of the workspace with it.
+fn without_own_variables(command: &mut Command) -> &mut Command {
     let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)) {
-        cargo.env_remove(name);
+        command.env_remove(name);
     }
-    cargo
+    command
 }
 
 /// The runner that was built.

@@ -1,6 +1,5 @@
 //! Releases without the network: the files that `cargo xtask release` writes and refuses, the
-//! permissions of the workflows, and the release workflow itself. The workflow runs step by step,
-//! with recorders in place of tools that need the network.
+//! permissions of the workflows, and the order in which the release workflow publishes.
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
@@ -8,7 +7,6 @@
 )]
 
 mod bump;
-mod hosted;
 mod publishing;
 mod workflow;
 mod workflows;
@@ -32,35 +30,22 @@ fn read(path: impl AsRef<Path>) -> String {
 const FILES: [&str; 5] =
     ["Cargo.toml", "Cargo.lock", "tests/fuzz/Cargo.lock", "tests/wasi3/Cargo.lock", "CHANGELOG.md"];
 
-/// The file of the Python package, where there is one.
-const PYTHON: &str = "host/python/pyproject.toml";
-
 /// A checkout with the files of this tree that a release reads, of version 0.1.0 and with a changelog
 /// of its own.
 struct Scratch(TempDir);
 
 impl Scratch {
     fn new(changelog: &str) -> Self {
-        let scratch = Self::without_git(changelog);
-        scratch.git(&["init", "--quiet"]);
-        scratch.commit();
-        scratch
-    }
-
-    /// The files alone.
-    fn without_git(changelog: &str) -> Self {
         let scratch = Self(tempfile::tempdir().unwrap());
-        let mut files = FILES.to_vec();
-        if root().join(PYTHON).exists() {
-            files.push(PYTHON);
-        }
         let now = version(&root());
-        for file in files {
+        for file in FILES {
             let text = read(root().join(file));
             let own = format!("version = \"{now}\"");
             scratch.write(file, &text.replace(&own, "version = \"0.1.0\""));
         }
         scratch.write("CHANGELOG.md", changelog);
+        scratch.git(&["init", "--quiet"]);
+        scratch.commit();
         scratch
     }
 
@@ -100,42 +85,31 @@ impl Scratch {
     }
 }
 
-/// A command's end.
+/// A command's exit code, output and errors.
 #[derive(Debug)]
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+struct Ended(Option<i32>, String, String);
 
 impl Ended {
     #[track_caller]
     fn well(self) -> String {
-        assert_eq!((self.code, self.stderr.as_str()), (0, ""));
-        self.stdout
+        assert_eq!((self.0, self.2.as_str()), (Some(0), ""));
+        self.1
     }
 
-    /// Output of a command that wrote nothing.
+    /// The errors of a command that wrote nothing else, by line.
     #[track_caller]
     fn badly(self) -> Vec<String> {
-        assert_eq!((self.code, self.stdout.as_str()), (1, ""));
-        let lines = self.stderr.lines();
-        lines.map(|line| line.strip_prefix("xtask: ").unwrap_or(line).to_owned()).collect()
+        assert_eq!((self.0, self.1.as_str()), (Some(1), ""));
+        self.2.trim_start_matches("xtask: ").lines().map(str::to_owned).collect()
     }
 }
 
 fn xtask(root: &Path, arguments: &[&str]) -> Ended {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(arguments)
-        .arg("--root")
-        .arg(root)
-        .output()
-        .unwrap();
-    Ended {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let output = xtask.args(arguments).arg("--root").arg(root).output().unwrap();
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    Ended(output.status.code(), stdout, stderr)
 }
 
 /// The version of a tree.

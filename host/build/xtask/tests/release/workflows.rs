@@ -92,16 +92,6 @@ fn actions_are_pinned_to_commits() {
     }
 }
 
-/// One action has one commit in all workflows.
-#[test]
-fn an_action_has_one_version() {
-    let workflows = Workflow::all();
-    let steps = workflows.iter().flat_map(Workflow::steps);
-    let uses: BTreeSet<&str> = steps.filter_map(|(_, step)| step["uses"].as_str()).collect();
-    let actions: BTreeSet<&str> = (uses.iter().filter_map(|uses| uses.split('@').next())).collect();
-    assert_eq!(uses.len(), actions.len(), "{uses:?}");
-}
-
 /// A script with an expression in it runs the text of the expression's value. Values come in by
 /// variables, and none of them is a title, a branch or another text that strangers write.
 #[test]
@@ -134,31 +124,6 @@ fn scripts_take_nothing_from_outside() {
             assert!(known.contains(&expression), "{}: {expression}", workflow.name);
         }
         assert_eq!(workflow.contents["defaults"]["run"]["shell"], "bash");
-    }
-}
-
-/// Steps that compile for long are not run by these tests, but they must be there.
-#[test]
-fn commands_of_xtask_exist() {
-    let help = Command::new(env!("CARGO_BIN_EXE_xtask")).output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let known: Vec<&str> = (help.lines())
-        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next())
-        .collect();
-    let mut called = BTreeSet::new();
-    for workflow in Workflow::all() {
-        for (_, step) in workflow.steps() {
-            let script = step["run"].as_str().unwrap_or("");
-            for call in script.split("cargo xtask ").skip(1) {
-                let end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
-                called.insert(call.split(end).next().unwrap().to_owned());
-            }
-        }
-    }
-    let expected = ["guide", "package", "release", "release-notes", "test"];
-    assert_eq!(called, expected.map(str::to_owned).into());
-    for command in called {
-        assert!(known.contains(&command.as_str()), "`cargo xtask {command}`");
     }
 }
 
@@ -225,17 +190,6 @@ fn changed_paths_choose_the_jobs() {
         assert_eq!(read(&output), format!("code={code}\n"), "{event} of {path}");
         std::fs::remove_file(&output).unwrap();
     }
-}
-
-/// New versions of actions are proposed, so that the pins do not grow old.
-#[test]
-fn dependabot_knows_the_workflows() {
-    let text = read(root().join(".github/dependabot.yml"));
-    let contents: Value = serde_saphyr::from_str(&text).unwrap();
-    let updates = contents["updates"].as_array().unwrap();
-    let kinds: Vec<&str> =
-        (updates.iter()).map(|update| update["package-ecosystem"].as_str().unwrap()).collect();
-    assert!(kinds.contains(&"github-actions") && kinds.contains(&"cargo"));
 }
 
 /// Only a tag publishes by itself, and only one release runs at a time.
