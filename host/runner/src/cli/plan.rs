@@ -252,7 +252,7 @@ impl Args {
             let folder = RunFolder::at(path);
             if !draw_alike(&folder.plan()?, plan) {
                 return Err(Failure::input(format!(
-                    "`{}` was asked other samples; give the scenario, files and flags of the run",
+                    "the plan draws other samples than `{}`; give the scenario, files and flags of the run",
                     path.display()
                 )));
             }

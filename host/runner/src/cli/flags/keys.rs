@@ -114,7 +114,7 @@ impl TargetKeys {
 
 impl clap::Args for TargetKeys {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::flagged().map(|flagged| flagged.arg()))
+        command.args(Self::flagged().map(Flagged::arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
