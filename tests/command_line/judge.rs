@@ -18,7 +18,12 @@ fn ran(at: &Path, mock: &Mock, folder: &str, line: &str) -> String {
 }
 
 /// Makes runs of these rows, each in a folder of its name.
-fn answered<const N: usize>(at: &Path, rows: &[Value], flags: &str, names: [&str; N]) -> [String; N] {
+fn answered<const N: usize>(
+    at: &Path,
+    rows: &[Value],
+    flags: &str,
+    names: [&str; N],
+) -> [String; N] {
     let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
     std::fs::write(at.join("questions.jsonl"), text).unwrap();
     let engine = Mock::start(&["--itl", "0ms", "--echo"]);
@@ -60,8 +65,7 @@ fn answers_are_graded() {
     let [saved] = answered(at, &asked, "", ["runs"]);
     let ended = exported(at, "", &[&saved]).with_code(0);
     let shown = rows(at);
-    let wanted =
-        json!({"id": "a", "class": "sums", "question": "2 + 2?", "reference": "4", "answer": "2 + 2?"});
+    let wanted = json!({"id": "a", "class": "sums", "question": "2 + 2?", "reference": "4", "answer": "2 + 2?"});
     for (key, value) in wanted.as_object().unwrap() {
         assert_eq!(shown[0][key], *value, "{shown:?}");
     }
@@ -75,7 +79,10 @@ fn answers_are_graded() {
     let line = "scenarios/judge/grade.toml --dataset-path answers.jsonl --num-prompts 2";
     let saved = ran(at, &judge, "echoed", line);
     let ended = run(runner().args(["report", &saved, "--format", "jsonl"])).with_code(0);
-    let end = format!("Answer {0}]\\nWhy {{answer}}?\\n[The End of the Assistant's Answer {0}]", nonces[1]);
+    let end = format!(
+        "Answer {0}]\\nWhy {{answer}}?\\n[The End of the Assistant's Answer {0}]",
+        nonces[1]
+    );
     assert!(ended.stdout.contains(&end), "no {end} in {}", ended.stdout);
 }
 

@@ -139,7 +139,7 @@ impl Flagged {
         let Flagged { key, flag, .. } = self;
         let mut arg = Arg::new(flag.long)
             .long(flag.long)
-            .env(&self.variable)
+            .env(self.variable.as_str())
             .help(self.help.as_str())
             .help_heading(flag.heading)
             .hide_env_values(flag.secret)
