@@ -303,7 +303,6 @@ fn values_are_those_that_are_there() {
         ("report ", &[("RUNNER_OUTPUT_DIR", "elsewhere")], vec![elsewhere], vec![new]),
         ("report elsewhere/", none, vec![elsewhere], vec![new]),
         ("run --output-dir elsewhere --baseline ", none, vec![elsewhere], vec![new]),
-        ("judge x --baseline ", none, vec![new, old], vec![]),
         ("compare ", none, vec![new, old, "published:", "chat.toml"], vec![]),
         ("compare runs/x,", none, vec![], vec!["published:"]),
         ("search --resume ", none, vec![], vec![new, "runs/20240101-000000-chat-sweep"]),

@@ -17,12 +17,15 @@ fn conversations() -> &'static NamedTempFile {
     FILE.get_or_init(|| sharegpt::file(CONVERSATIONS))
 }
 
-/// The scenarios that are run below. A test checks that none is missing.
-const RUN: [&str; 9] = [
+/// The scenarios that are run below, and by `command_line::judge`. A test checks that none is
+/// missing.
+const RUN: [&str; 11] = [
     "scenarios/gpustack/generation-heavy.toml",
     "scenarios/gpustack/long-context.toml",
     "scenarios/gpustack/sharegpt.toml",
     "scenarios/gpustack/throughput.toml",
+    "scenarios/judge/grade.toml",
+    "scenarios/judge/pair.toml",
     "scenarios/lmdeploy/long-input.toml",
     "scenarios/lmdeploy/long-thinking.toml",
     "scenarios/lmdeploy/random-1k-1k.toml",

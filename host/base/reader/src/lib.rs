@@ -21,7 +21,7 @@ mod value;
 pub mod words;
 
 pub use config::{Config, ConfigEntry, ConfigTable, ConfigValue};
-pub use located::{Located, Place, Source, text_named};
+pub use located::{Located, Place, Source};
 pub use problem::{Problem, ScenarioError};
 pub use reader::Reader;
 pub use reading::Reading;

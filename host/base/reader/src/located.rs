@@ -25,17 +25,7 @@ pub enum Place {
     Flag(String),
 }
 
-/// A text with a name for messages, so that places can point into it.
-pub fn text_named(name: &str, text: &str) -> Source {
-    Arc::new(NamedSource::new(name, text.to_owned()))
-}
-
 impl Place {
-    /// A part of a text, in bytes.
-    pub fn within(source: &Source, part: std::ops::Range<usize>) -> Self {
-        Place::Text { source: Arc::clone(source), span: part.into() }
-    }
-
     /// The part of the scenario's text, if it is there.
     pub fn span(&self) -> Option<SourceSpan> {
         match self {

@@ -14,7 +14,7 @@
 //! | independent values | [`student`], [`share`], [`bounds`], [`anytime`], [`trend`] |
 //! | values in clusters | [`clusters`] |
 //! | samples of one run, which depend on each other | [`blocks`], [`batches`], [`dependence`], [`interval`], [`steps`], [`course`] |
-//! | two sides | [`binary`], [`decomposed`], [`bootstrap`], [`difference`] |
+//! | two sides | [`decomposed`], [`bootstrap`], [`difference`] |
 //! | several sides | [`several`], [`dunnett`], [`twoway`] |
 //! | pairs of values | [`correlation`] |
 //! | curves | [`corner`], [`crossing`] |
@@ -30,7 +30,6 @@
 pub mod anytime;
 pub mod batches;
 pub mod beta;
-pub mod binary;
 pub mod blocks;
 pub mod bootstrap;
 pub mod bounds;

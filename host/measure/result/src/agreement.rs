@@ -377,7 +377,7 @@ fn floor(answers: &[Answer], repeats: usize) -> Option<Floor> {
 }
 
 /// Values by conversation, in the order in which conversations begin.
-pub(crate) fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluster> {
+fn clustered(values: impl Iterator<Item = (Option<u64>, f64)>) -> Vec<Cluster> {
     let mut places: HashMap<u64, usize> = HashMap::new();
     let mut clusters: Vec<Cluster> = Vec::new();
     for (conversation, value) in values {

@@ -13,7 +13,6 @@ extern crate self as result;
 pub mod agreement;
 pub mod figure;
 pub mod finding;
-pub mod judged;
 pub mod limit;
 pub mod metric;
 mod outcome;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::judged::Judge;
 use result::summary::{Column, SilentScorer};
 use scenario::plan::PlannedPlugin;
 
@@ -117,9 +116,6 @@ pub struct Later {
     /// The number of times that scorers failed.
     #[serde(default)]
     pub errors: u64,
-    /// The model whose verdicts they are; absent where scorers judged the answers themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge: Option<Judge>,
 }
 
 impl Later {
@@ -149,7 +145,6 @@ impl Later {
             silent: judged.silent,
             errors,
             left_out: BTreeMap::new(),
-            judge: None,
         };
         let renamed = named.into_iter().filter(|(old, new)| old != new);
         (later, renamed.collect())

@@ -11,7 +11,6 @@ pub mod environment;
 #[allow(clippy::disallowed_methods, reason = "makes the folder above all runs, which people share")]
 pub mod folder;
 mod growing;
-pub mod judged;
 pub mod outlook;
 pub mod probe;
 #[allow(clippy::disallowed_methods, reason = "flushes by the wall")]

@@ -27,7 +27,6 @@ pub mod decode;
 pub mod draft;
 pub mod finished;
 pub mod gate;
-pub mod judging;
 pub mod lease;
 pub mod live;
 mod local;

@@ -2,9 +2,10 @@
 //! writes their requests, and sends nothing. Of everything that is drawn only figures are kept, so
 //! memory does not grow with the plan.
 //!
-//! Answers that only a run gives are replaced: by the one on record, else by a text of about the
-//! requested length. The figures and their forms are `runs::outlook`'s.
+//! Answers that only a run gives are replaced: by those of a saved run, by the one on record, else by
+//! a text of about the requested length. The figures and their forms are `runs::outlook`'s.
 
+pub mod answers;
 pub mod export;
 mod made_up;
 mod shown;
@@ -32,6 +33,7 @@ use crate::prompts::{self, Tokenized};
 use crate::resolve::Resolved;
 use crate::sessions::graph::{Graph, Policy};
 use crate::sessions::history::ReplyContent;
+use answers::Answers;
 use made_up::MadeUp;
 use tally::Tally;
 
@@ -49,6 +51,8 @@ pub struct Question {
     pub show: u64,
     /// The most characters to show of a message; absent for all.
     pub cut: Option<usize>,
+    /// The answers that stand in histories, instead of those on record.
+    pub answers: Answers,
 }
 
 /// A session that was drawn.
@@ -279,12 +283,15 @@ impl<'r> Looking<'r> {
         let pending = PendingRequest::of_session(index, composed);
         let mut request = self.write(pending, Some(given));
         let needs_answers = history.is_some() || !quotes(given).is_empty();
-        request.is_estimate = needs_answers && !is_known;
+        request.is_estimate = needs_answers && !is_known && self.question.answers.is_empty();
         request
     }
 
     /// Returns the substitute for the answer to a sample.
     fn answer(&mut self, sample: &Sample) -> ReplyContent {
+        if let Some(given) = self.question.answers.reply(&sample.id) {
+            return given;
+        }
         let tokens = self.plan.request.output_tokens.or(sample.output_tokens);
         let answer = match &sample.recorded_answer {
             Some(recorded) => recorded.clone(),

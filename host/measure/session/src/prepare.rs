@@ -30,7 +30,6 @@ pub use arrivals::{all, arrivals};
 use draw::{Drawing, spares};
 pub use feed::Feed;
 use feed::{Completing, Stock};
-pub(crate) use front::put as put_in_front;
 pub use front::salt;
 use gather::{Gathering, Whole};
 pub use item::Item;

@@ -2,7 +2,6 @@
 //! defaults, finds and loads plugins, compares their configurations with their schemas, opens the
 //! tokenizer and reads input files. Everything that is wrong is reported at once.
 
-mod again;
 mod ahead;
 mod alone;
 mod collector;
@@ -34,7 +33,6 @@ use defaults::{
 };
 use measured::Measured;
 
-pub(crate) use again::again;
 pub(crate) use alone::{Alone, alone};
 pub use judges::{Judges, judges};
 pub use named::plugins_of;

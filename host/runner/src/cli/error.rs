@@ -46,8 +46,8 @@ pub enum CliError {
         baseline.display()
     )]
     NothingInCommon { run: PathBuf, baseline: PathBuf },
-    #[error("`{}` has no answer to judge: no measured request was answered{how}", run.display())]
-    NoAnswer { run: PathBuf, how: &'static str },
+    #[error("`{}` has no answer to judge: no measured request was answered", run.display())]
+    NoAnswer { run: PathBuf },
     #[error("{count} answers could not be scored; the first error: {first}")]
     Unscored { count: u64, first: String },
     /// Something that nothing from outside should prevent.

@@ -24,7 +24,7 @@ mod settle;
 
 use familiar::Familiar;
 use familiar::line::LineOf;
-pub use keys::{JudgeKeys, TargetKeys};
+pub use keys::TargetKeys;
 
 use keys::Keys;
 

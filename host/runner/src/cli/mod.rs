@@ -23,7 +23,6 @@ pub mod fleet;
 pub mod guide;
 pub mod help;
 pub mod interrupt;
-pub mod judge;
 #[cfg_attr(not(feature = "studies"), path = "absent.rs")]
 pub mod lab;
 mod limits;
@@ -166,7 +165,6 @@ commands! {
         ci Ci Nothing,
         agreement Agreement Nothing,
         score Score Plugins,
-        judge Judge Plugins,
         audit Audit Nothing,
         published Published Nothing,
         verify Verify Nothing,

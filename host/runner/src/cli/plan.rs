@@ -18,7 +18,10 @@ use super::words::one_of;
 use load::pace::Signal;
 use model::arrival::Arrival;
 use report::outlook;
+use runs::folder::RunFolder;
 use runs::outlook::{End, Outlook};
+use scenario::plan::Plan;
+use session::outlook::answers::{Answers, draw_alike};
 use session::outlook::export::{Exporter, Format as ExportFormat};
 use session::outlook::{OutlookError, Question};
 use session::parts::RunError;
@@ -41,7 +44,8 @@ const CUT: usize = 400;
         runner plan scenarios/quickstart.toml --show 3     counts, and the first three prompts\n  \
         runner plan chat.toml --format json | jq .digest   the same on two machines?\n  \
         runner plan chat.toml --format svg --output plots  histograms, a file each\n  \
-        runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n\n\
+        runner plan chat.toml --export chat.jsonl          the requests as rows, and the flags that send them again\n  \
+        runner plan qa.toml --export qa.jsonl --answers runs/QA   the run's answers as rows for a judge\n\n\
         Exports: `runner` writes prompts as the dataset gives them: rows for the dataset `custom`, or, where turns follow \
         one another, for `conversation` (format \"aiperf\"). The flags that replay them are printed; they turn the warm-up \
         off, because it would take the first rows. `vllm` and `aiperf` write prompts as they are sent. For vLLM, \
@@ -101,6 +105,20 @@ pub struct Args {
         help_heading = "Plan"
     )]
     export_format: ExportFormat,
+    /// Export this run's answers beside their questions instead, as rows for a judge
+    ///
+    /// The scenario and the flags must be the run's, so that the plan draws the same samples. Two
+    /// runs give rows with the answers of both. `runner guide scorers` shows how a judge is asked.
+    #[arg(
+        long,
+        value_name = "RUN",
+        env = "RUNNER_ANSWERS",
+        value_delimiter = ',',
+        requires = "export",
+        conflicts_with = "export_format",
+        help_heading = "Plan"
+    )]
+    answers: Vec<PathBuf>,
     #[command(flatten)]
     artifacts: Artifacts,
 }
@@ -190,11 +208,15 @@ impl Args {
     fn look(&self, run: &session::Checked, interrupt: &Interrupt) -> Result<Outlook, Failure> {
         let signal = Signal::for_thread();
         interrupt.drawing(&signal);
-        let question =
-            Question { at_most: self.at_most, show: self.show, cut: (!self.full).then_some(CUT) };
+        let question = Question {
+            at_most: self.at_most,
+            show: self.show,
+            cut: (!self.full).then_some(CUT),
+            answers: self.answers(&run.plan)?,
+        };
         let mut export = match &self.export {
             None => None,
-            Some(path) => Some(Export::open(path, self.export_format, run)?),
+            Some(path) => Some(Export::open(path, self.export_format, run, &question.answers)?),
         };
         let outlook = run.outlook(&question, &signal, |drawn| match &mut export {
             None => Ok(()),
@@ -207,6 +229,9 @@ impl Args {
             match outlook.end {
                 End::Interrupted => tell("note: interrupted, so nothing was exported"),
                 _ => {
+                    if export.rows == 0 && !self.answers.is_empty() {
+                        return Err(nothing_answered(&self.answers).into());
+                    }
                     let replay = export.replay();
                     export.finish()?;
                     replay.iter().for_each(tell);
@@ -215,6 +240,36 @@ impl Args {
         }
         Ok(outlook)
     }
+
+    /// Reads the answers to export.
+    fn answers(&self, plan: &Plan) -> Result<Answers, Failure> {
+        if self.answers.len() > 2 {
+            let words = "--answers takes one run, or two to compare their answers";
+            return Err(Failure::command_line(words));
+        }
+        let mut answers = Answers::default();
+        for path in &self.answers {
+            let folder = RunFolder::at(path);
+            if !draw_alike(&folder.plan()?, plan) {
+                return Err(Failure::input(format!(
+                    "the plan draws other samples than `{}`; give the scenario, files and flags of the run",
+                    path.display()
+                )));
+            }
+            answers.add(&folder)?;
+        }
+        Ok(answers)
+    }
+}
+
+/// Reports that no sample has the answers of all runs.
+fn nothing_answered(runs: &[PathBuf]) -> CliError {
+    match runs {
+        [run, baseline] => {
+            CliError::NothingInCommon { run: run.clone(), baseline: baseline.clone() }
+        }
+        _ => CliError::NoAnswer { run: runs.first().cloned().unwrap_or_default() },
+    }
 }
 
 /// Requests on their way into a file.
@@ -222,6 +277,9 @@ struct Export<'r> {
     path: &'r Path,
     out: Destination,
     exporter: Exporter<'r>,
+    answers: &'r Answers,
+    /// Number of rows so far.
+    rows: u64,
 }
 
 impl<'r> Export<'r> {
@@ -229,26 +287,40 @@ impl<'r> Export<'r> {
         path: &'r Path,
         format: ExportFormat,
         run: &'r session::Checked,
+        answers: &'r Answers,
     ) -> Result<Self, Failure> {
         let is_timed = !matches!(run.plan.load.arrival, Arrival::Inf | Arrival::Closed { .. });
         Ok(Export {
             path,
             out: Destination::open(path)?,
             exporter: Exporter::new(format, &run.tokenizer, is_timed),
+            answers,
+            rows: 0,
         })
     }
 
     fn write(&mut self, drawn: &session::outlook::Drawn) -> Result<(), Failure> {
-        let rows = self.exporter.rows(drawn);
+        let rows = match self.answers.is_empty() {
+            true => self.exporter.rows(drawn),
+            false => Ok(self.answers.rows(drawn).collect()),
+        };
         let rows = rows.map_err(|what| Failure::input(format!("cannot export {what}")))?;
         for row in rows {
             self.out.json(&format!("{row}\n"))?;
+            self.rows += 1;
         }
         Ok(())
     }
 
     /// The way to send the same again, as text, if the runner reads the file.
     fn replay(&self) -> Option<String> {
+        if !self.answers.is_empty() {
+            return Some(format!(
+                "note: to ask a judge, add to a scenario of scenarios/judge: --dataset-path {} --num-prompts {}",
+                self.path.display(),
+                self.rows
+            ));
+        }
         let flags = self.exporter.replay(&self.path.to_string_lossy())?;
         Some(format!(
             "note: to send the same again, replace the flags of the dataset with: {flags}"

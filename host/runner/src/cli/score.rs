@@ -85,8 +85,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         tell(format_args!("{}", clean::line(&line)));
     }
     if answers == 0 {
-        let run = args.run.clone();
-        return Err(CliError::NoAnswer { run, how: "" }.into());
+        return Err(CliError::NoAnswer { run: args.run.clone() }.into());
     }
     let (count, first) = (judged.error_count(), judged.errors.first().cloned());
     let facts = folder.facts()?;

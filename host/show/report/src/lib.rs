@@ -16,7 +16,6 @@ pub mod compatible;
 pub mod csv;
 pub mod document;
 pub mod json;
-pub mod judged;
 pub mod label;
 pub mod outlook;
 pub mod page;

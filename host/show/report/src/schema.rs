@@ -11,12 +11,11 @@ use compare::explain::Explained;
 use compare::repeats::Repeats;
 use model::exchange::Exchange;
 use result::summary::Summary;
-use runs::judged::Judged;
 use runs::outlook::Outlook;
 use runs::probe::Probe;
 
 /// The names of the schemas.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 15] = [
     "summary",
     "exchange",
     "devices",
@@ -25,7 +24,6 @@ pub const NAMES: [&str; 16] = [
     "comparison",
     "explain",
     "agreement",
-    "judgement",
     "repeats",
     "outlook",
     "probe",
@@ -46,7 +44,6 @@ pub fn schema(name: &str) -> Option<String> {
         "comparison" => schema_for!(Compared),
         "explain" => schema_for!(Explained),
         "agreement" => schema_for!(Agreed),
-        "judgement" => schema_for!(Judged),
         "repeats" => schema_for!(Repeats),
         "outlook" => schema_for!(Outlook),
         "probe" => schema_for!(Probe),

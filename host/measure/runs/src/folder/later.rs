@@ -3,7 +3,6 @@
 use super::kept::without_secret_configs;
 use super::{ASSESSMENT, FolderError, RunFolder};
 use crate::assessment::{Assessment, Later};
-use crate::judged::Judged;
 use serde::Serialize;
 
 /// The scores that were given later.
@@ -12,18 +11,7 @@ const SCORES: &str = "scores.json";
 /// The file of the agreement with the answers of a baseline.
 const AGREEMENT: &str = "agreement.json";
 
-/// The file of a model's judgement on the answers of other runs, in the folder of the judging.
-const JUDGEMENT: &str = "judgement.json";
-
 impl RunFolder {
-    /// Writes a model's judgements of the answers of other runs.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_judgement(&self, judged: &Judged) -> Result<(), FolderError> {
-        self.write_json(JUDGEMENT, judged)
-    }
-
     /// Writes the agreement of the run's answers with a baseline's.
     ///
     /// # Errors

@@ -16,7 +16,8 @@ pub(super) fn shown(request: &Request, cut: Option<usize>) -> Shown {
     }
 }
 
-fn said(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
+/// The messages of a prompt, each cut to so many characters.
+pub(super) fn said(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
     let one = |role: Option<&str>, text: String| {
         let cut = cut.and_then(|most| text.char_indices().nth(most));
         let (text, left_out) = match cut {

@@ -25,7 +25,7 @@ pub fn salt(seed: u64, started: &str, tokenizer: &Tokenizer) -> Salt {
 }
 
 /// Puts the run's instructions and its salt in front of a prompt.
-pub(crate) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>) {
+pub(super) fn put(prompt: &mut Prompt, system: Option<&str>, salt: Option<&Salt>) {
     if let Some(system) = system {
         instruct(prompt, system);
     }

@@ -110,7 +110,6 @@ fn of_flag(of: &str, flag: &str) -> Option<Offer> {
         ("fail-if" | "until", _) => figures,
         ("threshold", _) => thresholds,
         ("scorer", _) => scorers,
-        ("set", "judge") => return None,
         ("set", _) => assignments,
         ("slo", _) => tiers,
         ("tokenizer", "verify") => |written, _| places::folders(written),

@@ -1,6 +1,5 @@
 //! The flags that each stand for one key of a scenario, made from the keys' declarations.
 
-use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use clap::builder::{FalseyValueParser, PossibleValuesParser};
@@ -20,8 +19,6 @@ pub struct Flagged {
     key: &'static Key,
     flag: &'static Flag,
     variable: String,
-    /// The variable where the flag concerns the model that judges, not the engine under test.
-    judge_variable: String,
     help: String,
     long_help: Option<String>,
 }
@@ -38,7 +35,6 @@ static FLAGGED: LazyLock<Vec<Flagged>> = LazyLock::new(|| {
         Some(Flagged {
             key,
             flag,
-            judge_variable: flag.variable().replacen("RUNNER_", "RUNNER_JUDGE_", 1),
             variable: flag.variable(),
             long_help: (!others.is_empty()).then_some(long_help),
             help,
@@ -65,36 +61,12 @@ impl Keys {
     }
 }
 
-/// Some of these flags, for commands that take no others.
+/// The flags that name the server and its access, for commands that make no run.
 #[derive(Clone, Debug)]
-pub struct SomeKeys<W>(Keys, PhantomData<W>);
+pub struct TargetKeys(Keys);
 
-/// A choice of flags.
-pub trait Which {
-    /// The names of the flags.
-    const FLAGS: &'static [&'static str];
-    /// The environment variable of a flag.
-    fn variable(flagged: &'static Flagged) -> &'static str {
-        &flagged.variable
-    }
-}
-
-/// Flags that name the server and its access, for commands that make no run.
-#[derive(Clone, Debug)]
-pub struct OfTarget;
-
-/// Flags that name the judge model and its access.
-#[derive(Clone, Debug)]
-pub struct OfJudge;
-
-/// The flags that say which server is asked.
-pub type TargetKeys = SomeKeys<OfTarget>;
-
-/// The flags that say which model judges.
-pub type JudgeKeys = SomeKeys<OfJudge>;
-
-impl Which for OfTarget {
-    const FLAGS: &'static [&'static str] = &[
+impl TargetKeys {
+    const FLAGS: [&'static str; 8] = [
         "model",
         "api-key-env",
         "header",
@@ -104,33 +76,9 @@ impl Which for OfTarget {
         "connect-timeout",
         "request-timeout",
     ];
-}
 
-impl Which for OfJudge {
-    const FLAGS: &'static [&'static str] = &[
-        "base-url",
-        "model",
-        "api-key-env",
-        "header",
-        "http",
-        "ca-cert",
-        "insecure",
-        "connect-timeout",
-        "request-timeout",
-        "max-concurrency",
-        "seed",
-        "temperature",
-        "output-tokens",
-        "extra-body",
-    ];
-    fn variable(flagged: &'static Flagged) -> &'static str {
-        &flagged.judge_variable
-    }
-}
-
-impl<W: Which> SomeKeys<W> {
     fn flagged() -> impl Iterator<Item = &'static Flagged> {
-        let is_one = |flagged: &&Flagged| W::FLAGS.contains(&flagged.flag.long);
+        let is_one = |flagged: &&Flagged| Self::FLAGS.contains(&flagged.flag.long);
         FLAGGED.iter().filter(is_one)
     }
 
@@ -164,9 +112,9 @@ impl<W: Which> SomeKeys<W> {
     }
 }
 
-impl<W: Which> clap::Args for SomeKeys<W> {
+impl clap::Args for TargetKeys {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::flagged().map(|flagged| flagged.arg(W::variable(flagged))))
+        command.args(Self::flagged().map(Flagged::arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -174,10 +122,10 @@ impl<W: Which> clap::Args for SomeKeys<W> {
     }
 }
 
-impl<W: Which> clap::FromArgMatches for SomeKeys<W> {
+impl clap::FromArgMatches for TargetKeys {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = Self::flagged().filter_map(|flagged| Some((flagged, flagged.given(matches)?)));
-        Ok(SomeKeys(Keys(given.collect()), PhantomData))
+        Ok(TargetKeys(Keys(given.collect())))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -187,11 +135,11 @@ impl<W: Which> clap::FromArgMatches for SomeKeys<W> {
 }
 
 impl Flagged {
-    fn arg(&'static self, variable: &'static str) -> Arg {
+    fn arg(&'static self) -> Arg {
         let Flagged { key, flag, .. } = self;
         let mut arg = Arg::new(flag.long)
             .long(flag.long)
-            .env(variable)
+            .env(self.variable.as_str())
             .help(self.help.as_str())
             .help_heading(flag.heading)
             .hide_env_values(flag.secret)
@@ -239,7 +187,7 @@ impl Flagged {
 
 impl clap::Args for Keys {
     fn augment_args(command: Command) -> Command {
-        command.args(FLAGGED.iter().map(|flagged| flagged.arg(&flagged.variable)))
+        command.args(FLAGGED.iter().map(Flagged::arg))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
