@@ -117,7 +117,7 @@ fn folders_of_strangers_are_read_or_refused() {
                 if file.file_name() == replaced.file_name() {
                     std::fs::write(to, content).unwrap()
                 } else {
-                    drop(std::fs::copy(file.path(), to).unwrap())
+                    std::fs::copy(file.path(), to).unwrap();
                 }
             }
             all.extend(OF_A_FOLDER.map(|line| (line, folder.clone())));
