@@ -5,7 +5,6 @@
 mod again;
 mod ahead;
 mod alone;
-mod collector;
 mod credentials;
 mod defaults;
 pub mod extent;
@@ -253,7 +252,6 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
             request = self.options(backend);
         }
-        let collector = self.collector();
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
 
@@ -276,7 +274,6 @@ impl<'s> Resolution<'s> {
         }
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
-        self.remarks.extend(collector.as_ref().and_then(remarks::collected));
         let hosts = self.hosts();
         let draft = Draft {
             name: self.source.title(),
@@ -301,7 +298,6 @@ impl<'s> Resolution<'s> {
             timeouts: timeouts(scenario),
             control: controls(scenario),
             device_metrics: device_metrics(scenario),
-            otlp: collector.as_ref().map(|to| to.target.to_string()),
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
@@ -322,7 +318,6 @@ impl<'s> Resolution<'s> {
                 secrets,
                 trace,
                 run_id: RunId::default(),
-                collector,
                 prompts: None,
                 prepared: Prepared::default(),
             },

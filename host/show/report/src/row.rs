@@ -325,7 +325,7 @@ fn after() -> [Column; 23] {
         column(
             "trace-id",
             Kind::Text,
-            "the trace that it belongs to, if it carried one or spans were sent",
+            "the trace that it belongs to, if it carried one",
             |row| {
                 let id = row.exchange.ids.as_ref()?.trace?;
                 Some(Value::Text(Cow::Owned(id.to_string())))
