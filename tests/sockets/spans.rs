@@ -134,7 +134,8 @@ fn ten_thousand_spans_are_whole_and_join_records_and_the_servers_log() {
     let Some(python) = pypi::present(&PYTHON) else {
         return;
     };
-    for (signal, file, count) in [("traces", "spans.jsonl", 10_001), ("metrics", "metrics.jsonl", 6)]
+    for (signal, file, count) in
+        [("traces", "spans.jsonl", 10_001), ("metrics", "metrics.jsonl", 6)]
     {
         let mut command = Command::new(python);
         command.args([DEFINITIONS, signal, file]).current_dir(ran.folder.path());

@@ -149,9 +149,7 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
         (Some(None), _) => Ok(ExitCode::SUCCESS),
         (Some(Some(failure)), _) => Err(failure),
         (None, Err(ExportError::Run(error))) => Err(error.into()),
-        (None, Err(error @ ExportError::Undated { .. })) => {
-            Err(Failure::input(error.to_string()))
-        }
+        (None, Err(error @ ExportError::Undated { .. })) => Err(Failure::input(error.to_string())),
         (None, Err(error)) => Err(CliError::cannot("write the table")(error).into()),
         (None, Ok(())) => {
             out.to.finish()?;

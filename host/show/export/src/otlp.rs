@@ -143,7 +143,9 @@ impl About {
             operation: if is_chat { "chat" } else { "text_completion" },
             provider: provider.map_or(backend, |(_, name)| name).to_owned(),
             model: plan.target.model,
-            servers: targets.map(|target| target.as_ref().map(server).unwrap_or_default()).collect(),
+            servers: targets
+                .map(|target| target.as_ref().map(server).unwrap_or_default())
+                .collect(),
             origin,
         })
     }

@@ -160,9 +160,8 @@ impl Metrics {
         let all = all.into_iter().filter(|(_, points)| !points.is_empty());
         let metric = |(kind, points): (Kind, &BTreeMap<Label, Counts>)| {
             let points = points.iter();
-            let points = points.map(|(label, counts)| {
-                point(about, label, counts, kind.bounds, measured)
-            });
+            let points =
+                points.map(|(label, counts)| point(about, label, counts, kind.bounds, measured));
             json!({
                 "name": kind.name,
                 "description": kind.about,

@@ -55,9 +55,8 @@ pub(super) fn of(about: &About, exchange: &Exchange, trace: TraceId, span: SpanI
         end_time_unix_nano: about.unix(end(exchange)),
         attributes: attributes(about, exchange, operation),
         events: events(about, exchange),
-        status: failure(exchange).map(|(_, message)| {
-            failed(&message[..message.floor_char_boundary(MESSAGE)])
-        }),
+        status: failure(exchange)
+            .map(|(_, message)| failed(&message[..message.floor_char_boundary(MESSAGE)])),
         flags: SAMPLED,
     }
 }

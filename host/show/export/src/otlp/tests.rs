@@ -59,7 +59,10 @@ fn a_request_is_a_span_from_due_to_end_with_its_steps() {
     assert_eq!([at(&span["startTimeUnixNano"]), at(&span["endTimeUnixNano"])], [10, 21]);
     assert_eq!(span["traceId"], format!("{:032x}", 7));
     assert_eq!(span["spanId"], format!("{:016x}", 4));
-    assert_eq!((&span["name"], &span["kind"], &span["flags"]), (&json!("chat m"), &json!(3), &json!(1)));
+    assert_eq!(
+        (&span["name"], &span["kind"], &span["flags"]),
+        (&json!("chat m"), &json!(3), &json!(1))
+    );
     for absent in ["parentSpanId", "status"] {
         assert_eq!(span.get(absent), None);
     }
