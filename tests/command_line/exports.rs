@@ -403,6 +403,7 @@ fn what_cannot_be_exported_is_told() {
             "give a writable file with --output",
         ),
         (vec![&*name, "--table", "rows"], 2, "requests, events, summary, series"),
+        (vec![&*name, "--table", "events", "--format", "otlp"], 2, "--table requests (spans)"),
     ] {
         let ended = run(runner().arg("export").args(&line).current_dir(folder.path()));
         let ended = ended.with_code(code);
@@ -411,7 +412,7 @@ fn what_cannot_be_exported_is_told() {
     }
     // A reader that goes away is no error.
     let shell = "(\"$@\"; echo $? >ended) | true; exit $(cat ended)";
-    for format in ["parquet", "arrow", "csv"] {
+    for format in ["parquet", "arrow", "csv", "otlp"] {
         let mut command = runner_behind(shell);
         command
             .arg("export")

@@ -1,119 +1,72 @@
-//! Spans and metrics, as a collector that is not ours reads them: its messages are made of OpenTelemetry's
-//! own definitions.
+//! Spans and metrics of saved runs, joined with the records and the server's log, and read by
+//! OpenTelemetry's own definitions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use mock::Truth;
-use model::client::Spans;
 use model::exchange::{Exchange, Outcome};
-use result::finding::{Id, Severity};
-use result::summary::Summary;
 
-use crate::endings::{exchanges, report_with};
-use crate::support::lacking::leave_out;
-use crate::support::process::{Ended, Mock, Process, run, runner, words};
-use crate::support::pypi::{self, PYPI};
+use crate::endings::exchanges;
+use crate::support::process::{Mock, only_run, run, runner, words};
+use crate::support::pypi;
 
-const COLLECTOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/collector.py");
+const DEFINITIONS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/sockets/definitions.py");
 /// OpenTelemetry's definitions.
 const PACKAGES: &str = "opentelemetry-proto==1.45.2\n";
 
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/collector");
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/opentelemetry");
     pypi::python(Path::new(folder), PACKAGES)
 });
 
-/// A line of the collector's log.
-#[derive(Deserialize)]
-struct Taken {
-    path: String,
-    headers: BTreeMap<String, String>,
-    unknown: bool,
-    message: Value,
-}
-
-/// The remains of a run with a collector.
+/// A run and its exports.
 struct Ran {
-    ended: Ended,
     exchanges: Vec<Exchange>,
-    summary: Summary,
-    taken: Vec<Taken>,
+    /// A document of spans from each line.
+    traces: Vec<Value>,
     /// The engine's record of each request.
     served: Vec<Truth>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
-/// A run with these flags and a collector that behaves like this.
-fn run_with_collector(mode: &str, engine: &[&str], flags: &[&str]) -> Option<Ran> {
-    let python = match &*PYTHON {
-        Ok(python) => python,
-        Err(why) => {
-            eprintln!("{why}");
-            leave_out(&PYPI);
-            return None;
-        }
-    };
+/// Runs with these flags, and exports the spans to `spans.jsonl`.
+fn exported(engine: &[&str], flags: &[&str]) -> Ran {
     let folder = TempDir::new().unwrap();
-    let log = folder.path().join("collector.jsonl");
-    let mut command = Command::new(python);
-    command.arg(COLLECTOR).arg(&log).arg(mode);
-    let mut collector = Process::start(command.stdin(Stdio::piped()));
-    collector.until("its port", |collector| collector.stdout().ends_with('\n'));
-    let url = format!("http://127.0.0.1:{}", collector.stdout().trim());
     let mock = Mock::logging(engine);
     let mut command = runner();
-    command
-        .args(words("--backend openai-chat --model mock"))
-        .args(flags)
-        .args(["--base-url", &mock.url, "--otlp", &url])
-        .env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=the%20key-of-the-collector")
-        .current_dir(folder.path());
-    let ended = run(&mut command).with_code(0);
-    let text = std::fs::read_to_string(&log).unwrap();
-    let taken = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let taken = taken.collect();
-    drop(collector);
-    let shown = report_with(folder.path(), &["--format", "json"]).stdout;
-    assert!(!shown.contains("key-of-the-collector"));
-    Some(Ran {
-        ended,
-        exchanges: exchanges(folder.path()),
-        summary: serde_json::from_str(&shown).unwrap(),
-        taken,
-        served: mock.end(),
-        _folder: folder,
-    })
+    command.args(words("--backend openai-chat --model mock")).args(flags);
+    command.args(["--base-url", &mock.url]).current_dir(folder.path());
+    run(&mut command).with_code(0);
+    let traces = export(folder.path(), "requests", "spans.jsonl");
+    Ran { exchanges: exchanges(folder.path()), traces, served: mock.end(), folder }
+}
+
+/// Exports the only run of a folder, and returns the document of each line.
+fn export(folder: &Path, table: &str, file: &str) -> Vec<Value> {
+    let mut command = runner();
+    command.args(["export", "runs", "--format", "otlp", "--table", table, "--output", file]);
+    let ended = run(command.current_dir(folder)).with_code(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 impl Ran {
-    /// Every span that the collector has.
+    /// Every exported span.
     fn spans(&self) -> Vec<&Value> {
-        let traces = self.taken.iter().filter(|taken| taken.path == "/v1/traces");
-        let spans = traces.flat_map(|taken| {
-            let spans = &taken.message["resourceSpans"][0]["scopeSpans"][0]["spans"];
-            spans.as_array().unwrap()
+        let spans = self.traces.iter().flat_map(|document| {
+            let spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+            assert!(spans.len() <= 512);
+            spans
         });
         spans.collect()
-    }
-
-    fn counts(&self) -> &Spans {
-        let client = self.summary.client.as_ref().unwrap();
-        client.spans.as_ref().unwrap()
-    }
-
-    /// The note on spans, if there is one.
-    fn note(&self) -> Option<&str> {
-        let mut findings = self.summary.findings.iter();
-        let note = findings.find(|finding| finding.id == Id::SpansLost)?;
-        assert_eq!(note.severity, Severity::Note);
-        Some(&note.seen)
     }
 }
 
@@ -129,21 +82,14 @@ const FAULT: &str = "kind = \"cut\", after-tokens = 2, every = 100";
 const RANDOM: &str = "--dataset-name random --random-input-len 8 --random-output-len 4";
 
 #[test]
-fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
+fn ten_thousand_spans_are_whole_and_join_records_and_the_servers_log() {
     let line = format!("{RANDOM} --num-prompts 10000 --concurrency 64 --traceparent");
     let flags: Vec<&str> = words(&line).collect();
     let engine = ["--ttft", "1ms", "--itl", "0ms", "--fault", FAULT];
-    let Some(ran) = run_with_collector("take", &engine, &flags) else {
-        return;
-    };
+    let ran = exported(&engine, &flags);
     let spans = ran.spans();
     // The warm-up's request has one too.
-    assert_eq!(spans.len(), 10_001);
-    assert_eq!(ran.counts(), &Spans { sent: 10_001, lost: 0, error: None });
-    assert_eq!(ran.note(), None);
-    assert!(ran.taken.iter().all(|taken| !taken.unknown));
-    let keys = ran.taken.iter().map(|taken| &*taken.headers["x-key"]);
-    assert_eq!(keys.collect::<BTreeSet<_>>(), BTreeSet::from(["the key-of-the-collector"]));
+    assert_eq!((ran.traces.len(), spans.len()), (20, 10_001));
     let by_id: BTreeMap<&str, &Value> =
         spans.iter().map(|span| (span["spanId"].as_str().unwrap(), *span)).collect();
     assert_eq!(by_id.len(), 10_001);
@@ -159,7 +105,7 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
         match &exchange.outcome {
             Outcome::Ok => assert!(span.get("status").is_none(), "{span}"),
             Outcome::Incomplete { class, message, .. } => {
-                assert_eq!(span["status"]["code"], "STATUS_CODE_ERROR");
+                assert_eq!(span["status"]["code"], 2);
                 assert_eq!(span["status"]["message"], **message);
                 assert_eq!(attribute(span, "error.type").unwrap(), class.name());
                 failed += 1;
@@ -174,9 +120,10 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
         let context: Vec<&str> = truth.ids["traceparent"].split('-').collect();
         assert_eq!(by_id[context[2]]["traceId"], context[1]);
     }
-    // The last report of metrics counts every measured request once.
-    let metrics = ran.taken.iter().rfind(|taken| taken.path == "/v1/metrics").unwrap();
-    let metrics = metrics.message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array();
+    // Metrics count every measured request once.
+    let documents = export(ran.folder.path(), "summary", "metrics.jsonl");
+    let [document] = &documents[..] else { panic!("{documents:?}") };
+    let metrics = document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array();
     let counted = |name: &str| -> u64 {
         let metric = metrics.unwrap().iter().find(|metric| metric["name"] == name).unwrap();
         let points = metric["histogram"]["dataPoints"].as_array().unwrap().iter();
@@ -184,6 +131,16 @@ fn ten_thousand_spans_arrive_whole_and_join_records_and_the_servers_log() {
     };
     assert_eq!(counted("gen_ai.client.operation.duration"), 10_000);
     assert_eq!(counted("gen_ai.client.operation.time_to_first_chunk"), 10_000 - failed);
+    let Some(python) = pypi::present(&PYTHON) else {
+        return;
+    };
+    for (signal, file, count) in
+        [("traces", "spans.jsonl", 10_001), ("metrics", "metrics.jsonl", 6)]
+    {
+        let mut command = Command::new(python);
+        command.args([DEFINITIONS, signal, file]).current_dir(ran.folder.path());
+        assert_eq!(run(&mut command).with_code(0).stdout.trim(), count.to_string(), "{signal}");
+    }
 }
 
 #[test]
@@ -191,9 +148,7 @@ fn a_session_is_the_parent_of_its_requests() {
     let agents = "dataset.config={ sub-agents = { count = 2, tool-calls = 1 }, tool-calls = 3 }";
     let line = "--dataset-name agent --sessions 5 --concurrency 2 --warmup-requests 0";
     let flags: Vec<&str> = words(line).chain(["--set", agents]).collect();
-    let Some(ran) = run_with_collector("take", &["--ttft", "1ms", "--itl", "0ms"], &flags) else {
-        return;
-    };
+    let ran = exported(&["--ttft", "1ms", "--itl", "0ms"], &flags);
     let spans = ran.spans();
     let (sessions, requests): (Vec<&Value>, Vec<&Value>) =
         spans.into_iter().partition(|span| span["name"] == "session");
@@ -208,49 +163,29 @@ fn a_session_is_the_parent_of_its_requests() {
     }
 }
 
+/// A killed run has no status: its folder's name has the date.
 #[test]
-fn a_collector_that_fails_is_a_note() {
-    for (mode, said) in [
-        ("refuse", "HTTP 503 busy"),
-        ("forbid", "HTTP 403 no right with "),
-        ("reject", "too many"),
-        ("hang", "no answer within"),
-    ] {
-        let line = format!("{RANDOM} --num-prompts 50 --concurrency 8 --warmup-requests 0");
-        let flags: Vec<&str> = words(&line).collect();
-        let Some(ran) = run_with_collector(mode, &["--ttft", "1ms"], &flags) else {
-            return;
-        };
-        assert!(ran.exchanges.iter().all(Exchange::is_ok), "{mode}");
-        let counts = ran.counts();
-        let sent = u64::from(mode == "reject");
-        assert_eq!((counts.sent, counts.lost), (sent, 50 - sent), "{mode}");
-        let note = ran.note().unwrap();
-        assert!(note.contains(said), "{mode}: {note}");
-        assert!(ran.ended.stdout.contains("spans-lost"), "{mode}: {:?}", ran.ended);
-    }
-}
-
-#[test]
-fn a_collector_that_is_not_there_is_a_note() {
-    let mock = Mock::start(&["--ttft", "1ms"]);
-    let folder = TempDir::new().unwrap();
+fn spans_of_a_killed_run_have_the_date_of_its_folder() {
+    let line = format!("{RANDOM} --num-prompts 5 --warmup-requests 0");
+    let ran = exported(&["--ttft", "1ms"], &words(&line).collect::<Vec<_>>());
+    let start = |document: &Value| {
+        let span = &document["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+        span["startTimeUnixNano"].as_str().unwrap().parse::<u64>().unwrap()
+    };
+    let exact = start(&ran.traces[0]);
+    let own = only_run(&ran.folder.path().join("runs")).unwrap();
+    std::fs::remove_file(own.join("status.json")).unwrap();
     let mut command = runner();
-    command
-        .args(words("--backend openai-chat --model mock --num-prompts 20 --warmup-requests 0"))
-        .args(words(RANDOM))
-        // A port that nobody listens on.
-        .args(["--base-url", &mock.url, "--otlp", "http://127.0.0.1:1"])
-        .current_dir(folder.path());
-    let ended = run(&mut command).with_code(0);
-    assert!(ended.stdout.contains("did not take 20 of 20 spans"), "{ended:?}");
-    for (url, told) in
-        [("ftp://host", "`report.otlp`"), ("http://me:secret@host", "a user name or password")]
-    {
-        let mut command = runner();
-        command.args(words(RANDOM)).args(["--backend", "vllm", "--otlp", url]);
-        let refused = run(&mut command).with_code(3);
-        assert!(refused.stderr.contains(told), "{refused:?}");
-        assert!(!refused.stderr.contains("secret"), "{refused:?}");
-    }
+    command.arg("export").arg(&own).args(["--format", "otlp"]);
+    let text = run(&mut command).with_code(0).stdout;
+    let rough = start(&serde_json::from_str(text.lines().next().unwrap()).unwrap());
+    let second = 1_000_000_000;
+    assert!(exact.abs_diff(rough) < 60 * second, "{exact} {rough}");
+    // Without a date there, a span has no place in time.
+    let undated = ran.folder.path().join("undated");
+    std::fs::rename(own, &undated).unwrap();
+    let mut command = runner();
+    command.arg("export").arg(&undated).args(["--format", "otlp"]);
+    let refused = run(&mut command).with_code(3);
+    assert!(refused.stderr.contains("20260102-030405-undated"), "{refused:?}");
 }

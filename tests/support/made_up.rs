@@ -94,6 +94,7 @@ impl MadeUp {
         folder
             .end(&Status {
                 started: "2026-01-02T03:04:05Z".to_owned(),
+                origin: None,
                 ended: "2026-01-02T03:09:05Z".to_owned(),
                 interrupted: false,
                 unsent: 0,

@@ -53,7 +53,7 @@ const SUMMARISED: u64 = 1000;
 const BATCH: u64 = 32;
 
 /// Every workload. Units are whole replies.
-pub const ALL: [Workload; 9] = [
+pub const ALL: [Workload; 8] = [
     Workload {
         name: "http1",
         unit: "reading a chunk of a chunked HTTP/1.1 body, one a read",
@@ -81,11 +81,6 @@ pub const ALL: [Workload; 9] = [
         units: 400 * EVENTS,
     },
     Workload {
-        name: "spans",
-        unit: "making a span and metrics of an exchange, for each of its 128 events",
-        units: 400 * EVENTS,
-    },
-    Workload {
         name: "record",
         unit: "recording an event, in exchanges of 128",
         units: 400 * EVENTS,
@@ -106,7 +101,6 @@ pub fn work(name: &str, units: u64, artifacts: &Path) -> Result<()> {
         "decode-32" => decode(units, BATCH, artifacts),
         "take" => take(units / EVENTS, artifacts),
         "ids" => ids(units / EVENTS),
-        "spans" => spans(units / EVENTS),
         "record" => record(units / EVENTS),
         "summarize" => summarize(units / EVENTS),
         unknown => bail!("`{unknown}` is no workload"),
@@ -277,11 +271,11 @@ fn summarize(exchanges: u64) -> Result<()> {
     Ok(())
 }
 
-/// The default ids of requests, here also used as ids of traces.
-fn identities(has_traces: bool) -> Identities {
+/// The default ids of requests.
+fn identities() -> Identities {
     let ids = RequestIds { request: vec!["x-request-id".to_owned()], ..RequestIds::default() };
     let run = RunId::new(*b"0123456789abcdef");
-    Identities::new(run, &ids, std::iter::empty(), has_traces)
+    Identities::new(run, &ids, std::iter::empty())
 }
 
 fn member(index: u64) -> Member<'static> {
@@ -296,7 +290,7 @@ fn member(index: u64) -> Member<'static> {
 }
 
 fn ids(requests: u64) -> Result<()> {
-    let identities = identities(false);
+    let identities = identities();
     for index in 0..requests {
         let mut ids = identities.of(&member(index));
         if identities.fields(&mut ids, |_| false).len() != 1 {
@@ -306,27 +300,10 @@ fn ids(requests: u64) -> Result<()> {
     Ok(())
 }
 
-fn spans(requests: u64) -> Result<()> {
-    let identities = identities(true);
-    let mut exchange = answered()?;
-    let mut tracer = otlp::Tracer::new(otlp::About::default());
-    for index in 0..requests {
-        exchange.index = index;
-        exchange.ids = identities.of(&member(index));
-        if !tracer.add(&otlp::Seen::of(&exchange)) {
-            bail!("request {index} has no span");
-        }
-        if tracer.waiting() >= 512 || index + 1 == requests {
-            tracer.traces(512);
-        }
-    }
-    Ok(())
-}
-
 fn recorded(folder: &Path, exchanges: u64) -> Result<()> {
     let recorder = Recorder::create(folder)?;
     let mut exchange = answered()?;
-    let identities = identities(false);
+    let identities = identities();
     let (sender, receiver) = crossbeam_channel::unbounded();
     for index in 0..exchanges {
         exchange.index = index;

@@ -46,9 +46,6 @@ pub struct Client {
     /// Calls to plugins during the load that were stopped because they ran too long, by plugin.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin_overruns: BTreeMap<String, Overruns>,
-    /// The spans that were sent to a collector; absent if none were to be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spans: Option<Spans>,
     /// The requests that were sent after their exchanges, such as to delete a job; absent if the
     /// backend wanted none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,20 +56,6 @@ pub struct Client {
     /// The whole machine; absent if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-}
-
-/// The spans of requests and sessions, on their way to a collector of traces. Of several load
-/// generators, all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Spans {
-    /// Spans that the collector took.
-    pub sent: u64,
-    /// Spans that it did not take, or that had no room while it was slow.
-    pub lost: u64,
-    /// The first reason why something was lost, spans or metrics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
 }
 
 /// Requests beside the exchanges that a backend wants sent during a run. Of several load generators,
@@ -219,10 +202,6 @@ impl Client {
                     (Some(one), Some(other)) => Some(one.worst(other)),
                     (one, other) => one.or(other),
                 },
-                spans: match (one.spans, other.spans) {
-                    (Some(one), Some(other)) => Some(one.and(other)),
-                    (one, other) => one.or(other),
-                },
                 cleaning: Errands::all(one.cleaning, other.cleaning),
                 renewals: Errands::all(one.renewals, other.renewals),
                 machine: match (one.machine, other.machine) {
@@ -261,16 +240,6 @@ fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.max(other)),
         (one, other) => one.or(other),
-    }
-}
-
-impl Spans {
-    fn and(self, other: Spans) -> Spans {
-        Spans {
-            sent: self.sent + other.sent,
-            lost: self.lost + other.lost,
-            error: self.error.or(other.error),
-        }
     }
 }
 

@@ -104,7 +104,7 @@ pub struct Ids {
     /// The key for routers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_key: Option<String>,
-    /// The trace that it belongs to, also if only this program's own span has it.
+    /// The trace that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceId>,
     /// Its span in the trace.
@@ -167,7 +167,6 @@ pub struct Identities {
     form: Form,
     routing_by: Routing,
     fields: Vec<(HeaderName, Which)>,
-    has_traces: bool,
 }
 
 /// A field of a request's head.
@@ -193,41 +192,19 @@ impl RunId {
         let low = mix(high ^ self.low ^ number);
         u128::from(high) << 64 | u128::from(low)
     }
+
+    /// The trace and the span of a request. `root` has the same meaning as in [`Member`].
+    pub fn ids_of(self, phase: Phase, index: u64, root: u64) -> (TraceId, SpanId) {
+        let trace = TraceId(self.wide(Of::Trace, phase, root).max(1));
+        (trace, SpanId(self.bits(Of::Span, phase, index).max(1)))
+    }
 }
 
 impl TraceId {
-    /// The trace of the requests that depend on this one.
-    fn of(run: RunId, member: &Member<'_>) -> Self {
-        TraceId(run.wide(Of::Trace, member.phase, member.root).max(1))
-    }
-
-    /// Its bytes, the most significant first.
-    pub fn bytes(self) -> [u8; 16] {
-        self.0.to_be_bytes()
-    }
-
     /// The span of its session, which those of its requests lie in.
     pub fn session(self) -> SpanId {
         let (high, low) = ((self.0 >> 64) as u64, self.0 as u64);
         SpanId(mix(high ^ mix(low)).max(1))
-    }
-}
-
-impl SpanId {
-    /// The span of this request.
-    fn of(run: RunId, member: &Member<'_>) -> Self {
-        SpanId(run.bits(Of::Span, member.phase, member.index).max(1))
-    }
-
-    /// The span of a part of what this is the span of.
-    #[must_use]
-    pub fn part(self, number: u64) -> SpanId {
-        SpanId(mix(self.0.wrapping_add(number)).max(1))
-    }
-
-    /// Its bytes, the most significant first.
-    pub fn bytes(self) -> [u8; 8] {
-        self.0.to_be_bytes()
     }
 }
 
@@ -295,13 +272,11 @@ impl RequestIds {
 }
 
 impl Identities {
-    /// For a run. Fields of these names are the user's own and go before ids; `has_traces` says that
-    /// requests belong to traces although they may carry no trace context.
+    /// For a run. Fields of these names are the user's own and go before ids.
     pub fn new<'n>(
         run: RunId,
         ids: &RequestIds,
         taken: impl Iterator<Item = &'n str> + Clone,
-        has_traces: bool,
     ) -> Self {
         let named = [
             (&ids.request, Which::Request),
@@ -329,7 +304,6 @@ impl Identities {
             },
             form: ids.form,
             routing_by: ids.routing_by,
-            has_traces: has_traces || fields.iter().any(|(_, which)| *which == Which::Trace),
             fields,
         }
     }
@@ -345,7 +319,7 @@ impl Identities {
 
     /// The ids of a request; nothing if it has none.
     pub fn of(&self, member: &Member<'_>) -> Option<Box<Ids>> {
-        if self.fields.is_empty() && !self.has_traces {
+        if self.fields.is_empty() {
             return None;
         }
         let mut ids = Box::<Ids>::default();
@@ -374,9 +348,9 @@ impl Identities {
                 _ => {}
             }
         }
-        if self.has_traces {
-            ids.trace = Some(TraceId::of(self.run, member));
-            ids.span = Some(SpanId::of(self.run, member));
+        if self.sends(Which::Trace) {
+            let (trace, span) = self.run.ids_of(member.phase, member.index, member.root);
+            (ids.trace, ids.span) = (Some(trace), Some(span));
         }
         (*ids != Ids::default()).then_some(ids)
     }

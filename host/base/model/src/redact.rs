@@ -143,7 +143,7 @@ fn parts(text: &str) -> Vec<String> {
 }
 
 /// A text with the bytes that `%` and two digits stand for.
-pub fn unescaped(text: &str) -> String {
+fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

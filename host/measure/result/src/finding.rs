@@ -106,8 +106,6 @@ model::words! {
         ClockStep = "clock-step",
         /// Replies were decoded long after they were read.
         DecodeBehind = "decode-behind",
-        /// A collector of traces did not take all spans.
-        SpansLost = "spans-lost",
         /// Requests that a backend wanted sent after exchanges failed.
         CleanUpsFailed = "clean-ups-failed",
         /// Requests that renew a token, or what a backend prepares, failed.

@@ -78,6 +78,10 @@ pub struct RunFolder(PathBuf);
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
     pub started: String,
+    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock; absent if
+    /// the run never began, in virtual time, and of runs that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u64>,
     /// The end, in UTC.
     pub ended: String,
     /// True if the user stopped it before its plan was done.
@@ -316,6 +320,15 @@ impl RunFolder {
     /// If the file exists but cannot be read.
     pub fn status(&self) -> Result<Option<Status>, FolderError> {
         self.read_if_there(STATUS)
+    }
+
+    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else to
+    /// the second. Absent if neither the status nor the folder's name has a date.
+    ///
+    /// # Errors
+    /// If the status exists but cannot be read.
+    pub fn origin(&self) -> Result<Option<u64>, FolderError> {
+        below::origin(self)
     }
 
     /// The environment of the run; absent if it was not written.

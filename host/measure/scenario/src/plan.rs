@@ -67,9 +67,6 @@ pub struct Plan {
     /// The devices that are sampled; absent if none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<WatchedDevices>,
-    /// The collector that gets spans and metrics; absent if none does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub otlp: Option<String>,
     /// The cost of the devices or their machine; absent if it was not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Price>,

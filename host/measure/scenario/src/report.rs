@@ -63,14 +63,6 @@ table! {
         /// A cache finds whole pages only, so the size decides what of a prompt repeats.
         page_size: Maybe<u64> = u64::from(PAGE.get())
             => plan("control.page-size", Silent).flag("page-size", "TOKENS", RESULT);
-        /// Collector of traces that gets a span for each request and session, and metrics: the URL
-        /// of OTLP over HTTP, such as http://127.0.0.1:4318.
-        ///
-        /// The variable OTEL_EXPORTER_OTLP_HEADERS may hold header fields for it, such as a key. A
-        /// collector that fails changes nothing of the run but a note.
-        otlp: Maybe<String> => plan("otlp", Silent)
-            .flag("otlp", "URL", RESULT)
-            .otherwise("none");
     }
 }
 

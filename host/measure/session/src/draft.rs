@@ -48,8 +48,6 @@ pub struct Draft {
     pub control: Controls,
     /// Devices that are sampled, if any is.
     pub device_metrics: Option<WatchedDevices>,
-    /// Collector that gets spans and metrics, if one does.
-    pub otlp: Option<String>,
     /// Cost of the machines, if that is known.
     pub cost: Option<Price>,
     /// Percentiles to report, in percent.
@@ -122,7 +120,6 @@ impl Draft {
             timeouts: self.timeouts,
             control: self.control,
             device_metrics: self.device_metrics,
-            otlp: self.otlp,
             cost: self.cost,
             percentiles: self.percentiles,
             failures_as_infinite: self.failures_as_infinite,

@@ -43,7 +43,6 @@ pub mod run;
 pub mod series;
 pub mod sessions;
 mod sizes;
-mod spans;
 pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;

@@ -36,7 +36,7 @@ use totals::Totals;
 use load::pace::Signal;
 use load::vitals::{Vitals, Watched};
 use model::arrival::Trace;
-use model::client::{Errands, Spans};
+use model::client::Errands;
 use model::clock::Clock;
 use model::exchange::{Exchange, Phase as Part};
 use model::timings::Timings;
@@ -64,8 +64,6 @@ pub struct Live {
     pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
-    /// The spans that went to a collector, once everything is on record; absent if none was to get any.
-    pub spans: OnceLock<Spans>,
     /// The requests that were sent after their exchanges, once all are over; absent if there was none.
     pub cleaned: OnceLock<Errands>,
     /// The requests that renewed leases, once the last one is done.
@@ -96,6 +94,8 @@ pub struct Live {
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
     begun: OnceLock<Begun>,
+    /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
+    pub(crate) origin: OnceLock<u64>,
     onlookers: Mutex<Vec<Watched>>,
     agents: OnceLock<Arc<dyn Agents>>,
 }
@@ -154,6 +154,7 @@ impl Live {
         let mut onlookers = lock(&self.onlookers);
         if let Some(vitals) = vitals {
             onlookers.drain(..).for_each(|thread| vitals.enlist(thread));
+            self.date(clock);
         }
         let _ = self.begun.set(Begun {
             clock,
@@ -163,6 +164,16 @@ impl Live {
             vitals: vitals.cloned(),
             due: Mutex::default(),
         });
+    }
+
+    /// Notes the date of the clock's origin.
+    pub(crate) fn date(&self, clock: Clock) {
+        /// The thread may be interrupted between two readings.
+        const ATTEMPTS: usize = 10;
+        let origin = (0..ATTEMPTS).find_map(|_| clock.behind_system_time());
+        if let Some(origin) = origin.and_then(|origin| u64::try_from(origin).ok()) {
+            let _ = self.origin.set(origin);
+        }
     }
 
     /// A thread that looks on: its use of a core is listed among the run's own threads.

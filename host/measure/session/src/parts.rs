@@ -34,21 +34,10 @@ pub struct Parts {
     pub trace: Trace,
     /// The identity of the run, which ids are made of; known once it begins.
     pub run_id: RunId,
-    /// The collector that gets spans; absent if none does.
-    pub collector: Option<Collector>,
     /// The place where prompts are kept to be counted after the load, if they are.
     pub prompts: Option<Arc<SentPrompts>>,
     /// The values that the backend prepared.
     pub prepared: Prepared,
-}
-
-/// A collector of traces.
-#[derive(Clone)]
-pub struct Collector {
-    /// Its address.
-    pub target: Target,
-    /// Header fields that it asks for; values are secret.
-    pub headers: Vec<(String, String)>,
 }
 
 impl Parts {

@@ -4,7 +4,6 @@
 
 mod ahead;
 mod alone;
-mod collector;
 mod credentials;
 mod defaults;
 pub mod extent;
@@ -251,7 +250,6 @@ impl<'s> Resolution<'s> {
             self.questions(backend);
             request = self.options(backend);
         }
-        let collector = self.collector();
         let trace = self.trace();
         let mut load = load_of(scenario, trace.as_ref());
 
@@ -274,7 +272,6 @@ impl<'s> Resolution<'s> {
         }
         let sent = remarks::sent(&api_key, &header_names, &targets);
         self.remarks.extend(sent);
-        self.remarks.extend(collector.as_ref().and_then(remarks::collected));
         let hosts = self.hosts();
         let draft = Draft {
             name: self.source.title(),
@@ -299,7 +296,6 @@ impl<'s> Resolution<'s> {
             timeouts: timeouts(scenario),
             control: controls(scenario),
             device_metrics: device_metrics(scenario),
-            otlp: collector.as_ref().map(|to| to.target.to_string()),
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
@@ -320,7 +316,6 @@ impl<'s> Resolution<'s> {
                 secrets,
                 trace,
                 run_id: RunId::default(),
-                collector,
                 prompts: None,
                 prepared: Prepared::default(),
             },

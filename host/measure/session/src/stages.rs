@@ -251,6 +251,7 @@ impl Loaded {
         let error = ended.as_ref().err();
         let status = Status {
             started,
+            origin: live.origin.get().copied(),
             ended: ending.at.clone(),
             interrupted: ending.interrupted,
             unsent: live.unsent.load(Ordering::Acquire),
@@ -262,7 +263,6 @@ impl Loaded {
         let mut kept = folder.end(&status);
         let client = live.client.get().map(|client| Client {
             plugin_overruns: overruns(&run.log),
-            spans: live.spans.get().cloned(),
             cleaning: live.cleaned.get().cloned(),
             renewals: live.renewed.get().cloned(),
             ..client.clone()

@@ -1,4 +1,5 @@
-//! `runner export`: the columns of runs, for data frames, databases and spreadsheets.
+//! `runner export`: the columns of runs, for data frames, databases and spreadsheets, and their
+//! spans, for viewers of traces.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,13 +9,17 @@ use super::destination::Destination;
 use super::error::CliError;
 use super::failure::Failure;
 use super::report;
+use ::export::otlp::{self, Signal};
 use ::export::{ExportError, Form};
 
-/// Export the columns of runs as Parquet, Arrow or CSV
+/// Export the columns of runs as Parquet, Arrow or CSV, or their spans as OTLP
 ///
 /// A table has the same columns whatever the run, so several runs stand under each other, with
 /// their folders' names in the column `run`. What was not measured is null. Parquet and Arrow hold
 /// each column's unit and definition, and the verdict and findings of each run.
+///
+/// `--format otlp` writes the spans of requests and sessions for a collector of OpenTelemetry, at
+/// most 512 in a line. Each line is the body of a POST to /v1/traces.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Folders of runs, or folders that contain runs, which are taken in the order in which
@@ -55,6 +60,15 @@ enum Format {
     Arrow,
     /// Lines of cells, without lists of events, definitions and units
     Csv,
+    /// Lines of OTLP/JSON: spans of requests and sessions, with `--table summary` histograms
+    Otlp,
+}
+
+/// The choice of table and format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Table(Form),
+    Otlp(Signal),
 }
 
 impl From<Table> for ::export::Table {
@@ -73,8 +87,8 @@ impl Args {
         self.output == Path::new("-")
     }
 
-    /// The form that was asked for, by name or by the ending of the file.
-    fn form(&self) -> Result<Form, Failure> {
+    /// The choice by name or by the ending of the file.
+    fn wanted(&self) -> Result<Wanted, Failure> {
         let ending = self.output.extension().and_then(|ending| ending.to_str());
         let ending = ending.unwrap_or_default().to_ascii_lowercase();
         let format = match self.format {
@@ -92,12 +106,22 @@ impl Args {
                 }
             },
         };
-        Ok(match format {
+        let form = match format {
             Format::Parquet => Form::Parquet,
             Format::Arrow if self.is_stdout() || ending == "arrows" => Form::ArrowStream,
             Format::Arrow => Form::ArrowFile,
             Format::Csv => Form::Csv,
-        })
+            Format::Otlp => {
+                return match self.table {
+                    Table::Requests => Ok(Wanted::Otlp(Signal::Spans)),
+                    Table::Summary => Ok(Wanted::Otlp(Signal::Metrics)),
+                    Table::Events | Table::Series => Err(Failure::command_line(
+                        "--format otlp: expected --table requests (spans) or --table summary (metrics)",
+                    )),
+                };
+            }
+        };
+        Ok(Wanted::Table(form))
     }
 }
 
@@ -106,21 +130,26 @@ impl Args {
 /// # Errors
 /// If a run cannot be read, or the table cannot be written.
 pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
-    let form = args.form()?;
-    if form != Form::Csv && args.is_stdout() && io::stdout().is_terminal() {
+    let wanted = args.wanted()?;
+    let is_text = matches!(wanted, Wanted::Table(Form::Csv) | Wanted::Otlp(_));
+    if !is_text && args.is_stdout() && io::stdout().is_terminal() {
         return Err(Failure::command_line(
-            "stdout is a terminal, and only csv is text; give a file with --output, or redirect stdout",
+            "stdout is a terminal, and only csv and otlp are text; give a file with --output, or redirect stdout",
         ));
     }
     let runs = report::open(&args.runs)?;
     report::tell_parts(&runs)?;
     let mut out = Out { to: Destination::open(&args.output)?, stopped: None };
-    let written = ::export::write(&mut out, form, args.table.into(), &runs);
+    let written = match wanted {
+        Wanted::Table(form) => ::export::write(&mut out, form, args.table.into(), &runs),
+        Wanted::Otlp(signal) => otlp::write(&mut out, signal, &runs),
+    };
     match (out.stopped, written) {
         // Nobody reads the rest, which is no error.
         (Some(None), _) => Ok(ExitCode::SUCCESS),
         (Some(Some(failure)), _) => Err(failure),
         (None, Err(ExportError::Run(error))) => Err(error.into()),
+        (None, Err(error @ ExportError::Undated { .. })) => Err(Failure::input(error.to_string())),
         (None, Err(error)) => Err(CliError::cannot("write the table")(error).into()),
         (None, Ok(())) => {
             out.to.finish()?;

@@ -1,5 +1,5 @@
 //! Columns of runs as Arrow, Parquet and CSV, for people who analyse runs in data frames, databases
-//! and spreadsheets.
+//! and spreadsheets, and spans of runs for viewers of traces ([`otlp`]).
 //!
 //! This crate owns the tables, their columns and these forms. It leaves every figure to `result`,
 //! the columns of a request to `report::row`, and the place of a table to the command line.
@@ -16,6 +16,7 @@
 
 mod batch;
 mod events;
+pub mod otlp;
 mod requests;
 mod schema;
 mod series;
@@ -102,6 +103,11 @@ pub enum ExportError {
     /// Parquet refused it.
     #[error("{0}")]
     Parquet(#[from] ParquetError),
+    /// Spans need a date, and the run has none.
+    #[error(
+        "`{run}` has no status.json, and its name has no date; name the folder as in 20260102-030405-{run}"
+    )]
+    Undated { run: String },
 }
 
 /// A run whose table is written.

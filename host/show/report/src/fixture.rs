@@ -31,6 +31,7 @@ pub(crate) fn reported(facts: &RunFacts, exchanges: &[Exchange]) -> Reported {
         }),
         status: Some(Status {
             started: "2026-01-02T03:04:05Z".into(),
+            origin: None,
             ended: "2026-01-02T03:04:15Z".into(),
             interrupted: false,
             unsent: 0,

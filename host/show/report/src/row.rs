@@ -319,15 +319,10 @@ fn after() -> [Column; 23] {
         column("routing-key", Kind::Text, "the key for routers that it carried", |row| {
             row.exchange.ids.as_ref()?.routing_key.as_deref().map(text)
         }),
-        column(
-            "trace-id",
-            Kind::Text,
-            "the trace that it belongs to, if it carried one or spans were sent",
-            |row| {
-                let id = row.exchange.ids.as_ref()?.trace?;
-                Some(Value::Text(Cow::Owned(id.to_string())))
-            },
-        ),
+        column("trace-id", Kind::Text, "the trace that it belongs to, if it carried one", |row| {
+            let id = row.exchange.ids.as_ref()?.trace?;
+            Some(Value::Text(Cow::Owned(id.to_string())))
+        }),
         column("span-id", Kind::Text, "its span in the trace", |row| {
             let id = row.exchange.ids.as_ref()?.span?;
             Some(Value::Text(Cow::Owned(id.to_string())))

@@ -299,7 +299,6 @@ fn watched() -> Client {
         ("decode-0", thread(0.2, None)),
     ];
     Client {
-        spans: None,
         cleaning: None,
         renewals: None,
         plugin_overruns: Default::default(),

@@ -30,7 +30,7 @@ fn member(index: u64) -> Member<'static> {
 }
 
 fn of(ids: &RequestIds, member: &Member<'_>) -> Ids {
-    let identities = Identities::new(run(), ids, std::iter::empty(), false);
+    let identities = Identities::new(run(), ids, std::iter::empty());
     *identities.of(member).unwrap()
 }
 
@@ -68,7 +68,7 @@ fn no_two_requests_of_any_phase_or_process_have_an_id_in_common() {
         let ids = RequestIds { form, ..everything() };
         for process in 0..4 {
             let run = RunId::new([process; 16]);
-            let identities = Identities::new(run, &ids, std::iter::empty(), false);
+            let identities = Identities::new(run, &ids, std::iter::empty());
             for phase in [Phase::Warmup, Phase::Measure] {
                 for index in 0..2_000 {
                     let ids = *identities.of(&Member { phase, ..member(index) }).unwrap();
@@ -98,7 +98,7 @@ fn uuids_have_the_standards_form() {
 #[test]
 fn fields_are_those_that_were_asked_for_and_the_users_go_first() {
     let taken = ["X-Session-ID"];
-    let identities = Identities::new(run(), &everything(), taken.into_iter(), false);
+    let identities = Identities::new(run(), &everything(), taken.into_iter());
     let mut ids = identities.of(&member(1));
     let fields = identities.fields(&mut ids, |name| name == "x-smg-routing-key");
     let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
@@ -115,13 +115,8 @@ fn fields_are_those_that_were_asked_for_and_the_users_go_first() {
 #[test]
 fn nothing_is_made_where_nothing_is_sent() {
     let off = RequestIds::default();
-    let identities = Identities::new(run(), &off, std::iter::empty(), false);
+    let identities = Identities::new(run(), &off, std::iter::empty());
     assert_eq!(identities.of(&member(0)), None);
-    // Spans of this program alone need no header.
-    let identities = Identities::new(run(), &off, std::iter::empty(), true);
-    let mut ids = identities.of(&member(0));
-    assert!(identities.fields(&mut ids, |_| false).is_empty());
-    assert!(ids.unwrap().trace.is_some());
 }
 
 #[test]

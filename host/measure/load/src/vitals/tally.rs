@@ -174,7 +174,6 @@ impl Tally {
             clock_step_ms: self.clock_step.map(|step| Nanos(step).as_millis_f64()),
             backlog: None,
             sessions: None,
-            spans: None,
             cleaning: None,
             renewals: None,
             machine: (before.cores.zip(after.cores))

@@ -150,29 +150,6 @@ pub(super) fn renewals_failed(summary: &Summary) -> Option<Finding> {
     })
 }
 
-pub(super) fn spans_lost(summary: &Summary) -> Option<Finding> {
-    let spans = summary.client.as_ref()?.spans.as_ref()?;
-    let error = spans.error.as_deref();
-    if spans.lost == 0 && error.is_none() {
-        return None;
-    }
-    let all = spans.lost.saturating_add(spans.sent);
-    let lost = match spans.lost {
-        0 => "the collector did not take all metrics".to_owned(),
-        lost => format!("the collector did not take {lost} of {all} spans"),
-    };
-    Some(Finding {
-        id: Id::SpansLost,
-        severity: Severity::Note,
-        seen: match error {
-            Some(error) => format!("{lost}: {error}"),
-            None => lost,
-        },
-        why: "traces of this run are not whole; its figures do not depend on them".into(),
-        advice: "see that the collector listens at the URL of --otlp for OTLP over HTTP (usually port 4318), and that OTEL_EXPORTER_OTLP_HEADERS holds what it asks for".into(),
-    })
-}
-
 pub(super) fn buffered_replies(summary: &Summary) -> Option<Finding> {
     let gaps = summary.metric(metric::ITL)?;
     let (why, advice) = match super::vitals::paused(summary) {

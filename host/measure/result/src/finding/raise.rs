@@ -72,7 +72,6 @@ const RULES: &[fn(&Summary) -> Option<Finding>] = &[
     load::short_run,
     load::long_drain,
     client::buffered_replies,
-    client::spans_lost,
     client::clean_ups_failed,
     client::renewals_failed,
     rules::objective_unknown,

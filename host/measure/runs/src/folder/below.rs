@@ -4,6 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
 use super::{FolderError, PLAN, RunFolder};
 
 /// The run in this folder, or all the runs below it, in the order of their start times.
@@ -69,6 +72,16 @@ fn began(run: &RunFolder) -> Result<Option<String>, FolderError> {
         })
     };
     Ok(stamp.filter(is_stamp).map(str::to_owned))
+}
+
+/// The origin of a run's instants: see [`RunFolder::origin`].
+pub(super) fn origin(run: &RunFolder) -> Result<Option<u64>, FolderError> {
+    if let Some(origin) = run.status()?.and_then(|status| status.origin) {
+        return Ok(Some(origin));
+    }
+    let stamp = began(run)?.and_then(|stamp| DateTime::strptime(super::STAMP, stamp).ok());
+    let zoned = stamp.and_then(|stamp| stamp.to_zoned(TimeZone::UTC).ok());
+    Ok(zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_nanosecond()).ok()))
 }
 
 #[cfg(test)]

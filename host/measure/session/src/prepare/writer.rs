@@ -80,12 +80,7 @@ impl Writer {
             count: 0,
             prompts: parts.prompts.clone(),
             prepared: (parts.prepared.clone(), None),
-            identities: Identities::new(
-                parts.run_id,
-                &plan.request.ids,
-                taken,
-                parts.collector.is_some(),
-            ),
+            identities: Identities::new(parts.run_id, &plan.request.ids, taken),
             beyond_context: Arc::default(),
             forces_length: None,
         })

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use super::collector::HEADERS;
-use crate::parts::Collector;
 use model::target::{Target, listed};
 use plugins::Plugin;
 use scenario::plan::ApiKey;
@@ -48,10 +46,4 @@ pub fn sent(key: &ApiKey, headers: &[String], targets: &[Target]) -> Option<Stri
     let what: Vec<String> = key.into_iter().chain(headers).collect();
     let what = what.join(" and ");
     Some(format!("note: {what} {verb} to {}", listed(targets)))
-}
-
-/// Says that header fields from the environment go to a collector; nothing if there are none.
-pub fn collected(collector: &Collector) -> Option<String> {
-    let has_headers = !collector.headers.is_empty();
-    has_headers.then(|| format!("note: the headers of {HEADERS} go to {}", collector.target))
 }

@@ -18,13 +18,12 @@ use crate::parts::{Parts, RunError};
 use crate::prepare::{Item, Writer};
 use crate::sessions::memory::Memory;
 use crate::sessions::{Continuer, Sessions};
-use crate::spans;
 use load::backlog::{BOUND, Backlog};
 use load::drive::jars::Jars;
 use load::pace::Announcer;
 use load::thread_group::{GroupThread, trip};
 use load::vitals::{Vitals, yield_to_others};
-use model::client::{Errands, Spans};
+use model::client::Errands;
 use model::clock::Clock;
 use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
@@ -53,14 +52,12 @@ pub(super) struct Background {
     rest: Rest,
 }
 
-/// Threads that go on once every reply is decoded: sessions, the recorder and spans.
+/// Threads that go on once every reply is decoded: sessions and the recorder.
 pub(super) struct Rest {
     finished: Finished,
     sessions: Arc<Sessions>,
     continuers: Vec<GroupThread<()>>,
     recorder: GroupThread<Result<(), RecordError>>,
-    /// Sends spans, if a collector gets some.
-    spans: Option<GroupThread<Spans>>,
     live: Arc<Live>,
     failures: FailureLimit,
 }
@@ -80,17 +77,12 @@ impl Background {
         let recorder = Recorder::create(folder)?;
         let backlog = Backlog::new(clock, BOUND);
         let (finished, waiting) = Finished::new(&backlog);
-        let (group, signal) = (&control.group, &control.signal);
-        let spans = spans::start((plan, parts), clock, (group, signal), folder)?;
-        let (outlet, spans) = spans.unzip();
+        let group = &control.group;
         let seen = {
             let live = Arc::clone(&control.live);
             move |exchange: &Exchange| {
                 trip("record");
                 live.count(exchange);
-                if let Some(outlet) = &outlet {
-                    outlet.offer(exchange);
-                }
             }
         };
         let signal = control.signal.clone();
@@ -155,7 +147,6 @@ impl Background {
                 sessions: Arc::clone(&sessions),
                 continuers,
                 recorder,
-                spans,
                 live: Arc::clone(&control.live),
                 failures,
             },
@@ -190,9 +181,6 @@ impl Rest {
         }
         drop(self.finished);
         let recorded = self.recorder.join().unwrap_or(Ok(()));
-        if let Some(spans) = self.spans.and_then(GroupThread::join) {
-            let _ = self.live.spans.set(spans);
-        }
         recorded?;
         match self.failures.abort_reason() {
             Some(reason) => Err(reason),

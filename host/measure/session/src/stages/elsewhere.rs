@@ -53,11 +53,12 @@ pub struct Devices(Option<Watching>, Option<Sampling>);
 
 impl<E> Begun<E> {
     /// Begins to read the devices that the plan names, and the server's metrics pages, by this
-    /// clock, for a run that others make.
+    /// clock, for a run that others make. The clock is the run's.
     ///
     /// # Errors
     /// If a file of them cannot be made, no thread be started, or the backend fails.
     pub fn watch_devices(&self, clock: Clock) -> Result<Devices, RunError> {
+        self.control.live.date(clock);
         let live = Arc::clone(&self.control.live);
         let enlist = move |thread| live.enlist(thread);
         let (live, folder) = (&self.control.live, self.folder.path());
@@ -79,6 +80,7 @@ impl<E> Begun<E> {
         let pages = control.live.pages.written();
         let status = Status {
             started,
+            origin: control.live.origin.get().copied(),
             ended: ending.at.clone(),
             interrupted: ending.interrupted,
             unsent: made.unsent,

@@ -79,7 +79,6 @@ Id = Literal[
     "throttled",
     "clock-step",
     "decode-behind",
-    "spans-lost",
     "clean-ups-failed",
     "renewals-failed",
     "held-back",
@@ -154,7 +153,6 @@ Id = Literal[
 - `throttled`: A CPU quota kept this process from running.
 - `clock-step`: The system clock was stepped during the measurement.
 - `decode-behind`: Replies were decoded long after they were read.
-- `spans-lost`: A collector of traces did not take all spans.
 - `clean-ups-failed`: Requests that a backend wanted sent after exchanges failed.
 - `renewals-failed`: Requests that renew a token, or what a backend prepares, failed.
 - `held-back`: Replies were not read for a time, because decoding or recording was behind.
@@ -2276,8 +2274,6 @@ class Client:
     """Memory of the sessions under way; absent if no request depended on another."""
     plugin_overruns: dict[str, Overruns]
     """Calls to plugins during the load that were stopped because they ran too long, by plugin."""
-    spans: Spans | None
-    """The spans that were sent to a collector; absent if none were to be."""
     cleaning: Errands | None
     """The requests that were sent after their exchanges, such as to delete a job; absent if the
     backend wanted none.
@@ -2302,7 +2298,6 @@ class Client:
             backlog=optional(Backlog2.from_json, value.get("backlog")),
             sessions=optional(SessionMemory.from_json, value.get("sessions")),
             plugin_overruns={key: Overruns.from_json(item) for key, item in value.get("plugin-overruns", {}).items()},
-            spans=optional(Spans.from_json, value.get("spans")),
             cleaning=optional(Errands.from_json, value.get("cleaning")),
             renewals=optional(Errands.from_json, value.get("renewals")),
             machine=optional(Machine.from_json, value.get("machine")),
@@ -2429,29 +2424,6 @@ class Overruns:
         return cls(
             calls=value["calls"],
             seconds=value["seconds"],
-        )
-
-
-@dataclass(frozen=True)
-class Spans:
-    """The spans of requests and sessions, on their way to a collector of traces. Of several load
-    generators, all together.
-    """
-
-    sent: int
-    """Spans that the collector took."""
-    lost: int
-    """Spans that it did not take, or that had no room while it was slow."""
-    error: str | None
-    """The first reason why something was lost, spans or metrics."""
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Spans:
-        """Reads it from parsed JSON."""
-        return cls(
-            sent=value["sent"],
-            lost=value["lost"],
-            error=value.get("error"),
         )
 
 

@@ -94,6 +94,7 @@ pub(crate) fn run_with(label: &str, exchanges: &[Exchange], facts: RunFacts) -> 
         environment: None,
         status: Some(Status {
             started: "2026-01-02T03:04:05.6Z".to_owned(),
+            origin: None,
             ended: "2026-01-02T03:05:05.6Z".to_owned(),
             interrupted: false,
             unsent: 0,

@@ -165,7 +165,7 @@ impl Run {
         let size = self.fleet.agents.len();
         let same = |plan: &Plan| {
             // Rank 0 reads the devices for all.
-            digest(&Plan { device_metrics: None, otlp: None, ..plan.clone() })
+            digest(&Plan { device_metrics: None, ..plan.clone() })
         };
         let agent = self.fleet.agents.get(index as usize);
         let Some(agent) = agent.filter(|_| of as usize == size) else {

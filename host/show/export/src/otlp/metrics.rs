@@ -1,15 +1,18 @@
 //! Histograms of the measured requests, under the names, units and bounds of OpenTelemetry's
-//! semantic conventions for clients of generative AI. They are cumulative, so a point that is lost
-//! costs nothing but its time.
+//! semantic conventions for clients of generative AI.
 
 use std::collections::BTreeMap;
 
-use model::exchange::Phase;
+use serde_json::{Value, json};
+
+use super::span::{common, failure};
+use super::{About, int, text};
+use crate::requests::outputs;
+use model::exchange::{Class, Exchange, Phase};
 use model::units::Nanos;
 
-use crate::message::{Histogram, HistogramPoint, KeyValue, Metric, Temporality};
-use crate::span::{common, error};
-use crate::{About, Seen};
+/// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
+const CUMULATIVE: u8 = 2;
 
 /// Upper bounds of durations, in seconds (semantic conventions, `gen_ai.client.operation.duration`).
 const DURATIONS: &[f64] =
@@ -72,17 +75,17 @@ const EACH_CHUNK: Kind = Kind {
 
 /// The labels that tell the points of a metric apart: the operation, and the type of tokens or of
 /// the error.
-type Label = (String, Option<(&'static str, String)>);
+type Label = (&'static str, Option<(&'static str, &'static str)>);
 
 /// The histograms of a run.
 #[derive(Default)]
-pub(crate) struct Metrics {
+pub(super) struct Metrics {
     durations: BTreeMap<Label, Counts>,
     tokens: BTreeMap<Label, Counts>,
     first: BTreeMap<Label, Counts>,
     each: BTreeMap<Label, Counts>,
-    /// The first due time.
-    since: Option<Nanos>,
+    /// The first due time, and the last end.
+    measured: Option<(Nanos, Nanos)>,
 }
 
 /// One histogram.
@@ -112,41 +115,42 @@ impl Counts {
 
 impl Metrics {
     /// Adds an exchange, unless it belongs to the warm-up or was never sent.
-    pub(crate) fn add(&mut self, about: &About, seen: &Seen) {
-        let Some(sent) = seen.sent.filter(|_| seen.phase == Phase::Measure) else {
+    pub(super) fn add(&mut self, about: &About, exchange: &Exchange) {
+        let Some(sent) = exchange.sent.filter(|_| exchange.phase == Phase::Measure) else {
             return;
         };
-        self.since = Some(self.since.map_or(seen.due, |since| since.min(seen.due)));
-        let operation = about.operation_of(seen);
-        let label = |further| (operation.to_owned(), further);
-        let failed = error(seen).map(|kind| ("error.type", kind));
-        let is_answered = failed.is_none() && !seen.is_cancelled;
-        if let Some(ended) = seen.ended {
-            let duration = ended.since(sent).as_secs_f64();
-            let counts = self.durations.entry(label(failed)).or_default();
-            counts.add(duration, DURATION.bounds);
+        let (due, end) = (exchange.due, super::span::end(exchange));
+        let (from, to) = self.measured.unwrap_or((due, end));
+        self.measured = Some((from.min(due), to.max(end)));
+        let operation = about.operation_of(exchange);
+        let failed = failure(exchange).map(|(class, _)| ("error.type", class));
+        if let Some(ended) = exchange.ended {
+            let counts = self.durations.entry((operation, failed)).or_default();
+            counts.add(ended.since(sent).as_secs_f64(), DURATION.bounds);
         }
-        for (kind, tokens) in [("input", seen.input_tokens), ("output", seen.output_tokens)] {
+        let usage = exchange.usage.unwrap_or_default();
+        for (kind, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             if let Some(tokens) = tokens {
-                let label = label(Some(("gen_ai.token.type", kind.to_owned())));
-                let counts = self.tokens.entry(label).or_default();
-                counts.add(f64::from(tokens), USAGE.bounds);
+                let label = (operation, Some(("gen_ai.token.type", kind)));
+                self.tokens.entry(label).or_default().add(f64::from(tokens), USAGE.bounds);
             }
         }
-        if let Some(first) = seen.first_output.filter(|_| is_answered) {
-            let counts = self.first.entry(label(None)).or_default();
+        let is_answered = failed.is_none() && exchange.outcome.class() != Class::Cancelled;
+        let mut outputs = outputs(exchange).filter(|_| is_answered).map(|event| event.at);
+        if let Some(first) = outputs.next() {
+            let counts = self.first.entry((operation, None)).or_default();
             counts.add(first.since(sent).as_secs_f64(), FIRST_CHUNK.bounds);
-            if let Some(last) = seen.last_output.filter(|_| seen.outputs > 1) {
-                let gaps = (seen.outputs - 1) as f64;
-                let counts = self.each.entry(label(None)).or_default();
-                counts.add(last.since(first).as_secs_f64() / gaps, EACH_CHUNK.bounds);
+            let (gaps, last) = outputs.fold((0_u32, first), |(gaps, _), at| (gaps + 1, at));
+            if gaps > 0 {
+                let each = last.since(first).as_secs_f64() / f64::from(gaps);
+                self.each.entry((operation, None)).or_default().add(each, EACH_CHUNK.bounds);
             }
         }
     }
 
-    /// All metrics that have points, as they are at this instant.
-    pub(crate) fn all(&self, about: &About, now: Nanos) -> Option<Vec<Metric>> {
-        let since = self.since?;
+    /// All metrics that have points.
+    pub(super) fn all(&self, about: &About) -> Vec<Value> {
+        let measured = self.measured.unwrap_or_default();
         let all = [
             (DURATION, &self.durations),
             (USAGE, &self.tokens),
@@ -154,18 +158,21 @@ impl Metrics {
             (EACH_CHUNK, &self.each),
         ];
         let all = all.into_iter().filter(|(_, points)| !points.is_empty());
-        let metric = |(kind, points): (Kind, &BTreeMap<Label, Counts>)| Metric {
-            name: kind.name.to_owned(),
-            description: kind.about.to_owned(),
-            unit: kind.unit.to_owned(),
-            histogram: Some(Histogram {
-                data_points: (points.iter())
-                    .map(|(label, counts)| point(about, label, counts, kind.bounds, [since, now]))
-                    .collect(),
-                aggregation_temporality: Temporality::Cumulative.into(),
-            }),
+        let metric = |(kind, points): (Kind, &BTreeMap<Label, Counts>)| {
+            let points = points.iter();
+            let points =
+                points.map(|(label, counts)| point(about, label, counts, kind.bounds, measured));
+            json!({
+                "name": kind.name,
+                "description": kind.about,
+                "unit": kind.unit,
+                "histogram": {
+                    "dataPoints": points.collect::<Vec<_>>(),
+                    "aggregationTemporality": CUMULATIVE,
+                },
+            })
         };
-        Some(all.map(metric).collect())
+        all.map(metric).collect()
     }
 }
 
@@ -174,26 +181,26 @@ fn point(
     (operation, further): &Label,
     counts: &Counts,
     bounds: &[f64],
-    [since, now]: [Nanos; 2],
-) -> HistogramPoint {
+    (from, to): (Nanos, Nanos),
+) -> Value {
     let mut attributes = common(about, operation);
     if let Some((key, value)) = further {
-        attributes.push(KeyValue::text(key, value.clone()));
+        attributes.push(text(key, value));
     }
     // One server is the point's own; of several, none is.
     if let [(host, port)] = &*about.servers {
-        attributes.push(KeyValue::text("server.address", &**host));
-        attributes.push(KeyValue::int("server.port", u64::from(*port)));
+        attributes.push(text("server.address", host));
+        attributes.push(int("server.port", u64::from(*port)));
     }
-    HistogramPoint {
-        start_time_unix_nano: about.unix(since),
-        time_unix_nano: about.unix(now.max(since)),
-        count: counts.count,
-        sum: Some(counts.sum),
-        bucket_counts: counts.buckets.clone(),
-        explicit_bounds: bounds.to_vec(),
-        attributes,
-        min: Some(counts.min),
-        max: Some(counts.max),
-    }
+    json!({
+        "startTimeUnixNano": about.unix(from),
+        "timeUnixNano": about.unix(to),
+        "count": counts.count.to_string(),
+        "sum": counts.sum,
+        "bucketCounts": counts.buckets.iter().map(u64::to_string).collect::<Vec<_>>(),
+        "explicitBounds": bounds,
+        "attributes": attributes,
+        "min": counts.min,
+        "max": counts.max,
+    })
 }
