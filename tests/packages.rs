@@ -106,6 +106,10 @@ fn a_wheel_is_installed_by_pip_and_measures() {
     let Some(python) = pypi::present(&MATURIN) else { return };
     let folder = TempDir::new().unwrap();
     let [cargo, made, by_pip] = ["cargo", "made", "by-pip"].map(|name| folder.path().join(name));
+    // maturin moves the program while it works, and other tests package it at the same time.
+    let program = folder.path().join("compiled/runner");
+    fs::create_dir(program.parent().unwrap()).unwrap();
+    fs::copy(&*PROGRAM, &program).unwrap();
     let root = Path::new(ROOT).canonicalize().unwrap();
     let artifact = serde_json::json!({
         "reason": "compiler-artifact",
@@ -121,8 +125,8 @@ fn a_wheel_is_installed_by_pip_and_measures() {
             "overflow_checks": false, "test": false,
         },
         "features": [],
-        "filenames": [&*PROGRAM],
-        "executable": &*PROGRAM,
+        "filenames": [&program],
+        "executable": &program,
         "fresh": false,
     });
     let path = std::env::var("PATH").unwrap();

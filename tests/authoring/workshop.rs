@@ -67,7 +67,7 @@ pub(super) fn demands_each_part(folder: &Path, language: &str) {
         "--dataset-name random --random-output-len 4 --num-prompts 7 --warmup-requests 0",
     ));
     command.args(["--base-url", &url, "--plugin", "mine/target/plugin/mine.wasm"]);
-    command.args(words("--set backend.config.scheme=token --api-key-env WORKSHOP_KEY"));
+    command.args(words("--model m --set backend.config.scheme=token --api-key-env WORKSHOP_KEY"));
     let ended = run_patiently(command.env("WORKSHOP_KEY", KEY));
     let log = log.lock().unwrap();
     assert_eq!(ended.code, Some(0), "{language}: {ended:#?} {log:#?}");

@@ -471,8 +471,8 @@ fn a_key_that_a_plugin_marks_is_kept_in_no_folder() {
          [load]\nrequests = 3\nconcurrency = 1\n"
     );
     let lab = format!(
-        "name = \"keyed\"\nscenarios = [\"a.toml\"]\nrepeats = 1\n\
-         set = {{ backend.config.pin = \"{PIN}\" }}\n\
+        "name = \"keyed\"\nstrategy = \"matrix\"\nscenarios = [\"a.toml\"]\nrepeats = 1\n\
+         set = {{ backend.config.scheme = \"none\", backend.config.pin = \"{PIN}\" }}\n\
          [[engines]]\nname = \"parrot\"\nbase-url = \"{url}\"\nbackend = '{guest}'\n"
     );
     std::fs::write(folder.path().join("lab.toml"), lab).unwrap();

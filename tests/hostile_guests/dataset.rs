@@ -46,7 +46,12 @@ fn what_it_has_given_before_is_not_lost() {
     let mut samples = dataset(&config, grants(&config)).open(1, Amount::Unknown).unwrap();
     let ids: Vec<String> = (samples.next(3).unwrap().into_iter()).map(|sample| sample.id).collect();
     assert_eq!(ids, ["sample-0", "sample-1", "sample-2"]);
-    trapped(&fails(samples.next(3)), DATASET, "next", "a panic on purpose");
+    trapped(
+        &fails(samples.next(3)),
+        DATASET,
+        "next",
+        "a panic on purpose (after sample `sample-2`)",
+    );
 }
 
 #[test]

@@ -54,8 +54,8 @@ typedef struct {
   const char *name, *value;
 } field;
 
-static exports_backend_list_tuple2_string_string_t headers(size_t len, const field *fields) {
-  exports_backend_list_tuple2_string_string_t list = {malloc(len * sizeof *list.ptr), len};
+static plugin_list_tuple2_string_string_t headers(size_t len, const field *fields) {
+  plugin_list_tuple2_string_string_t list = {malloc(len * sizeof *list.ptr), len};
   if (!list.ptr) abort();
   for (size_t i = 0; i < len; i++)
     list.ptr[i] = (plugin_tuple2_string_string_t){owned_text(fields[i].name), owned_text(fields[i].value)};

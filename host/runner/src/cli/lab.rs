@@ -127,7 +127,13 @@ pub fn exec(args: &Args) -> Result<ExitCode, Failure> {
     resume::keep(&folder, words, None, scenarios.marked())?;
     // The lab's folder tells what it is of wherever it is.
     replace(&folder.join(KEPT), json(&kept)?.as_bytes())?;
-    let draw = |results: &Results| write_page(&folder, &lab, &kept, results);
+    // The page is drawn of the text without secrets, as it is drawn again.
+    let public = Lab::parse(path, &kept.text).map_err(|_| {
+        Failure::input(format!(
+            "`{path}` is no lab file without its secrets: write a value that a plugin marks as secret as text between quotes, of 8 characters or more"
+        ))
+    })?;
+    let draw = |results: &Results| write_page(&folder, &public, &kept, results);
     interrupt.between_runs(Some("stopping the engine"));
     let terminal = Terminal { watching: &watching, interrupt: &interrupt };
     let place = Place {
