@@ -244,7 +244,7 @@ fn a_folder_is_not_readable_and_a_missing_file_not_found() {
     assert!(error.ends_with("target/plugin/mine.wasm`"), "{error}");
     let error = fails(load("nothing.wasm", &search));
     assert!(
-        matches!(&error, PluginError::NotFound { asked, .. } if asked == "nothing.wasm"),
+        matches!(&error, PluginError::NotFound { name, .. } if name == "nothing.wasm"),
         "{error:?}"
     );
 }

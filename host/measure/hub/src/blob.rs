@@ -147,8 +147,8 @@ impl Blobs {
             .write(true)
             .open(&part)
             .map_err(disk)?;
-        let asked = (remote, limit);
-        let bytes = complete(client, path, asked, (&mut file, &part), refused, on)?;
+        let request = (remote, limit);
+        let bytes = complete(client, path, request, (&mut file, &part), refused, on)?;
         check(&mut file, bytes, remote).inspect_err(|_| {
             let _ = fs::remove_file(&part);
         })?;

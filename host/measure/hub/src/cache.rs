@@ -29,13 +29,13 @@ pub struct Snapshot {
 
 /// The folder of all that the hub's tools keep: `HF_HOME`, else `huggingface` in the user's caches.
 pub(crate) fn home(variable: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let said = |name: &str| variable(name).filter(|value| !value.is_empty());
-    if let Some(home) = said("HF_HOME") {
-        return Some(expanded(&home, said("HOME")));
+    let value_of = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(home) = value_of("HF_HOME") {
+        return Some(expanded(&home, value_of("HOME")));
     }
-    let caches = match said("XDG_CACHE_HOME") {
-        Some(caches) => expanded(&caches, said("HOME")),
-        None => PathBuf::from(said("HOME")?).join(".cache"),
+    let caches = match value_of("XDG_CACHE_HOME") {
+        Some(caches) => expanded(&caches, value_of("HOME")),
+        None => PathBuf::from(value_of("HOME")?).join(".cache"),
     };
     Some(caches.join("huggingface"))
 }
@@ -52,8 +52,8 @@ impl Cache {
     /// The folder that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
     /// `huggingface/hub` in `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let said = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
-        match said {
+        let value = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
+        match value {
             Some(root) => Some(Cache::at(expanded(&root, variable("HOME")))),
             None => Some(Cache::at(home(&variable)?.join("hub"))),
         }

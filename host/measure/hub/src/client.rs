@@ -282,15 +282,15 @@ impl Client {
     }
 
     /// Returns the error text of the last answer, in brackets, or nothing.
-    pub(crate) fn said(&self, answer: &Answer) -> String {
-        let said = answer.field("x-error-message").unwrap_or_default();
-        let mut said: String = said.chars().take(SHOWN).collect();
+    pub(crate) fn error_text(&self, answer: &Answer) -> String {
+        let text = answer.field("x-error-message").unwrap_or_default();
+        let mut text: String = text.chars().take(SHOWN).collect();
         if let Some(token) = &self.token {
             let secret = token.header();
             let secret = secret.trim_start_matches("Bearer ");
-            said = said.replace(secret, "…");
+            text = text.replace(secret, "…");
         }
-        if said.is_empty() { said } else { format!(": {said}") }
+        if text.is_empty() { text } else { format!(": {text}") }
     }
 }
 
@@ -311,8 +311,8 @@ pub(crate) fn is_passing(status: u16) -> bool {
 
 /// The time that the other side wants to be left alone, at most half a minute.
 fn wait_of(answer: &Answer) -> Option<Duration> {
-    let said = answer.response.headers().get(header::RETRY_AFTER)?;
-    let seconds: u64 = said.to_str().ok()?.trim().parse().ok()?;
+    let value = answer.response.headers().get(header::RETRY_AFTER)?;
+    let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds.min(30)))
 }
 

@@ -44,13 +44,13 @@ pub enum HubError {
     )]
     Unreachable { host: String, cause: String },
     /// Something else than an answer.
-    #[error("{host} answered {what} with HTTP {status}{said}")]
+    #[error("{host} answered {what} with HTTP {status}{message}")]
     Status {
         host: String,
         /// The file or list that was requested.
         what: String,
         status: u16,
-        said: String,
+        message: String,
     },
     /// An answer that makes no sense.
     #[error(

@@ -229,8 +229,8 @@ fn each<I: Sync, T: Send>(
         }
     }
     // The same cause is said once.
-    let mut said = std::collections::BTreeSet::new();
-    errors.retain(|error| said.insert(error.to_string()));
+    let mut texts = std::collections::BTreeSet::new();
+    errors.retain(|error| texts.insert(error.to_string()));
     if errors.is_empty() { Ok(made) } else { Err(errors) }
 }
 
@@ -282,7 +282,7 @@ fn refused(
             host: answer.host.clone(),
             what: what.to_owned(),
             status,
-            said: client.said(answer),
+            message: client.error_text(answer),
         },
     }
 }

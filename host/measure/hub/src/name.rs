@@ -55,14 +55,14 @@ impl Repository {
     ///
     /// # Errors
     /// If it cannot be the name of a repository.
-    pub fn parse(kind: Kind, said: &str) -> Result<Self, String> {
-        let (name, revision) = match said.split_once('@') {
+    pub fn parse(kind: Kind, text: &str) -> Result<Self, String> {
+        let (name, revision) = match text.split_once('@') {
             Some((name, revision)) => (name, Some(revision)),
-            None => (said, None),
+            None => (text, None),
         };
         let wrong = |why: &str| {
             Err(format!(
-                "`{said}` is not the name of a {} on the hub: {why}; give it as ORG/NAME or ORG/NAME@REVISION",
+                "`{text}` is not the name of a {} on the hub: {why}; give it as ORG/NAME or ORG/NAME@REVISION",
                 kind.name()
             ))
         };

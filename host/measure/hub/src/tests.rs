@@ -17,8 +17,8 @@ const MODEL: &str = "models/org/model";
 /// Bytes that a file of unknown size may have.
 const LIMIT: u64 = 1 << 20;
 
-fn model(said: &str) -> Repository {
-    Repository::parse(Kind::Model, said).unwrap()
+fn model(name: &str) -> Repository {
+    Repository::parse(Kind::Model, name).unwrap()
 }
 
 fn variables<'v>(pairs: &'v [(&'v str, &'v str)]) -> impl Fn(&str) -> Option<String> + 'v {
@@ -121,7 +121,7 @@ fn a_revision_has_a_reference_of_its_own() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put("datasets/org/data", "a.jsonl", b"{}\n", false);
     let settings = settings(&hub, &cache, None);
-    let data = |said: &str| Repository::parse(Kind::Dataset, said).unwrap();
+    let data = |name: &str| Repository::parse(Kind::Dataset, name).unwrap();
     let came = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
     came.result.unwrap();
     let folder = cache.path().join("datasets--org--data");

@@ -292,7 +292,7 @@ pub struct Gate {
     /// True if bytes were read since [`Gate::has_read`] was last called.
     has_read: bool,
     /// The round in which it last left its waker.
-    asked: Option<u64>,
+    waker_round: Option<u64>,
     /// The instant at which it began to wait.
     since: Option<Nanos>,
     /// The last wait, from and to, and the bytes that came right after it.
@@ -307,7 +307,7 @@ impl Gate {
             stream,
             is_shared: false,
             has_read: false,
-            asked: None,
+            waker_round: None,
             since: None,
             after: None,
         }
@@ -343,8 +343,8 @@ impl Gate {
         }
         let mut waiting = self.backlog.lock();
         let round = self.backlog.round.load(Ordering::Acquire);
-        if self.asked != Some(round) {
-            self.asked = Some(round);
+        if self.waker_round != Some(round) {
+            self.waker_round = Some(round);
             waiting.wakers.push(cx.waker().clone());
         }
         let now = self.backlog.clock.now();

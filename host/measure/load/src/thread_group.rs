@@ -115,13 +115,13 @@ impl ThreadGroup {
         name: &str,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Option<T>> {
-        let (tell, told) = crossbeam_channel::bounded(1);
+        let (sender, receiver) = crossbeam_channel::bounded(1);
         let waited_for = self.start(name, None, move || {
             // If nobody waits any more, nobody needs it.
-            let _ = tell.send(body());
+            let _ = sender.send(body());
         })?;
         loop {
-            match told.recv_timeout(GLANCE) {
+            match receiver.recv_timeout(GLANCE) {
                 Ok(done) => return Ok(Some(done)),
                 Err(RecvTimeoutError::Timeout) if given_up() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -176,8 +176,8 @@ pub fn trip(place: &str) {
         use std::sync::atomic::{AtomicU64, Ordering};
         static WIRE: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
         let wire = WIRE.get_or_init(|| {
-            let said = std::env::var("PANIC_AT").ok()?;
-            let (place, times) = said.split_once(':')?;
+            let value = std::env::var("PANIC_AT").ok()?;
+            let (place, times) = value.split_once(':')?;
             Some((place.to_owned(), AtomicU64::new(times.parse().ok()?)))
         });
         if let Some((wired, left)) = wire

@@ -354,8 +354,8 @@ fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
         _ => 500,
     };
     let message = field("grpc-message").unwrap_or("no message");
-    let said = format!("the call ended with gRPC status {code}: {message}");
-    Some((status, said.into_bytes()))
+    let message = format!("the call ended with gRPC status {code}: {message}");
+    Some((status, message.into_bytes()))
 }
 
 #[cfg(test)]
@@ -382,10 +382,10 @@ mod tests {
             HeaderMap::from_iter(all)
         };
         assert_eq!(failed_call(&fields("0")), None);
-        let said =
+        let message =
             |code| format!("the call ended with gRPC status {code}: no such model").into_bytes();
-        assert_eq!(failed_call(&fields("5")), Some((404, said("5"))));
-        assert_eq!(failed_call(&fields("14")), Some((503, said("14"))));
-        assert_eq!(failed_call(&fields("99")), Some((500, said("99"))));
+        assert_eq!(failed_call(&fields("5")), Some((404, message("5"))));
+        assert_eq!(failed_call(&fields("14")), Some((503, message("14"))));
+        assert_eq!(failed_call(&fields("99")), Some((500, message("99"))));
     }
 }

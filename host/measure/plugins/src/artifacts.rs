@@ -123,8 +123,8 @@ mod tests {
         // What was written as a compiled plugin and is none is wasmtime's to refuse.
         artifacts.0.put(&other, b"no machine code").unwrap();
         let path = artifacts.0.path(&other).display().to_string();
-        let said = find(&other).err().unwrap();
+        let error = find(&other).err().unwrap();
         let began = format!("its cached form {path} cannot be loaded: ");
-        assert!(said.starts_with(&began), "{said}");
+        assert!(error.starts_with(&began), "{error}");
     }
 }

@@ -16,7 +16,7 @@ use wasmtime::component::ResourceAny;
 
 use super::bindings::backend_world::BackendPlugin;
 use super::bindings::backend_world::exports::runner::plugin::backend as wit;
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Opened};
 use super::sandbox::Guest;
 use model::frame::Frames;
@@ -219,7 +219,7 @@ impl Configured<BackendPlugin> {
 impl Dialect {
     /// The plugin's name, as asked for.
     pub fn name(&self) -> &str {
-        &self.0.from.plugin.asked
+        &self.0.from.plugin.name
     }
 
     fn call<T>(
@@ -231,7 +231,7 @@ impl Dialect {
     }
 
     fn contract(&self, call: &'static str, what: String) -> PluginError {
-        PluginError::Contract { plugin: self.name().to_owned(), call, what: words(&what) }
+        PluginError::Contract { plugin: self.name().to_owned(), call, what: clean_text(&what) }
     }
 
     /// The engine's default URL.
@@ -274,7 +274,7 @@ impl Dialect {
     pub fn read_prepared(&mut self, body: &[u8]) -> Result<Prepared, PluginError> {
         let prepared = self
             .call("read-prepared", |world, store, handle| world.read_prepared(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let bytes = prepared.value.len();
         if bytes > STATE_BYTES {
             Err(self.contract(
@@ -303,8 +303,11 @@ impl Dialect {
     /// If the reply is not one message with its trailers, or the plugin traps.
     pub(crate) fn control_message<'b>(&mut self, reply: &'b [u8]) -> Result<&'b [u8], PluginError> {
         match self.framing(true)? {
-            Framing::Grpc => grpc::message(reply).map_err(|said| {
-                PluginError::said(self.name(), super::bindings::types::Error::Protocol(said))
+            Framing::Grpc => grpc::message(reply).map_err(|message| {
+                PluginError::from_plugin(
+                    self.name(),
+                    super::bindings::types::Error::Protocol(message),
+                )
             }),
             _ => Ok(reply),
         }
@@ -318,7 +321,7 @@ impl Dialect {
         let body = self.control_message(body)?;
         let readings = self
             .call("read-metrics", |world, store, handle| world.read_metrics(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         match readings.iter().find(|reading| !reading.value.is_finite()) {
             None => Ok(readings),
             Some(reading) => Err(self.contract(
@@ -374,7 +377,7 @@ impl Dialect {
     pub fn read_models(&mut self, body: &[u8]) -> Result<Vec<ServedModel>, PluginError> {
         let body = self.control_message(body)?;
         self.call("read-models", |world, store, handle| world.read_models(store, handle, body))?
-            .map_err(|error| PluginError::said(self.name(), error))
+            .map_err(|error| PluginError::from_plugin(self.name(), error))
     }
 
     /// What to send for a sample. `earlier` is what the last reply of its conversation left for it.
@@ -391,7 +394,7 @@ impl Dialect {
             .call("encode", |world, store, handle| {
                 world.encode(store, handle, sample, settings, earlier)
             })?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         self.check_request("encode", &call.as_request())?;
         let fault = match &call {
             Call::Request(_) => None,
@@ -424,7 +427,7 @@ impl Dialect {
     pub fn begin(&mut self, head: &Head) -> Result<Vec<u8>, PluginError> {
         let state = self
             .call("begin", |world, store, handle| world.begin(store, handle, head))?
-            .map_err(|error| PluginError::said(self.name(), error))?;
+            .map_err(|error| PluginError::from_plugin(self.name(), error))?;
         if state.len() > STATE_BYTES {
             let bytes = state.len();
             return Err(self.contract(
@@ -459,7 +462,7 @@ impl Dialect {
         let decoded = self
             .call("decode", |world, store, handle| world.decode(store, handle, state, &crossing));
         frames.put_back((crossing.bytes, crossing.ends, crossing.names));
-        let decoded = decoded?.map_err(|error| PluginError::said(self.name(), error))?;
+        let decoded = decoded?.map_err(|error| PluginError::from_plugin(self.name(), error))?;
         let kept = decoded.state.len();
         if kept > STATE_BYTES {
             return Err(self.contract(
@@ -545,7 +548,7 @@ impl Dialect {
     /// If the plugin traps.
     pub fn explain(&mut self, status: u16, body: &[u8]) -> Result<Refusal, PluginError> {
         self.call("explain", |world, store, handle| world.explain(store, handle, status, body))
-            .map(|refusal| Refusal { message: words(&refusal.message), ..refusal })
+            .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
     }
 
     /// Returns what a user sees of it before a run, as opened with its configuration.

@@ -131,7 +131,7 @@ impl Suite {
         }
         let bless = bless && seen.failures.is_empty();
         // Here all lines are this plugin's.
-        let own = format!(" {}: ", self.plugin.asked);
+        let own = format!(" {}: ", self.plugin.name);
         let log = seen.lines.iter();
         let log = log.map(|line| line.replacen(&own, ": ", 1)).collect();
         let (differing, written) = expect::compare(&mut case.store.clone(), &found, bless);

@@ -73,17 +73,17 @@ mod tests {
     #[test]
     fn who_should_update_is_told() {
         for newer in ["1.0.1", "1.1.0", "2.0.0"] {
-            let said = Contract::serving(newer).unwrap_err();
-            assert!(said.ends_with("update the runner"), "{said}");
-            assert!(said.contains(newer) && said.contains("supports 1.0.0"), "{said}");
+            let error = Contract::serving(newer).unwrap_err();
+            assert!(error.ends_with("update the runner"), "{error}");
+            assert!(error.contains(newer) && error.contains("supports 1.0.0"), "{error}");
         }
         for older in ["0.0.9", "0.3.0", "x"] {
-            let said = Contract::serving(older).unwrap_err();
+            let error = Contract::serving(older).unwrap_err();
             assert!(
-                said.ends_with(
+                error.ends_with(
                     "rebuild it with `runner plugin build`, or ask its author for a build against 1.0.0"
                 ),
-                "{said}"
+                "{error}"
             );
         }
     }

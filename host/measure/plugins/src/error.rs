@@ -3,16 +3,16 @@
 use model::clean::{text, unsafe_to_show};
 
 /// The longest description or error message of a plugin, in bytes; longer ones are cut.
-const WORDS: usize = 2_000;
+const TEXT_BYTES: usize = 2_000;
 
 /// The reason why a plugin could not be used, or a call of it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// There is no such file, and no plugin of that name ships with the runner.
-    #[error("plugin `{asked}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", asked = text(.asked), searched = text(.searched), nearest = text(.nearest))]
+    #[error("plugin `{name}` not found: no such file here{searched}, and no plugin of that name ships with the runner{nearest}", name = text(.name), searched = text(.searched), nearest = text(.nearest))]
     NotFound {
         /// The name as the user gave it.
-        asked: String,
+        name: String,
         /// The other folders that were searched, as text to append.
         searched: String,
         /// A hint at the nearest shipped name, as text to append.
@@ -110,36 +110,36 @@ pub enum PluginError {
         what: String,
     },
     /// It rejected its configuration.
-    #[error("plugin `{plugin}` refuses its configuration: {said}", plugin = text(.plugin), said = text(.said))]
+    #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
     Config {
         /// The plugin.
         plugin: String,
         /// Its message.
-        said: String,
+        message: String,
     },
     /// It found an error in an input file.
-    #[error("plugin `{plugin}` cannot use its input: {said}", plugin = text(.plugin), said = text(.said))]
+    #[error("plugin `{plugin}` cannot use its input: {message}", plugin = text(.plugin), message = text(.message))]
     Input {
         /// The plugin.
         plugin: String,
         /// Its message.
-        said: String,
+        message: String,
     },
     /// The server sent something it does not understand.
-    #[error("plugin `{plugin}` does not understand the reply: {said}", plugin = text(.plugin), said = text(.said))]
+    #[error("plugin `{plugin}` does not understand the reply: {message}", plugin = text(.plugin), message = text(.message))]
     Protocol {
         /// The plugin.
         plugin: String,
         /// Its message.
-        said: String,
+        message: String,
     },
     /// It returned an error of another kind.
-    #[error("plugin `{plugin}` says: {said}", plugin = text(.plugin), said = text(.said))]
+    #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
     Located {
         /// The plugin.
         plugin: String,
         /// Its message.
-        said: String,
+        message: String,
     },
 }
 
@@ -160,9 +160,9 @@ impl PluginError {
     }
 
     /// The error for a component that the parser or the compiler rejects.
-    pub(super) fn not_valid(asked: &str, cause: &str) -> Self {
+    pub(super) fn not_valid(plugin: &str, cause: &str) -> Self {
         PluginError::NotComponent {
-            plugin: asked.to_owned(),
+            plugin: plugin.to_owned(),
             what: format!("is not a valid WebAssembly component: {cause}"),
         }
     }
@@ -171,8 +171,8 @@ impl PluginError {
     /// no place itself.
     #[must_use]
     pub(super) fn after(mut self, last: &str) -> Self {
-        if let PluginError::Trapped { cause: message, .. }
-        | PluginError::Located { said: message, .. } = &mut self
+        if let PluginError::Trapped { cause: message, .. } | PluginError::Located { message, .. } =
+            &mut self
             && !last.is_empty()
         {
             message.push_str(&format!(" (after sample `{last}`)"));
@@ -181,27 +181,27 @@ impl PluginError {
     }
 
     /// Wraps an error that a plugin returned, attributed to it.
-    pub(super) fn said(plugin: &str, error: super::bindings::types::Error) -> Self {
+    pub(super) fn from_plugin(plugin: &str, error: super::bindings::types::Error) -> Self {
         use super::bindings::types::Error;
         let plugin = plugin.to_owned();
-        let said = match &error {
-            Error::InvalidConfig(said)
-            | Error::InvalidInput(said)
-            | Error::Protocol(said)
-            | Error::Other(said) => words(said),
+        let message = match &error {
+            Error::InvalidConfig(message)
+            | Error::InvalidInput(message)
+            | Error::Protocol(message)
+            | Error::Other(message) => clean_text(message),
         };
         match error {
-            Error::InvalidConfig(_) => PluginError::Config { plugin, said },
-            Error::InvalidInput(_) => PluginError::Input { plugin, said },
-            Error::Protocol(_) => PluginError::Protocol { plugin, said },
-            Error::Other(_) => PluginError::Located { plugin, said },
+            Error::InvalidConfig(_) => PluginError::Config { plugin, message },
+            Error::InvalidInput(_) => PluginError::Input { plugin, message },
+            Error::Protocol(_) => PluginError::Protocol { plugin, message },
+            Error::Other(_) => PluginError::Located { plugin, message },
         }
     }
 }
 
 /// Cuts a plugin's text to the length of a message, and replaces control characters.
-pub(super) fn words(text: &str) -> String {
-    let end = text.floor_char_boundary(text.len().min(WORDS));
+pub(super) fn clean_text(text: &str) -> String {
+    let end = text.floor_char_boundary(text.len().min(TEXT_BYTES));
     text[..end]
         .chars()
         .map(|c| if unsafe_to_show(c) && c != '\n' { ' ' } else { c })

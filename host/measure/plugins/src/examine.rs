@@ -62,8 +62,8 @@ pub enum Moment {
 ///
 /// # Errors
 /// If it is not found or not readable.
-pub fn outside(asked: &str, search: &SearchPath) -> Result<Outside, PluginError> {
-    let name = Reference::parse(asked)?.name;
+pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginError> {
+    let name = Reference::parse(reference)?.name;
     let (origin, bytes) = locate::bytes(name, search, &Limits::default())?;
     let outline = (bytes.get(6) == Some(&1)).then(|| Outline::read(&bytes).ok());
     Ok(Outside {

@@ -81,7 +81,7 @@ impl Outline {
         let mut outline = Outline::default();
         let mut levels: Vec<Level> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
-            let payload = payload.map_err(said)?;
+            let payload = payload.map_err(message)?;
             // The parser takes a nested part that the file cuts between two sections as complete.
             if let Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } = &payload
@@ -89,7 +89,7 @@ impl Outline {
             {
                 return Err(format!("unexpected end-of-file (at offset {:#x})", bytes.len()));
             }
-            outline.add(&mut levels, payload).map_err(said)?;
+            outline.add(&mut levels, payload).map_err(message)?;
         }
         Ok(outline)
     }
@@ -351,6 +351,6 @@ fn named(
     }
 }
 
-fn said(error: wasmparser::BinaryReaderError) -> String {
+fn message(error: wasmparser::BinaryReaderError) -> String {
     error.to_string()
 }

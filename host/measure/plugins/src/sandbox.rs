@@ -246,10 +246,10 @@ impl Guest {
             Output::Error => "error",
         };
         if to == Output::Error {
-            let said = self.printed.get_or_insert_default();
-            if said.len() < LOG_LINE_BYTES {
-                said.push_str(if said.is_empty() { "" } else { " | " });
-                said.push_str(&one_line(line));
+            let printed = self.printed.get_or_insert_default();
+            if printed.len() < LOG_LINE_BYTES {
+                printed.push_str(if printed.is_empty() { "" } else { " | " });
+                printed.push_str(&one_line(line));
             }
         }
         self.grants
@@ -285,7 +285,7 @@ pub fn store(plugin: &Plugin, grants: &Grants) -> Store<Guest> {
     let mut table = ResourceTable::new();
     table.set_max_capacity(HANDLES);
     let guest = Guest {
-        plugin: plugin.asked.clone(),
+        plugin: plugin.name.clone(),
         grants: grants.clone(),
         tally: Tally::new(&grants.limits),
         // The host does nothing long for a backend, whose calls are many and short.

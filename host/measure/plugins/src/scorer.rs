@@ -10,7 +10,7 @@ use super::awaited::exported;
 use super::bindings::scorer_world::exports::runner::plugin::scorer as wit;
 use super::bindings::scorer_world::{ScorerPlugin, ScorerPluginPre};
 use super::bindings::{log, tokenizer, types};
-use super::error::{PluginError, words};
+use super::error::{PluginError, clean_text};
 use super::instance::{Configured, Located, Opened, Reopen, World, by_bindings};
 use super::sandbox::{Guest, GuestData};
 use model::plugin::Kind;
@@ -89,7 +89,7 @@ impl Configured<ScorerPlugin> {
         let mut opened = Opened::new(self)?;
         let schema = opened.described()?.config_schema;
         let declared = Declaration::of(&schema).map_err(|what| PluginError::Contract {
-            plugin: self.plugin.asked.clone(),
+            plugin: self.plugin.name.clone(),
             call: "describe",
             what,
         })?;
@@ -120,7 +120,7 @@ impl Judge {
 
     /// The plugin as the user named it.
     pub fn name(&self) -> &str {
-        &self.opened.from.plugin.asked
+        &self.opened.from.plugin.name
     }
 
     /// If it runs answers as programs: what runs them, on any thread and in any order, as no
@@ -192,20 +192,20 @@ fn checked(
     call: &'static str,
     scores: Result<Vec<Score>, types::Error>,
 ) -> Result<Vec<(String, f64)>, PluginError> {
-    let plugin = &scorer.plugin.asked;
+    let plugin = &scorer.plugin.name;
     scores
-        .map_err(|error| PluginError::said(plugin, error))?
+        .map_err(|error| PluginError::from_plugin(plugin, error))?
         .into_iter()
         .map(|score| {
             if score.value.is_finite() && !score.name.is_empty() {
-                return Ok((words(&score.name), score.value));
+                return Ok((clean_text(&score.name), score.value));
             }
             Err(PluginError::Contract {
                 plugin: plugin.clone(),
                 call,
                 what: format!(
                     "the score `{}` is {}; scores have a name and a finite value",
-                    words(&score.name),
+                    clean_text(&score.name),
                     score.value
                 ),
             })

@@ -53,7 +53,7 @@ pub enum Note {
     /// A target serves, but something about it is odd.
     Remark(String),
     /// Something that follows from what a target said, in whole words.
-    Said(String),
+    Text(String),
 }
 
 /// The reason why targets could not be checked, or did not pass.
@@ -147,14 +147,14 @@ impl Resolved {
             }
             match (&engine, found.engine) {
                 (Some(first), Some(other)) if *first != other => {
-                    let words = |(name, version): &(String, Option<String>)| match version {
+                    let label = |(name, version): &(String, Option<String>)| match version {
                         Some(version) => format!("{name} {version}"),
                         None => name.clone(),
                     };
                     note(Note::Remark(format!(
                         "{target} runs {}, and the first target {}",
-                        words(&other),
-                        words(first)
+                        label(&other),
+                        label(first)
                     )));
                 }
                 (Some(_), _) => {}
@@ -170,8 +170,8 @@ impl Resolved {
                 // names.
                 let mut names = vec![model.clone()];
                 names.extend(root);
-                let (resolved, said) = self.counting_for(names)?;
-                said.into_iter().map(Note::Said).for_each(note);
+                let (resolved, remarks) = self.counting_for(names)?;
+                remarks.into_iter().map(Note::Text).for_each(note);
                 let mut resolved = resolved;
                 if let Some((name, version)) = &engine {
                     resolved.draft.about.complete(name, version.as_deref());

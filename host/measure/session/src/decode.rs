@@ -412,7 +412,7 @@ impl Decoder {
     /// not see.
     fn explain(&mut self, (place, secrets): (u64, &Secrets), status: u16, body: &[u8]) -> Fault {
         match self.dialect.explain(status, &secrets.redact_bytes(body)) {
-            Ok(said) => Fault::refused(Class::HttpStatus, said),
+            Ok(refusal) => Fault::refused(Class::HttpStatus, refusal),
             Err(error) => {
                 self.shared.failures.count(place, &error);
                 Fault::new(Class::HttpStatus, error.to_string())
@@ -516,10 +516,10 @@ impl Decoder {
 /// server's own count. A count of text that was tokenized again is not used: it rarely gives
 /// exactly the same tokens.
 fn short(exchange: &Exchange) -> Option<Outcome> {
-    let asked = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
+    let length = exchange.sample.output_tokens.filter(|_| exchange.is_ok())?;
     let Count { tokens, .. } = count::output(exchange, None)?;
     let what = format!(
-        "the answer ended after {tokens} of {asked} tokens, although its length was forced"
+        "the answer ended after {tokens} of {length} tokens, although its length was forced"
     );
-    (tokens < asked).then(|| failed(Class::Short, &what))
+    (tokens < length).then(|| failed(Class::Short, &what))
 }

@@ -447,7 +447,7 @@ async fn reply<C: Connect>(
     dialect: &mut Dialect,
 ) -> Result<Result<Vec<u8>, (String, String)>, PluginError> {
     let TargetAccess { connect, target, secrets, .. } = *access;
-    let words = format!("{} {}", request.method, request.path);
+    let request_line = format!("{} {}", request.method, request.path);
     let below = target.path(&request.path);
     let request = http_request(target, connect.version(), (with, &[]), &below, request);
     let answered = match request {
@@ -462,9 +462,11 @@ async fn reply<C: Connect>(
                 401 | 403 => format!("; {}", advice(secrets)),
                 _ => String::new(),
             };
-            Err((format!("{words}: HTTP {status}: {message}"), advice))
+            Err((format!("{request_line}: HTTP {status}: {message}"), advice))
         }
-        Err(cause) => Err((format!("{words}: {}", fit(&secrets.redact(&cause))), String::new())),
+        Err(cause) => {
+            Err((format!("{request_line}: {}", fit(&secrets.redact(&cause))), String::new()))
+        }
     })
 }
 

@@ -306,7 +306,7 @@ impl<'r> Looking<'r> {
         let item = self.writer.write_complete(&pending);
         let (path, fault) = match &item {
             Item::Ready { request, .. } => (prompts::path(request.request()).to_owned(), None),
-            Item::Faulty { outcome, .. } => (String::new(), Some(words(outcome))),
+            Item::Faulty { outcome, .. } => (String::new(), Some(message(outcome))),
         };
         let facts = &item.prepared().sample;
         let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
@@ -334,7 +334,7 @@ impl<'r> Looking<'r> {
 }
 
 /// Says why a request cannot be written.
-fn words(outcome: &Outcome) -> String {
+fn message(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Incomplete { message, .. } => message.clone(),
         _ => String::new(),

@@ -22,7 +22,7 @@ mod ready;
 pub use ready::wait_ready;
 
 /// The most model names listed in a message.
-const NAMES_TOLD: usize = 8;
+const MOST_NAMES: usize = 8;
 
 /// The reason why the run cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +70,14 @@ pub enum PreflightError {
         status: u16,
     },
     /// Access was refused.
-    #[error("{target} refuses the request (HTTP {status}: {said}); {advice}")]
+    #[error("{target} refuses the request (HTTP {status}: {message}); {advice}")]
     Unauthorized {
         /// The target.
         target: String,
         /// The status.
         status: u16,
         /// The server's message.
-        said: String,
+        message: String,
         /// Advice about the key.
         advice: String,
     },
@@ -170,12 +170,12 @@ pub struct Wanted<'a> {
 /// # Errors
 /// If the run is certain to fail.
 pub async fn probe<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     Wanted { model, adapters, is_named }: Wanted<'_>,
 ) -> Result<Found, PreflightError> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
-    let opened = asked.open().await;
+    let TargetAccess { connect, target, secrets, .. } = *access;
+    let opened = access.open().await;
     let mut connection = opened
         .map_err(|cause| PreflightError::Unreachable { target: target.to_string(), cause })?;
     let no_model = |served: String| PreflightError::NoModel { target: target.to_string(), served };
@@ -198,22 +198,22 @@ pub async fn probe<C: Connect>(
         return Err(PreflightError::WebPage { target: target.to_string(), path, status });
     }
     if status == 401 || status == 403 {
-        let said = fit(&explained(dialect, secrets, status, &body)?);
+        let message = fit(&explained(dialect, secrets, status, &body)?);
         return Err(PreflightError::Unauthorized {
             target: target.to_string(),
             status,
-            said,
+            message,
             advice: advice(secrets),
         });
     }
     let served = if (200..300).contains(&status) {
         dialect.read_models(&secrets.redact_bytes(&body))
     } else {
-        let said = fit(&explained(dialect, secrets, status, &body)?);
-        let remark = format!("{target} does not list its models (HTTP {status}: {said})");
+        let message = fit(&explained(dialect, secrets, status, &body)?);
+        let remark = format!("{target} does not list its models (HTTP {status}: {message})");
         return match model {
             Some(model) => Ok(Found { remark: Some(remark), ..plain(model) }),
-            None => Err(no_model(format!("does not list its models (HTTP {status}: {said})"))),
+            None => Err(no_model(format!("does not list its models (HTTP {status}: {message})"))),
         };
     };
     let served = match (served, model) {
@@ -227,7 +227,7 @@ pub async fn probe<C: Connect>(
             return Err(no_model(format!("answered {path} with something unexpected ({error})")));
         }
     };
-    let engine = engine(asked, &mut connection, (&head, &body), is_named).await;
+    let engine = engine(access, &mut connection, (&head, &body), is_named).await;
     let names: Vec<String> = served.iter().map(|served| served.name.clone()).collect();
     let missing = adapters.iter().filter(|adapter| !names.contains(adapter));
     let missing: Vec<String> = missing.cloned().collect();
@@ -264,12 +264,12 @@ pub async fn probe<C: Connect>(
 /// The engine that a list of models names, and the version that one of its own routes states, unless
 /// the scenario has it. A server without an answer leaves the version unknown.
 async fn engine<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     connection: &mut Connection<C::Io>,
     (head, models): (&Head, &[u8]),
     is_named: bool,
 ) -> Option<(String, Option<String>)> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
+    let TargetAccess { connect, target, secrets, .. } = *access;
     let header = head.headers.get(SERVER).and_then(|value| value.to_str().ok());
     let (engine, clues) = engines::named(models, header)?;
     for clue in clues.into_iter().filter(|_| !is_named) {
@@ -339,11 +339,11 @@ fn plain(model: &str) -> Found {
 }
 
 pub(crate) fn list(names: &[String]) -> String {
-    let told: Vec<String> =
-        names.iter().take(NAMES_TOLD).map(|name| format!("`{}`", fit(name))).collect();
-    let more = names.len().saturating_sub(NAMES_TOLD);
+    let first: Vec<String> =
+        names.iter().take(MOST_NAMES).map(|name| format!("`{}`", fit(name))).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
     match more {
-        0 => told.join(", "),
-        more => format!("{} and {more} more", told.join(", ")),
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }

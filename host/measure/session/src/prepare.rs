@@ -135,9 +135,9 @@ impl Preparation {
         let (sampled, batches) = crossbeam_channel::bounded(SAMPLED_AHEAD);
         let sampler = group.start("sample", None, move || {
             if let Some(mut samples) = sample(samples, planned, &sampled)
-                && let Ok(said) = samples.remarks()
+                && let Ok(list) = samples.remarks()
             {
-                let _ = remarks.set(said);
+                let _ = remarks.set(list);
             }
         });
         let sampler = match sampler {

@@ -145,7 +145,7 @@ impl Prober {
                 return Err(PreflightError::NoAnswer { target, cause });
             }
             Err(silence @ Silence::Enough) => {
-                let cause = silence.words();
+                let cause = silence.message();
                 return Err(PreflightError::NoAnswer { target, cause });
             }
         };
@@ -186,9 +186,18 @@ impl Prober {
             let call = dialect.encode(&sample(), &settings(&model), None)?;
             let request = call.into_request();
             let (method, path) = (request.method.clone(), request.path.clone());
-            let ProbeReply { outcome, status, said, shape } =
+            let ProbeReply { outcome, status, message, shape } =
                 asker.generate(&one, &mut dialect, request).await?;
-            probe.routes.push(Route { backend, route, method, path, outcome, status, said, shape });
+            probe.routes.push(Route {
+                backend,
+                route,
+                method,
+                path,
+                outcome,
+                status,
+                said: message,
+                shape,
+            });
         }
         Ok(())
     }
@@ -213,19 +222,19 @@ impl Prober {
         let models = models.filter(|_| listed.is_success());
         let claimed = models.as_ref().and_then(engines::owner);
         let claimed = claimed.or_else(|| engines::server(probe.server.as_deref()?));
-        let mut asked: BTreeMap<&str, Option<Value>> = BTreeMap::new();
+        let mut answers: BTreeMap<&str, Option<Value>> = BTreeMap::new();
         for clue in CLUES {
             let is_wanted = claimed.map_or(clue.is_proof, |engine| clue.engine == engine);
             if !is_wanted {
                 continue;
             }
-            if !asked.contains_key(clue.path) {
+            if !answers.contains_key(clue.path) {
                 let reply = asker.ask(&self.first, get(clue.path)).await.ok();
                 let reply = reply.filter(|(head, _)| (200..300).contains(&head.status));
                 let reply = reply.and_then(|(_, body)| serde_json::from_slice(&body).ok());
-                asked.insert(clue.path, reply);
+                answers.insert(clue.path, reply);
             }
-            let answer = asked.get(clue.path).and_then(Option::as_ref);
+            let answer = answers.get(clue.path).and_then(Option::as_ref);
             if let Some(version) = answer.and_then(|answer| clue.read(answer)) {
                 let seen = format!("GET {}", clue.path);
                 probe.engine = Some(found(clue.engine, version, seen));
@@ -279,31 +288,31 @@ impl Prober {
     ) -> Result<Option<Control>, ProbeError> {
         use backend::Control::{Health, ListModels, Metrics};
         let mut listing = None;
-        for what in [Health, ListModels, Metrics] {
-            let Some(question) = dialect.control(what)? else {
+        for kind in [Health, ListModels, Metrics] {
+            let Some(question) = dialect.control(kind)? else {
                 continue;
             };
             let (method, path) = (question.method.clone(), question.path.clone());
-            let is_known = what == ListModels && path == listed.path && self.asks_like(own);
+            let is_known = kind == ListModels && path == listed.path && self.asks_like(own);
             let reply = if is_known {
                 Ok((listed.status, listed.body.clone()))
             } else {
                 asker.ask(own, question).await.map(|(head, body)| (head.status, body))
             };
-            let (outcome, status, said) = match reply {
-                Err(silence) => (Outcome::Broken, None, Some(silence.words())),
+            let (outcome, status, message) = match reply {
+                Err(silence) => (Outcome::Broken, None, Some(silence.message())),
                 Ok((status, body)) => {
                     let body = own.secrets.redact_bytes(&body);
                     let seen = match (200..300).contains(&status) {
                         false => ask::refused(dialect, status, &body)?,
-                        true if what == ListModels => read_models(dialect, status, &body, probe),
+                        true if kind == ListModels => read_models(dialect, status, &body, probe),
                         true => success(status),
                     };
-                    (seen.outcome, seen.status, seen.said)
+                    (seen.outcome, seen.status, seen.message)
                 }
             };
-            let control = Control { method, path, outcome, status, said };
-            if what == ListModels {
+            let control = Control { method, path, outcome, status, said: message };
+            if kind == ListModels {
                 listing = Some(control.clone());
             }
             probe.controls.push(control);
@@ -371,12 +380,12 @@ fn read_models(dialect: &mut Dialect, status: u16, body: &[u8], probe: &mut Prob
         }
         Err(error) => ProbeReply {
             outcome: Outcome::Broken,
-            said: Some(fit(&error.to_string())),
+            message: Some(fit(&error.to_string())),
             ..success(status)
         },
     }
 }
 
 fn success(status: u16) -> ProbeReply {
-    ProbeReply { outcome: Outcome::Answers, status: Some(status), said: None, shape: None }
+    ProbeReply { outcome: Outcome::Answers, status: Some(status), message: None, shape: None }
 }

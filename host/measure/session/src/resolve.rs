@@ -278,7 +278,7 @@ impl<'s> Resolution<'s> {
             about: redact::about(scenario.about.said(), &secrets),
             target: DraftTarget {
                 base_urls: targets.iter().map(Target::to_string).collect(),
-                model: scenario.target.model.as_ref().map(|said| said.value.clone()),
+                model: scenario.target.model.as_ref().map(|entry| entry.value.clone()),
                 api_key,
                 headers: header_names,
                 hosts: hosts.iter().map(ToString::to_string).collect(),
@@ -299,7 +299,7 @@ impl<'s> Resolution<'s> {
             cost: cost(scenario),
             percentiles: percentiles(scenario),
             failures_as_infinite: scenario.report.failures_as_infinite(),
-            time_slice: (scenario.report.slice.as_ref()).map(|said| said.value.0.into()),
+            time_slice: (scenario.report.slice.as_ref()).map(|entry| entry.value.0.into()),
             goodput: goodput(scenario),
             thresholds: thresholds(scenario),
             sandbox: limits,
@@ -335,12 +335,12 @@ impl<'s> Resolution<'s> {
         let mut chosen = Chosen { backend: None, dataset: None, scorers: Vec::new() };
         let mut extra_scorers = Vec::new();
         let mut failed = false;
-        for said in &source.plugins {
-            let Some(plugin) = self.load(said) else {
+        for entry in &source.plugins {
+            let Some(plugin) = self.load(entry) else {
                 failed = true;
                 continue;
             };
-            let place = Some(&said.place);
+            let place = Some(&entry.place);
             let slot = match plugin.kind {
                 Kind::Backend => &mut chosen.backend,
                 Kind::Dataset => &mut chosen.dataset,
@@ -353,8 +353,8 @@ impl<'s> Resolution<'s> {
                 let problem = format!(
                     "two {}s are given, `{}` and `{}`; a run has one",
                     plugin.kind.name(),
-                    other.asked,
-                    plugin.asked
+                    other.name,
+                    plugin.name
                 );
                 self.faults.scenario.push(Problem::new(problem));
             }
@@ -375,10 +375,10 @@ impl<'s> Resolution<'s> {
         chosen
     }
 
-    fn load(&mut self, said: &Located<String>) -> Option<Plugin> {
-        let loaded = self.loaded.remove(&said.value).unwrap_or_else(|| {
+    fn load(&mut self, entry: &Located<String>) -> Option<Plugin> {
+        let loaded = self.loaded.remove(&entry.value).unwrap_or_else(|| {
             let search = ahead::search(self.source);
-            load::load_within(&said.value, &search, &limits(&self.source.scenario))
+            load::load_within(&entry.value, &search, &limits(&self.source.scenario))
         });
         match loaded {
             Ok(plugin) => {
@@ -386,7 +386,7 @@ impl<'s> Resolution<'s> {
                 Some(plugin)
             }
             Err(error) => {
-                self.faults.add(error, Some(&said.place));
+                self.faults.add(error, Some(&entry.place));
                 None
             }
         }
@@ -395,11 +395,11 @@ impl<'s> Resolution<'s> {
     /// The plugin that the scenario names in a place, which must have the place's kind.
     fn named(
         &mut self,
-        said: Option<&'s Located<String>>,
+        entry: Option<&'s Located<String>>,
         kind: Kind,
         may_be_missing: bool,
     ) -> Option<(Plugin, Option<&'s Place>)> {
-        let Some(said) = said else {
+        let Some(entry) = entry else {
             if !may_be_missing {
                 let name = kind.name();
                 let shipped: Vec<&str> = (self.source.shipped.iter())
@@ -419,17 +419,17 @@ impl<'s> Resolution<'s> {
             }
             return None;
         };
-        let plugin = self.load(said)?;
+        let plugin = self.load(entry)?;
         if plugin.kind != kind {
             self.faults.plugins.push(PluginError::WrongKind {
-                plugin: plugin.asked,
+                plugin: plugin.name,
                 found: plugin.kind.name(),
                 expected: kind.name(),
-                place: said.place.to_string(),
+                place: entry.place.to_string(),
             });
             return None;
         }
-        Some((plugin, Some(&said.place)))
+        Some((plugin, Some(&entry.place)))
     }
 
     /// Returns the plan's record of a plugin, once its configuration agrees with its schema.
@@ -456,7 +456,7 @@ impl<'s> Resolution<'s> {
         }
         let component = plugin(&made);
         let planned = PlannedPlugin {
-            plugin: component.asked.clone(),
+            plugin: component.name.clone(),
             name: info.name,
             version: info.version,
             digest: component.digest.clone(),
@@ -469,8 +469,8 @@ impl<'s> Resolution<'s> {
     fn tokenizer(&mut self, opened: Result<Counting, String>) -> Counting {
         opened.unwrap_or_else(|error| {
             let source = self.source;
-            if let Some(said) = &source.scenario.tokenizer.path {
-                self.problem(&error, &said.place);
+            if let Some(entry) = &source.scenario.tokenizer.path {
+                self.problem(&error, &entry.place);
             }
             Counting::bytes(Vec::new())
         })

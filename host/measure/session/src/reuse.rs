@@ -124,10 +124,10 @@ impl SentPrompts {
         for exchange in exchanges {
             let exchange = exchange?;
             if let Some(at) = exchange.sent {
-                let told = (exchange.usage)
+                let usage = (exchange.usage)
                     .and_then(|usage| usage.input_tokens.zip(usage.cached_input_tokens));
                 let measured = exchange.phase == Phase::Measure;
-                sent.push((at, measured, exchange.index, told));
+                sent.push((at, measured, exchange.index, usage));
             }
         }
         sent.sort_unstable();
@@ -146,7 +146,7 @@ impl SentPrompts {
             page: plan.control.page().get(),
             ..Cache::default()
         };
-        for (_, measured, index, told) in sent {
+        for (_, measured, index, usage) in sent {
             if given_up() {
                 return Ok(None);
             }
@@ -170,7 +170,7 @@ impl SentPrompts {
             };
             let reuse = pages.take(line.adapter.as_deref(), &made.tokens);
             if measured {
-                cache.add(reuse.tokens, reuse.cached, told);
+                cache.add(reuse.tokens, reuse.cached, usage);
             }
         }
         cache.is_bounded = pages.is_full();

@@ -42,9 +42,9 @@ const SPARE_CONNECTIONS: usize = 256;
 /// Returns the number of workers and the highest number of decode threads that a plan gets on a
 /// machine with this many cores.
 fn threads(wiring: &Wiring, cores: usize) -> (usize, usize) {
-    let said = |number: Option<u32>| number.map(|number| number.max(1) as usize);
-    let workers = said(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
-    (workers, said(wiring.decoders).unwrap_or(most(cores)))
+    let count = |number: Option<u32>| number.map(|number| number.max(1) as usize);
+    let workers = count(wiring.readers).unwrap_or((cores / 2).clamp(1, 8));
+    (workers, count(wiring.decoders).unwrap_or(most(cores)))
 }
 
 /// The base on which a run is made: real time and threads, or simulated ones.

@@ -218,13 +218,13 @@ impl Reader {
     }
 
     fn sample(&mut self, line: &mut Option<Line>) {
-        let asked = self.clock.now();
+        let start = self.clock.now();
         match self.page(line) {
             Ok(page) => {
-                let came = self.clock.now();
+                let end = self.clock.now();
                 self.in_a_row = 0;
                 let number = self.number;
-                self.keep(|encoder| encoder.page(number, (asked, came), &page));
+                self.keep(|encoder| encoder.page(number, (start, end), &page));
                 lock(&self.shared.latest)[number as usize] = Some(levels(&page));
             }
             Err(error) => {
@@ -270,7 +270,7 @@ impl Reader {
         let secrets = if self.is_target { &self.secrets } else { &nothing };
         let request = http_request(&self.target, version, (secrets, &[]), &below, question)?;
         let request = request.ready(date);
-        let asked = async {
+        let reply = async {
             let mut connection = connection(dial, 0, self.clock, PAGE_WITHIN.into()).await?;
             let answer = answer_within(&mut connection, request, PAGE_WITHIN).await;
             let late = || {
@@ -279,7 +279,7 @@ impl Reader {
             };
             answer.unwrap_or_else(late)
         };
-        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, asked)?;
+        let (head, body) = tokio::task::LocalSet::new().block_on(runtime, reply)?;
         match head.status {
             200 => {
                 whole(&head, version, &body)?;

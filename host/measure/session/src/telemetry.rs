@@ -133,7 +133,7 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
         .build()
         .map_err(|error| error.to_string())?;
     Ok(Box::new(move || {
-        let asked = async {
+        let reply = async {
             let mut connection = connection(&dial, 0, Clock::start(), PAGE_WITHIN.into()).await?;
             let answer = answer_within(&mut connection, request.clone(), PAGE_WITHIN).await;
             let late = || {
@@ -146,7 +146,7 @@ fn fetch(target: &Target, trust: &Trust) -> Result<Fetch, String> {
                 status => Err(format!("it answered with HTTP {status}")),
             }
         };
-        tokio::task::LocalSet::new().block_on(&runtime, asked)
+        tokio::task::LocalSet::new().block_on(&runtime, reply)
     }))
 }
 

@@ -143,7 +143,7 @@ pub(super) fn teller() -> impl FnMut(Note) {
             }
         }
         Note::Remark(remark) => tell(format_args!("note: {remark}")),
-        Note::Said(words) => tell(words),
+        Note::Text(text) => tell(text),
     }
 }
 

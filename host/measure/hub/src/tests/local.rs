@@ -7,12 +7,12 @@ use crate::*;
 
 #[test]
 fn names_are_those_of_the_hub() {
-    for said in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
-        assert_eq!(model(said).to_string(), said);
+    for name in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
+        assert_eq!(model(name).to_string(), name);
     }
     assert_eq!(model("o/n").revision(), "main");
     assert_eq!(model("o/n@v2").revision(), "v2");
-    for said in [
+    for name in [
         "",
         "/",
         "a/",
@@ -34,8 +34,8 @@ fn names_are_those_of_the_hub() {
         "a/b@x@y",
         "~/a",
     ] {
-        let refused = Repository::parse(Kind::Model, said);
-        assert!(refused.is_err(), "`{said}` is {refused:?}");
+        let refused = Repository::parse(Kind::Model, name);
+        assert!(refused.is_err(), "`{name}` is {refused:?}");
     }
 }
 
@@ -61,7 +61,7 @@ fn a_snapshot_is_found_by_branch_by_commit_and_where_it_is_the_only_one() {
     let folder = TempDir::new().unwrap();
     let cache = Cache::at(folder.path());
     let repository = folder.path().join("models--org--model");
-    let found = |said: &str| cache.find(&model(said)).map(|found| found.commit);
+    let found = |name: &str| cache.find(&model(name)).map(|found| found.commit);
     assert_eq!(found("org/model"), None);
     std::fs::create_dir_all(repository.join("snapshots/aaa")).unwrap();
     assert_eq!(found("org/model").as_deref(), Some("aaa"), "the only one");
@@ -133,6 +133,6 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
 
 #[test]
 fn sizes_have_words() {
-    let said = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
-    assert_eq!(said, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
+    let sizes = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
+    assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
 }

@@ -62,7 +62,7 @@ pub(super) struct Reading {
     reply: Rc<dyn Reply>,
     marks: Rc<Marks>,
     /// The instants of the request that the answer is the answer to: of several, the first.
-    asked: Rc<Marks>,
+    first: Rc<Marks>,
     /// True if it is one of several of its exchange.
     is_step: bool,
     framing: Framing,
@@ -108,7 +108,7 @@ impl Reading {
         Reading {
             reply: Rc::clone(reply),
             marks: Rc::clone(marks),
-            asked: Rc::clone(marks),
+            first: Rc::clone(marks),
             is_step: false,
             framing,
             framer: Framer::new(framing),
@@ -129,7 +129,7 @@ impl Reading {
     /// It is one of several replies of an exchange whose first request has these instants. The
     /// exchange was held up by this client until `excused`.
     pub fn of_several(&mut self, first: &Rc<Marks>, excused: Nanos) {
-        self.asked = Rc::clone(first);
+        self.first = Rc::clone(first);
         self.is_step = true;
         self.timer.excused = excused;
     }
@@ -157,7 +157,7 @@ impl Reading {
             let output = self.is_step.then(|| output_of(&self.reply)).flatten();
             if self.is_timed()
                 && let Poll::Ready((class, what)) =
-                    self.timer.poll_head(cx, self.asked.sent.get(), output)
+                    self.timer.poll_head(cx, self.first.sent.get(), output)
             {
                 return Poll::Ready(Err(NoHead::GivenUp(class, what)));
             }
@@ -290,7 +290,7 @@ impl Reading {
                 self.timer.excuse();
             }
             let output = output_of(&self.reply);
-            if let Some(given_up) = self.timer.judge(self.asked.sent.get(), output) {
+            if let Some(given_up) = self.timer.judge(self.first.sent.get(), output) {
                 return Poll::Ready(given_up);
             }
         }
@@ -364,7 +364,7 @@ fn output_of(reply: &Rc<dyn Reply>) -> Option<Nanos> {
 /// The wait before a next request of an exchange, to which the timeouts for tokens apply as well.
 pub(super) struct Pause {
     reply: Rc<dyn Reply>,
-    asked: Rc<Marks>,
+    first: Rc<Marks>,
     timer: TokenTimer,
 }
 
@@ -379,7 +379,7 @@ impl Pause {
     ) -> Self {
         let mut timer = TokenTimer::new(worker.clock, worker.timeouts);
         timer.excused = excused;
-        Pause { reply: Rc::clone(reply), asked: Rc::clone(first), timer }
+        Pause { reply: Rc::clone(reply), first: Rc::clone(first), timer }
     }
 
     /// Waits until an instant.
@@ -388,7 +388,7 @@ impl Pause {
     /// A timeout that passes before.
     pub async fn wait(mut self, until: Nanos) -> Result<(), (Class, String)> {
         // Nothing more is decoded meanwhile.
-        let (sent, output) = (self.asked.sent.get(), output_of(&self.reply));
+        let (sent, output) = (self.first.sent.get(), output_of(&self.reply));
         let clock = self.timer.clock;
         let overdue = poll_fn(|cx| self.timer.poll_head(cx, sent, output));
         tokio::select! {

@@ -198,14 +198,14 @@ mod tests {
     fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
         let signal = Signal::for_thread();
         let attached = std::sync::Barrier::new(2);
-        let told = AtomicBool::new(false);
+        let flag = AtomicBool::new(false);
         let waker = signal.clone();
         let stopped = std::thread::scope(|scope| {
             let pacer = scope.spawn(|| {
                 let clock = Clock::start();
                 signal.attach();
                 attached.wait();
-                while !told.load(Ordering::Acquire) {
+                while !flag.load(Ordering::Acquire) {
                     std::hint::spin_loop();
                 }
                 // The state that an unlucky receive leaves behind: the wake has come, its token is
@@ -216,7 +216,7 @@ mod tests {
             });
             attached.wait();
             waker.stop();
-            told.store(true, Ordering::Release);
+            flag.store(true, Ordering::Release);
             pacer.join().unwrap()
         });
         assert!(stopped);

@@ -62,11 +62,11 @@ pub(super) fn cores() -> Option<Cores> {
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;
-    let told = groups.filter_map(|group| {
+    let times = groups.filter_map(|group| {
         let path = format!("/sys/fs/cgroup{group}/cpu.stat");
         parse_throttled(&fs::read_to_string(path).ok()?)
     });
-    told.max()
+    times.max()
 }
 
 /// Of `/proc/self/cgroup` the group in the one hierarchy of version 2, and all that it is part of.

@@ -46,7 +46,7 @@ mod tests {
         let reply = |frames: &[&[u8]]| [frames.concat(), trailers.to_vec()].concat();
         assert_eq!(message(&reply(&[b"\0\0\0\0\x02ab"])), Ok(&b"ab"[..]));
         assert_eq!(message(&reply(&[b"\0\0\0\0\0"])), Ok(&b""[..]));
-        for (wrong, told) in [
+        for (wrong, expected) in [
             (b"\0\0\0\0\x02ab".to_vec(), "has no trailers"),
             (b"ab".to_vec(), "has no trailers"),
             (b"\0\0\0\0\x03ab".to_vec(), "in the middle of a message"),
@@ -55,7 +55,7 @@ mod tests {
             (reply(&[b"\x01\0\0\0\x01a"]), "the flags 1"),
         ] {
             let error = message(&wrong).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

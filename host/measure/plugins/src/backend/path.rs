@@ -1,7 +1,7 @@
 //! Paths that a backend may ask for: those that every server and every proxy between reads alike,
 //! so that a request stays below the target's URL.
 
-use super::super::error::words;
+use super::super::error::clean_text;
 
 /// The longest path.
 const LONGEST: usize = 8 << 10;
@@ -95,7 +95,7 @@ pub(super) fn fault_of_request(path: &str) -> Option<String> {
         return Some(format!("the path `{}` must begin with one `/`", path.escape_debug()));
     }
     let fault = fault(path)?;
-    Some(format!("the path `{}` {fault}", words(path).escape_debug()))
+    Some(format!("the path `{}` {fault}", clean_text(path).escape_debug()))
 }
 
 #[cfg(test)]

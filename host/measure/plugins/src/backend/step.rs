@@ -90,14 +90,14 @@ mod tests {
         assert_eq!(fault(&most), None);
         assert!(fault_of_first(&most).unwrap().contains("has a delay"));
         assert_eq!(fault_of_first(&Step { delay: 0, ..most }), None);
-        for (step, told) in [
+        for (step, expected) in [
             (Step { delay: DELAY + 1, ..step("/") }, "at most an hour"),
             (Step { accepted: vec![404; 17], ..step("/") }, "17 statuses, at most 16"),
             (Step { context: vec![0; STATE_BYTES + 1], ..step("/") }, "65537 bytes of context"),
             (Step { framing: Framing::Grpc, ..step("/") }, "the framing `grpc`"),
         ] {
-            let said = fault(&step).unwrap();
-            assert!(said.contains(told), "{said}");
+            let message = fault(&step).unwrap();
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

@@ -102,16 +102,16 @@ fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
 
 /// Says that the extension of a reply's file does not fit its framing, if so.
 fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<String> {
-    let (said, expected) = match cutting.into() {
+    let (act, expected) = match cutting.into() {
         Cutting::Framed(framing) => {
-            let (said, expected) = ending_of(framing);
-            (format!("uses the framing {said}"), expected)
+            let (framing, expected) = ending_of(framing);
+            (format!("uses the framing {framing}"), expected)
         }
         Cutting::Messages => ("opens a WebSocket".to_owned(), &[MESSAGES][..]),
     };
     (!expected.contains(&ending)).then(|| {
         format!(
-            "the backend {said}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
+            "the backend {act}, so this reply belongs in {name}.{}, not in {name}.{ending}; or the framing is wrong",
             expected[0]
         )
     })
@@ -180,8 +180,8 @@ pub fn control(plugin: &Backend, what: Aside, body: Option<&[u8]>, seen: &mut Ob
     };
     if let Err(error) = dialect.control_message(body) {
         match error {
-            PluginError::Protocol { said, .. } => seen.misfit(format!(
-                "the reply beside control.txt: {said}; `runner plugin record` writes such a file"
+            PluginError::Protocol { message, .. } => seen.misfit(format!(
+                "the reply beside control.txt: {message}; `runner plugin record` writes such a file"
             )),
             error => seen.ended("asking for the framing", &error),
         }
@@ -271,10 +271,10 @@ fn explain(
     let doing = "explaining the error reply";
     let explain = |dialect: &mut Dialect, seen: &mut Observations, body: &[u8]| {
         seen.checks.decodings += 1;
-        dialect.explain(status, body).map(|said| format::refusal(&said))
+        dialect.explain(status, body).map(|refusal| format::refusal(&refusal))
     };
     let first = match explain(&mut dialect, seen, body) {
-        Ok(said) => said,
+        Ok(text) => text,
         Err(error) => return seen.ended(doing, &error),
     };
     let mut whole = |dialect: &mut Dialect, seen: &mut Observations| explain(dialect, seen, body);

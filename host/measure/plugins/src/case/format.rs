@@ -50,7 +50,7 @@ pub fn call(call: &Call) -> String {
     }
     for outgoing in &socket.messages {
         let message = match &outgoing.message {
-            SocketMessage::Text(said) => said.replace('\r', RETURN),
+            SocketMessage::Text(text) => text.replace('\r', RETURN),
             SocketMessage::Binary(bytes) => dump(bytes),
         };
         let hold = if outgoing.hold { ", held" } else { "" };
@@ -329,14 +329,14 @@ pub fn list(entries: impl Iterator<Item = Value>) -> String {
 
 /// `error.txt`: an error that a plugin returned; `None` for an error that it caused.
 pub fn error(error: &PluginError) -> Option<String> {
-    let (kind, said) = match error {
-        PluginError::Config { said, .. } => ("invalid-config", said),
-        PluginError::Input { said, .. } => ("invalid-input", said),
-        PluginError::Protocol { said, .. } => ("protocol", said),
-        PluginError::Located { said, .. } => ("other", said),
+    let (kind, message) = match error {
+        PluginError::Config { message, .. } => ("invalid-config", message),
+        PluginError::Input { message, .. } => ("invalid-input", message),
+        PluginError::Protocol { message, .. } => ("protocol", message),
+        PluginError::Located { message, .. } => ("other", message),
         _ => return None,
     };
-    Some(format!("{kind}: {said}\n"))
+    Some(format!("{kind}: {message}\n"))
 }
 
 /// A sample as JSON, without absent fields.

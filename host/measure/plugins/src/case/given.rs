@@ -53,7 +53,7 @@ pub struct Case {
 
 impl Case {
     /// The request that a backend is to write, if this is such a case.
-    pub fn asked(&self) -> Option<&Ask> {
+    pub fn ask(&self) -> Option<&Ask> {
         match &self.given {
             Input::Ask(ask) => Some(ask),
             _ => None,

@@ -200,8 +200,8 @@ fn kind(rules: &Value) -> String {
     if let Some(target) = rules["$ref"].as_str() {
         return named(target.trim_start_matches("#/$defs/"));
     }
-    if let Some(words) = words(rules) {
-        return words;
+    if let Some(alternatives) = alternatives(rules) {
+        return alternatives;
     }
     if let Some(parts) = rules["anyOf"].as_array() {
         return either(&mut parts.iter().map(kind));
@@ -217,14 +217,14 @@ fn kind(rules: &Value) -> String {
 }
 
 /// The words of an enum without values.
-fn words(rules: &Value) -> Option<String> {
-    let words: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
-        (Some(words), _) => words.iter().collect(),
+fn alternatives(rules: &Value) -> Option<String> {
+    let alternatives: Vec<&Value> = match (rules["enum"].as_array(), rules["oneOf"].as_array()) {
+        (Some(alternatives), _) => alternatives.iter().collect(),
         (_, Some(parts)) => parts.iter().map(|part| part.get("const")).collect::<Option<_>>()?,
         _ => return None,
     };
-    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    Some(words.join(", "))
+    let alternatives: Vec<String> = alternatives.iter().map(|word| format!("`{word}`")).collect();
+    Some(alternatives.join(", "))
 }
 
 fn simple(name: &str, rules: &Value) -> String {

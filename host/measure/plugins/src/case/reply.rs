@@ -135,8 +135,8 @@ pub fn decode(
         Ok(state) => Fold::new(state).framed(is_raw),
         Err(error) => match format::error(&error) {
             None => return Err(Misdeed { error, on: 0..0 }),
-            Some(said) => {
-                reading.error = Some(said);
+            Some(message) => {
+                reading.error = Some(message);
                 return Ok(reading);
             }
         },
@@ -170,8 +170,8 @@ fn take(
         }
         Err(error) => match format::error(&error) {
             None => Err(Misdeed { error, on: start..start + batch.len() }),
-            Some(said) if batch.len() == 1 => {
-                reading.error = Some(said);
+            Some(message) if batch.len() == 1 => {
+                reading.error = Some(message);
                 Ok(false)
             }
             // Events before the faulty frame are kept.

@@ -79,14 +79,14 @@ pub struct TimedReport {
 
 impl SuiteReport {
     /// A report without cases.
-    pub fn new(plugin: &Plugin, limits: &Limits, said: &Info) -> Self {
+    pub fn new(plugin: &Plugin, limits: &Limits, info: &Info) -> Self {
         let loaded = Loaded {
             digest: plugin.digest.clone(),
             kind: plugin.kind,
-            name: said.name.clone(),
-            version: said.version.clone(),
+            name: info.name.clone(),
+            version: info.version.clone(),
         };
-        let tested = Tested { file: plugin.asked.clone(), loaded: Some(loaded) };
+        let tested = Tested { file: plugin.name.clone(), loaded: Some(loaded) };
         SuiteReport::of(tested, limits.clone(), None)
     }
 

@@ -63,7 +63,7 @@ impl Observations {
     /// The plugin returned an error or misbehaved, and the case cannot continue.
     pub fn ended(&mut self, doing: &str, error: &PluginError) {
         match format::error(error) {
-            Some(said) => self.found("error.txt", said),
+            Some(message) => self.found("error.txt", message),
             None => self.misbehaved(doing, error),
         }
     }

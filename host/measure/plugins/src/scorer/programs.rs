@@ -50,16 +50,16 @@ impl Declaration {
     /// # Errors
     /// What is wrong with the declaration.
     pub fn of(schema: &Value) -> Result<Option<Self>, String> {
-        let Some(said) = schema.get(KEY) else {
+        let Some(value) = schema.get(KEY) else {
             return Ok(None);
         };
         let expected = || {
             format!(
-                "`{KEY}` in its configuration schema is `{said}`; expected two different names of scores, as in \
+                "`{KEY}` in its configuration schema is `{value}`; expected two different names of scores, as in \
                  {{\"passed\": \"code\", \"killed\": \"code-killed\"}}"
             )
         };
-        let declared = Self::deserialize(said).map_err(|_| expected())?;
+        let declared = Self::deserialize(value).map_err(|_| expected())?;
         let named = !declared.passed.is_empty() && !declared.killed.is_empty();
         (named && declared.passed != declared.killed).then_some(Some(declared)).ok_or_else(expected)
     }

@@ -171,18 +171,18 @@ impl Routes {
     }
 
     /// Where a path below the target's URL, or a whole URL, leads.
-    fn place(&self, target: u32, asked: &str) -> Result<(Place<'_>, String), String> {
-        let (place, path) = if asked.starts_with('/') {
+    fn place(&self, target: u32, location: &str) -> Result<(Place<'_>, String), String> {
+        let (place, path) = if location.starts_with('/') {
             let place = self.places.target(target);
             let place = place.ok_or("its target is not known")?;
-            (place, asked.to_owned())
+            (place, location.to_owned())
         } else {
-            let found = self.places.find(target, asked);
+            let found = self.places.find(target, location);
             found.map_err(|unreachable| unreachable.to_string())?
         };
         match path_fault(&path) {
             Some(fault) => Err(format!("its path {fault}")),
-            None if asked.starts_with('/') => Ok((place, place.origin.path(&path))),
+            None if location.starts_with('/') => Ok((place, place.origin.path(&path))),
             None => Ok((place, path)),
         }
     }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_a_server_names_reaches_nothing_that_the_user_did_not() {
-        for (path, told) in [
+        for (path, expected) in [
             ("http://169.254.169.254/latest", "hosts = [\"169.254.169.254\"]"),
             ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),
             (
@@ -269,7 +269,7 @@ mod tests {
         ] {
             let Err(fault) = routes().step(0, step(path)) else { panic!("{path} is not refused") };
             assert_eq!(fault.class, Class::Protocol);
-            assert!(fault.message.contains(told), "{path}: {}", fault.message);
+            assert!(fault.message.contains(expected), "{path}: {}", fault.message);
         }
     }
 }

@@ -80,13 +80,13 @@ impl Answers {
 
 /// The question as text: a single text as it is, of a conversation every message under its author.
 fn question(request: &Request) -> String {
-    let said = shown::said(&request.sent, None);
-    if let [only] = said.as_slice()
+    let messages = shown::messages(&request.sent, None);
+    if let [only] = messages.as_slice()
         && only.role.as_deref().is_none_or(|role| role == "user")
     {
         return only.text.clone();
     }
-    let under = said.iter().map(|one| match &one.role {
+    let under = messages.iter().map(|one| match &one.role {
         Some(role) => format!("[{role}]\n{}", one.text),
         None => one.text.clone(),
     });

@@ -22,20 +22,20 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// # Errors
 /// If it is not ready in time, or the backend fails.
 pub async fn wait_ready<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     limit: Nanos,
     mut waits: impl FnMut(Duration, &str),
 ) -> Result<(), PreflightError> {
-    let begun = asked.clock.now();
+    let begun = access.clock.now();
     loop {
-        let Err(seen) = ask(asked, dialect).await? else {
+        let Err(seen) = ask(access, dialect).await? else {
             return Ok(());
         };
-        let waited = asked.clock.now().since(begun);
+        let waited = access.clock.now().since(begun);
         if waited >= limit {
             return Err(PreflightError::NotReady {
-                target: asked.target.to_string(),
+                target: access.target.to_string(),
                 limit: model::duration::format(limit.into()),
                 seen,
             });
@@ -47,11 +47,11 @@ pub async fn wait_ready<C: Connect>(
 
 /// Asks once; the inner error is what came instead of a ready server.
 async fn ask<C: Connect>(
-    asked: &TargetAccess<'_, C>,
+    access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
 ) -> Result<Result<(), String>, PluginError> {
-    let TargetAccess { connect, target, secrets, .. } = *asked;
-    let mut connection = match asked.open().await {
+    let TargetAccess { connect, target, secrets, .. } = *access;
+    let mut connection = match access.open().await {
         Ok(connection) => connection,
         Err(cause) => return Ok(Err(cause)),
     };
@@ -74,8 +74,8 @@ async fn ask<C: Connect>(
         // the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
-            let said = explained(dialect, secrets, head.status, &body)?;
-            Err(format!("HTTP {}: {said}", head.status))
+            let message = explained(dialect, secrets, head.status, &body)?;
+            Err(format!("HTTP {}: {message}", head.status))
         }
     })
 }

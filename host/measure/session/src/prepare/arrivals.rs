@@ -56,7 +56,7 @@ fn skip_spares(load: &Load, samples: &mut dataset::Samples) -> Result<(), Plugin
 
 fn too_many(dataset: &Dataset) -> PluginError {
     PluginError::Contract {
-        plugin: dataset.plugin().asked.clone(),
+        plugin: dataset.plugin().name.clone(),
         call: "next",
         what: format!(
             "it plans more than {MOST_TIMES} arrivals; ask for fewer with `requests` or `duration` in [load]"
@@ -88,7 +88,7 @@ pub fn arrivals(load: &Load, dataset: &Dataset) -> Result<Vec<Nanos>, PluginErro
                 break;
             }
             let due = due(&sample, arrivals.last().copied()).map_err(|what| {
-                PluginError::Contract { plugin: dataset.plugin().asked.clone(), call: "next", what }
+                PluginError::Contract { plugin: dataset.plugin().name.clone(), call: "next", what }
             })?;
             if until.is_some_and(|until| due > until) {
                 return Ok(arrivals);

@@ -143,7 +143,7 @@ impl Recorder {
                 return Err(CheckError::from(PreflightError::Unreachable { target, cause }).into());
             }
             Err(silence @ (Silence::Unanswered(_) | Silence::Enough)) => {
-                let cause = silence.words();
+                let cause = silence.message();
                 return Err(CheckError::from(PreflightError::NoAnswer { target, cause }).into());
             }
         };

@@ -68,8 +68,11 @@ impl Prober {
             (None, Some(first)) => return Ok(first.clone()),
             (None, None) => match listing {
                 Some(Control {
-                    outcome: Outcome::NeedsKey, status: Some(status), said, ..
-                }) => unauthorised(own, *status, said.as_deref()),
+                    outcome: Outcome::NeedsKey,
+                    status: Some(status),
+                    said: message,
+                    ..
+                }) => unauthorised(own, *status, message.as_deref()),
                 _ => PreflightError::NoModel { target, served: "lists none".to_owned() },
             },
         };
@@ -120,13 +123,13 @@ impl Prober {
     }
 }
 
-fn unauthorised(own: &Alone, status: u16, said: Option<&str>) -> PreflightError {
-    let said = said.unwrap_or("no reason given");
+fn unauthorised(own: &Alone, status: u16, message: Option<&str>) -> PreflightError {
+    let message = message.unwrap_or("no reason given");
     let prefix = format!("HTTP {status}: ");
     PreflightError::Unauthorized {
         target: own.target.to_string(),
         status,
-        said: said.strip_prefix(&prefix).unwrap_or(said).to_owned(),
+        message: message.strip_prefix(&prefix).unwrap_or(message).to_owned(),
         advice: advice(&own.secrets),
     }
 }

@@ -45,10 +45,9 @@ impl Resolution<'_> {
         backend: Option<&Backend>,
         targets: &[Target],
     ) -> (Secrets, ApiKey, Vec<String>) {
-        let asked = backend.and_then(|backend| {
-            let asked = backend.open().and_then(|mut dialect| dialect.credentials());
-            match asked {
-                Ok(credentials) => Some((&*backend.plugin().asked, credentials)),
+        let authentication = backend.and_then(|backend| {
+            match backend.open().and_then(|mut dialect| dialect.credentials()) {
+                Ok(credentials) => Some((&*backend.plugin().name, credentials)),
                 Err(error) => {
                     self.faults.add(error, None);
                     None
@@ -57,7 +56,7 @@ impl Resolution<'_> {
         });
         // Without a backend there is no run, but what is wrong with the key is reported along with
         // that.
-        let (name, credentials) = asked.unwrap_or((
+        let (name, credentials) = authentication.unwrap_or((
             "",
             Credentials { scheme: Authentication::Bearer, variable: None, cookies: false },
         ));
@@ -97,8 +96,8 @@ impl Resolution<'_> {
     /// Returns where the key may be: in the variable that the user names, else in the backend's,
     /// else in the usual one.
     fn sources(&mut self, credentials: &Credentials) -> Sources {
-        if let Some(said) = &self.source.scenario.target.api_key_env {
-            return Sources { variables: vec![said.value.clone()], is_named: true };
+        if let Some(entry) = &self.source.scenario.target.api_key_env {
+            return Sources { variables: vec![entry.value.clone()], is_named: true };
         }
         let mut variables = Vec::new();
         let is_aws = matches!(credentials.scheme, Authentication::Sigv4(_));
@@ -131,16 +130,16 @@ impl Resolution<'_> {
     fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
         let found = (sources.variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));
-        if let (None, true, Some(said)) =
+        if let (None, true, Some(entry)) =
             (&found, sources.is_named, &self.source.scenario.target.api_key_env)
         {
-            let variable = &said.value;
+            let variable = &entry.value;
             // Text that is no variable's name may be the key itself; the scenario's check has
             // refused it already.
             if is_name(variable) {
                 let error =
                     format!("the variable `{variable}`, which should hold the API key, is not set");
-                self.problem(&error, &said.place);
+                self.problem(&error, &entry.place);
             }
         }
         found
@@ -279,14 +278,14 @@ impl Resolution<'_> {
 
     /// A key is named, and the backend sends none.
     fn no_key(&mut self, backend: &str) {
-        let Some(said) = &self.source.scenario.target.api_key_env else {
+        let Some(entry) = &self.source.scenario.target.api_key_env else {
             return;
         };
         let problem =
             Problem::new(format!("the backend `{backend}` sends no API key, so none can be named"));
         self.faults.scenario.push(
             problem
-                .at(said.place.clone(), "not with this backend")
+                .at(entry.place.clone(), "not with this backend")
                 .help("leave it out; a header that a gateway asks for can be given with --header"),
         );
     }
@@ -294,7 +293,7 @@ impl Resolution<'_> {
     fn wrong_key(&mut self, variable: &str, what: &str, help: &str) {
         let problem = Problem::new(format!("the API key in the variable `{variable}` {what}"));
         let problem = match &self.source.scenario.target.api_key_env {
-            Some(said) if said.value == variable => problem.at(said.place.clone(), "named here"),
+            Some(entry) if entry.value == variable => problem.at(entry.place.clone(), "named here"),
             _ => problem,
         };
         self.faults.scenario.push(problem.help(help));

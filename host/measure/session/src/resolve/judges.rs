@@ -71,8 +71,8 @@ impl<'s> Resolution<'s> {
                 scorers.push((plugin, place, scorer.config.clone()));
             }
         }
-        for said in &source.plugins {
-            if let Some((plugin, place)) = self.named(Some(said), Kind::Scorer, false) {
+        for entry in &source.plugins {
+            if let Some((plugin, place)) = self.named(Some(entry), Kind::Scorer, false) {
                 scorers.push((plugin, place, ConfigTable::default()));
             }
         }

@@ -39,10 +39,10 @@ fn open_with(
     cache: Option<(&Cache, &str)>,
     remarks: &mut Vec<String>,
 ) -> Result<Tokenizer, String> {
-    let said = |cause: tokenizer::TokenizerError| cause.to_string();
+    let text = |cause: tokenizer::TokenizerError| cause.to_string();
     if let Some((cache, digest)) = cache {
         let wrong = match cache.find(digest) {
-            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(said)? {
+            Found::Whole(form) => match Tokenizer::open_kept(path, &form).map_err(text)? {
                 Some(tokenizer) => return Ok(tokenizer),
                 None => Some(cache.wrong(digest, "is not a tokenizer")),
             },
@@ -53,7 +53,7 @@ fn open_with(
             format!("warning: the tokenizer `{}` was read anew: {what}", path.display())
         }));
     }
-    let tokenizer = Tokenizer::open(path).map_err(said)?;
+    let tokenizer = Tokenizer::open(path).map_err(text)?;
     if let Some((cache, digest)) = cache
         && let Some(form) = tokenizer.kept()
         // The file may have been replaced since its digest was taken.
@@ -125,14 +125,14 @@ mod tests {
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         std::fs::write(&place, bytes).unwrap();
-        let said = opened();
-        assert_eq!(said.len(), 1);
-        assert!(said[0].contains("was changed after it was written"), "{}", said[0]);
+        let remarks = opened();
+        assert_eq!(remarks.len(), 1);
+        assert!(remarks[0].contains("was changed after it was written"), "{}", remarks[0]);
         assert_eq!(opened(), [""; 0], "it was replaced");
 
         cache.put(&digest, b"something else").unwrap();
-        let said = opened();
-        assert!(said[0].ends_with("is not a tokenizer"), "{}", said[0]);
+        let remarks = opened();
+        assert!(remarks[0].ends_with("is not a tokenizer"), "{}", remarks[0]);
         match cache.find(&digest) {
             Found::Whole(again) => assert_eq!(again, kept),
             other => panic!("{other:?}"),

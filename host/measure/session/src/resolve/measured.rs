@@ -122,17 +122,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_listed_says_why() {
-        let said = |path: &Path| match &measure_all("data", path)[..] {
+        let error_of = |path: &Path| match &measure_all("data", path)[..] {
             [(name, (_, Err(error)))] if name == "data" => error.to_string(),
             other => panic!("{other:?}"),
         };
         let folder = tempfile::tempdir().unwrap();
-        assert!(said(folder.path()).contains("no files"));
-        assert!(said(&folder.path().join("none")).contains("No such file"));
+        assert!(error_of(folder.path()).contains("no files"));
+        assert!(error_of(&folder.path().join("none")).contains("No such file"));
         #[cfg(unix)]
         {
             std::fs::write(folder.path().join("a\nb"), "").unwrap();
-            assert!(said(folder.path()).contains(r#""a\nb" in it has a line break"#));
+            assert!(error_of(folder.path()).contains(r#""a\nb" in it has a line break"#));
         }
     }
 }

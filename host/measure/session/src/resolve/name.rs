@@ -116,8 +116,8 @@ impl Source {
             Some(Config::Scalar(value)) => value.as_u64(),
             _ => None,
         };
-        let asked = &self.scenario.request.output_tokens;
-        let output = number("output-len").or(asked.as_ref().map(|said| said.value));
+        let tokens = &self.scenario.request.output_tokens;
+        let output = number("output-len").or(tokens.as_ref().map(|tokens| tokens.value));
         match (number("input-len"), output) {
             (Some(input), Some(output)) => format!("{text} {input}/{output}"),
             (Some(input), None) => format!("{text} {input} in"),
@@ -145,9 +145,9 @@ fn load(load: &Load) -> String {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);
         if sessions { format!("{count} sessions") } else { format!("concurrency {count}") }
     };
-    let capped = |words: String| match &load.max_in_flight {
-        Some(most) => format!("{words}, at most {} in flight", most.value),
-        None => words,
+    let capped = |label: String| match &load.max_in_flight {
+        Some(most) => format!("{label}, at most {} in flight", most.value),
+        None => label,
     };
     if load.stages.is_some() {
         return capped("rates in stages".to_owned());
@@ -251,9 +251,9 @@ mod tests {
         };
         assert_eq!(with(&[]).title(), "sharegpt, all at once");
         assert_eq!(with(&[]).title_but_for_load(), "sharegpt");
-        let asked = with(&["request.output-tokens=60", "dataset.files.data=ShareGPT_V3.json"]);
-        assert_eq!(asked.title(), "sharegpt 60 out, all at once");
-        let folder = asked.folder_title(asked.title(), Some("meta-llama/Llama-3.1-8B/"));
+        let run = with(&["request.output-tokens=60", "dataset.files.data=ShareGPT_V3.json"]);
+        assert_eq!(run.title(), "sharegpt 60 out, all at once");
+        let folder = run.folder_title(run.title(), Some("meta-llama/Llama-3.1-8B/"));
         assert_eq!(folder, "Llama-3.1-8B sharegpt 60 out, all at once");
         let named = source(RANDOM, &[]);
         assert_eq!(named.folder_title(named.title(), Some("m")), "Random 1k/1k");

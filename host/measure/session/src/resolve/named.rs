@@ -39,15 +39,15 @@ impl Resolution<'_> {
             tokenizer: Arc::new(Counting::bytes(Vec::new()).tokenizer),
             seed: 0,
         };
-        if let Some(said) = &scenario.backend.plugin
-            && let Some((plugin, place)) = self.named(Some(said), Kind::Backend, false)
+        if let Some(entry) = &scenario.backend.plugin
+            && let Some((plugin, place)) = self.named(Some(entry), Kind::Backend, false)
         {
             let config = &scenario.backend.config;
             let made = Backend::new(plugin, &config_json(config), grants.clone());
             self.planned(made, place, config, Backend::describe, Backend::plugin);
         }
-        if let Some(said) = &scenario.dataset.plugin
-            && let Some((plugin, place)) = self.named(Some(said), Kind::Dataset, false)
+        if let Some(entry) = &scenario.dataset.plugin
+            && let Some((plugin, place)) = self.named(Some(entry), Kind::Dataset, false)
         {
             let config = &scenario.dataset.config;
             let made = Dataset::new(plugin, &config_json(config), grants.clone());

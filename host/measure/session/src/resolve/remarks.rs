@@ -22,7 +22,7 @@ pub fn of(plugin: &Plugin) -> Vec<String> {
         };
         format!(
             "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",
-            plugin.asked,
+            plugin.name,
             plugin.size as f64 / 1e6,
             took.as_secs_f64()
         )

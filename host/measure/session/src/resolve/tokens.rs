@@ -107,12 +107,12 @@ impl Resolved {
 /// # Errors
 /// Why the one that is named cannot be had, in words.
 pub(super) fn open(source: &Source) -> Result<Counting, String> {
-    let Some(said) = &source.scenario.tokenizer.path else {
+    let Some(entry) = &source.scenario.tokenizer.path else {
         return Ok(find(&candidates(source), cache(source).as_ref()));
     };
-    let path = ahead::seen(source, said);
+    let path = ahead::path_of(source, entry);
     let of_path = || Counting::of(path.display().to_string(), &path);
-    match repository(&said.value).filter(|_| !path.exists()) {
+    match repository(&entry.value).filter(|_| !path.exists()) {
         None => of_path(),
         Some(repository) => cached(&repository, &path, cache(source).as_ref()),
     }
@@ -285,17 +285,17 @@ mod tests {
         Source { variables: super::super::Variables::Given(variables.into()), ..Source::default() }
     }
 
-    fn asking(cache: &TempDir, said: &str) -> Source {
+    fn asking(cache: &TempDir, name: &str) -> Source {
         let mut source = source(cache);
-        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", PathBuf::from(said)));
+        source.scenario.tokenizer.path = Some(Located::flag("--tokenizer", PathBuf::from(name)));
         source
     }
 
     #[test]
     fn a_name_is_looked_up_in_the_cache_and_the_plan_says_which_commit() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
-        for (said, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
-            let planned = open(&asking(&cache, said)).unwrap().planned;
+        for (name, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
+            let planned = open(&asking(&cache, name)).unwrap().planned;
             assert_eq!(planned.name, "org/model");
             assert_eq!(planned.revision.as_deref(), Some(revision));
             assert!(planned.digest.is_some() && !planned.found && !planned.approximate);
@@ -305,9 +305,9 @@ mod tests {
     #[test]
     fn what_is_not_in_the_cache_is_an_error_with_the_command_that_brings_it() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
-        let wrong = |said: &str| match open(&asking(&cache, said)) {
-            Ok(_) => panic!("{said} was opened"),
-            Err(words) => words,
+        let wrong = |name: &str| match open(&asking(&cache, name)) {
+            Ok(_) => panic!("{name} was opened"),
+            Err(error) => error,
         };
         let other = wrong("org/other");
         let folder = cache.path().join("models--org--other");
@@ -317,8 +317,8 @@ mod tests {
         assert!(revision.contains("no tokenizer of it at `v2`"), "{revision}");
         assert!(revision.contains("runner fetch tokenizer org/model@v2`"), "{revision}");
         for path in ["./org/model", "/no/such/folder", "a/b/c", "no-such/tokenizer.json"] {
-            let words = wrong(path);
-            assert!(!words.contains("runner fetch"), "{path}: {words}");
+            let error = wrong(path);
+            assert!(!error.contains("runner fetch"), "{path}: {error}");
         }
     }
 

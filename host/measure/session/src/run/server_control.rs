@@ -104,10 +104,10 @@ impl<'r> ServerControl<'r> {
         phases: &Phases<'_>,
         server: &mut Server,
     ) -> Result<(), RunError> {
-        for (number, told) in (0..).zip(&mut server.targets) {
+        for (number, target) in (0..).zip(&mut server.targets) {
             match self.readings(phases, number).await? {
-                Ok(after) => told.until(after),
-                Err(cause) => told.lost(cause),
+                Ok(after) => target.until(after),
+                Err(cause) => target.lost(cause),
             }
         }
         Ok(())
@@ -177,8 +177,8 @@ impl<'r> ServerControl<'r> {
         Ok(match answered {
             Ok((head, body)) if (200..300).contains(&head.status) => Ok(body),
             Ok((head, body)) => {
-                let said = self.dialect.explain(head.status, &secrets.redact_bytes(&body))?;
-                Err(fit(&format!("HTTP {}: {}", head.status, said.message)))
+                let refusal = self.dialect.explain(head.status, &secrets.redact_bytes(&body))?;
+                Err(fit(&format!("HTTP {}: {}", head.status, refusal.message)))
             }
             Err(cause) => Err(fit(&secrets.redact(&cause))),
         })

@@ -32,9 +32,9 @@ fn connect() -> (transport::Connection<Stamped<DuplexStream>>, DuplexStream) {
 async fn exchange(reply: &[u8], piece: usize) -> Seen {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"question") {
-            server.read_buf(&mut asked).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"question") {
+            server.read_buf(&mut bytes).await.unwrap();
         }
         for piece in reply.chunks(piece) {
             server.write_all(piece).await.unwrap();
@@ -116,8 +116,8 @@ async fn replies_that_break_say_how() {
         ("HTTP/1.1 200 OK\r\nx : a\r\ncontent-length: 0\r\n\r\n", "is not HTTP/1.1"),
     ] {
         let (seen, again) = see(reply).await;
-        let said = seen.expect_err(reply);
-        assert!(said.contains(what), "{reply}: {said}");
+        let error = seen.expect_err(reply);
+        assert!(error.contains(what), "{reply}: {error}");
         assert!(!again, "{reply}");
     }
     let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(1 << 17));
@@ -146,9 +146,9 @@ async fn interim_replies_without_end_are_no_reply() {
 async fn a_body_is_read_no_further_than_it_is_kept() {
     let (mut connection, mut server) = connect();
     let serve = async {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"question") {
-            server.read_buf(&mut asked).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"question") {
+            server.read_buf(&mut bytes).await.unwrap();
         }
         server.write_all(b"HTTP/1.1 500 No\r\n\r\n").await.unwrap();
         let mut written = 0_usize;
@@ -158,10 +158,10 @@ async fn a_body_is_read_no_further_than_it_is_kept() {
         }
     };
     let ask = async {
-        let asked = connection.ask(request(), 1 << 20).await;
+        let reply = connection.ask(request(), 1 << 20).await;
         assert!(!connection.rest(Nanos::ZERO), "the rest is still to come");
         drop(connection);
-        asked
+        reply
     };
     let (seen, ()) = tokio::join!(ask, serve);
     let (head, body) = seen.unwrap();
@@ -208,9 +208,9 @@ async fn a_connection_carries_one_request_after_the_other() {
     let (mut connection, mut server) = connect();
     let serve = async {
         for _ in 0..2 {
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"question") {
-                server.read_buf(&mut asked).await.unwrap();
+            let mut bytes = Vec::new();
+            while !bytes.ends_with(b"question") {
+                server.read_buf(&mut bytes).await.unwrap();
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n";

@@ -194,7 +194,7 @@ async fn what_is_no_websocket_is_refused() {
     };
     let many =
         [frame(BINARY_FRAME, &vec![0; FRAME_BYTES]), frame(FINAL | CONTINUED, &[0])].concat();
-    for (what, bytes, code, said) in [
+    for (what, bytes, code, reason) in [
         ("not UTF-8", frame(FINAL | TEXT_FRAME, &[b'a', 0xff]), 1007, "is not UTF-8"),
         (
             "UTF-8 that is cut off",
@@ -224,11 +224,11 @@ async fn what_is_no_websocket_is_refused() {
         let seen = Seen::default();
         let read = read(&mut client, &seen).await;
         let Err(Broke::Refused(why)) = read else { panic!("{what}: {read:?}") };
-        assert!(why.contains(said), "{what}: {why}");
+        assert!(why.contains(reason), "{what}: {why}");
         assert_eq!(seen.names(), [], "{what}");
         let (first, payload) = read_frame(&mut server).await;
-        let told = u16::from_be_bytes([payload[0], payload[1]]);
-        assert_eq!((first, told), (FINAL | CLOSE_FRAME, code), "{what}");
+        let number = u16::from_be_bytes([payload[0], payload[1]]);
+        assert_eq!((first, number), (FINAL | CLOSE_FRAME, code), "{what}");
     }
 }
 

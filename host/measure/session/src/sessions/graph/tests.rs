@@ -5,7 +5,7 @@ use plugins::backend::{Continuation, Dependency, Role};
 
 const LIVE: Policy = Policy { history: History::Live, after_failure: AfterFailure::Drop };
 
-fn said(role: Role, text: &str) -> Message {
+fn text_message(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.to_owned())], extra: None }
 }
 
@@ -19,7 +19,7 @@ fn sample(id: &str, prompt: Prompt, after: &[(&str, Point, u64)]) -> Sample {
         id: id.to_owned(),
         prompt,
         after: after.collect(),
-        recorded_answer: Some(said(Role::Assistant, &format!("recorded {id}"))),
+        recorded_answer: Some(text_message(Role::Assistant, &format!("recorded {id}"))),
         audio_duration: None,
         recorded_duration: None,
         further: None,
@@ -39,7 +39,7 @@ fn next(parent: &str, messages: Vec<Message>) -> Prompt {
 }
 
 fn turn(id: &str, parent: &str, delay: u64) -> Sample {
-    let prompt = next(parent, vec![said(Role::User, &format!("ask {id}"))]);
+    let prompt = next(parent, vec![text_message(Role::User, &format!("ask {id}"))]);
     sample(id, prompt, &[(parent, Point::End, delay)])
 }
 
@@ -53,7 +53,7 @@ fn graph(samples: Vec<Sample>, policy: Policy) -> Graph {
 }
 
 fn given(text: &str) -> Option<ReplyContent> {
-    Some(ReplyContent { answer: said(Role::Assistant, text), carry: None })
+    Some(ReplyContent { answer: text_message(Role::Assistant, text), carry: None })
 }
 
 fn texts(composed: &ComposedSample) -> Vec<String> {
@@ -166,10 +166,10 @@ fn a_first_output_lets_others_go() {
 fn results_of_tools_answer_the_calls_that_were_made() {
     let with = |message: Message, extra: &str| Message { extra: Some(extra.to_owned()), ..message };
     let calls = |id: &str| format!(r#"{{"tool_calls":[{{"id":"{id}"}}]}}"#);
-    let result = with(said(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
+    let result = with(text_message(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
     let samples = || {
         let mut first = root("a");
-        let answer = said(Role::Assistant, "recorded");
+        let answer = text_message(Role::Assistant, "recorded");
         first.recorded_answer = Some(with(answer, &calls("old")));
         let prompt = next("a", vec![result.clone()]);
         vec![first, sample("b", prompt, &[("a", Point::End, 0)])]
@@ -185,11 +185,11 @@ fn results_of_tools_answer_the_calls_that_were_made() {
         };
         (messages, composed.history.unwrap().recorded)
     };
-    let (messages, recorded) = sent(with(said(Role::Assistant, ""), &calls("new")));
+    let (messages, recorded) = sent(with(text_message(Role::Assistant, ""), &calls("new")));
     assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"new"}"#));
     assert_eq!(recorded, 0);
     // A model that called no tool cannot get a result.
-    let (messages, recorded) = sent(said(Role::Assistant, "no call"));
+    let (messages, recorded) = sent(text_message(Role::Assistant, "no call"));
     assert_eq!(messages[1].extra, Some(calls("old")));
     assert_eq!(messages[2].extra.as_deref(), Some(r#"{"tool_call_id":"old"}"#));
     assert_eq!(recorded, 1);
@@ -215,7 +215,7 @@ fn what_breaks_the_contract_is_refused() {
 #[test]
 fn an_answer_stands_only_in_requests_that_depend_on_its_end() {
     let quoting = |id: &str, after: &[(&str, Point, u64)]| {
-        let mut message = said(Role::User, "");
+        let mut message = text_message(Role::User, "");
         message.parts = vec![Part::Answer("a".to_owned())];
         sample(id, Prompt::Messages(vec![message]), after)
     };
@@ -238,7 +238,7 @@ fn calling(text: &str, ids: &[&str]) -> Message {
     let calls: Vec<_> = ids.iter().map(|id| serde_json::json!({"id": id})).collect();
     Message {
         extra: Some(serde_json::json!({ "tool_calls": calls }).to_string()),
-        ..said(Role::Assistant, text)
+        ..text_message(Role::Assistant, text)
     }
 }
 
@@ -248,7 +248,7 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
     let calls_of = |recorded: Option<Message>, given: Message| {
         let mut first = root("a");
         first.recorded_answer = recorded;
-        let result = said(Role::Tool, "result");
+        let result = text_message(Role::Tool, "result");
         let second = sample("b", next("a", vec![result]), &[("a", Point::End, 0)]);
         let mut graph = graph(vec![first, second], LIVE);
         graph.compose(0).unwrap();
@@ -266,7 +266,7 @@ fn a_history_holds_as_many_calls_as_there_are_results() {
     // More calls, or none: the answer on record stands in.
     let two = || calling("given", &["g", "h"]);
     assert_eq!(calls_of(recorded(), two()), (owned(&["r"]), 1));
-    assert_eq!(calls_of(recorded(), said(Role::Assistant, "no")), (owned(&["r"]), 1));
+    assert_eq!(calls_of(recorded(), text_message(Role::Assistant, "no")), (owned(&["r"]), 1));
     // Without one, the surplus goes.
     assert_eq!(calls_of(None, two()), (owned(&["g"]), 0));
 }
