@@ -82,7 +82,7 @@ fn some_bytes(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn files_come_checked_into_the_layout_that_other_tools_read() {
+fn downloads_are_checked_and_laid_out_for_other_tools() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(300_000);
     hub.put(MODEL, "tokenizer.json", b"{\"small\": 1}", false);
@@ -134,7 +134,7 @@ fn a_revision_has_a_reference_of_its_own() {
 }
 
 #[test]
-fn the_token_goes_to_the_hub_and_nowhere_else() {
+fn token_is_sent_only_to_the_hub() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "large.bin", &some_bytes(1_000), true);
     hub.put(MODEL, "small.json", b"{}", false);
@@ -173,7 +173,7 @@ fn refusals_say_what_to_do() {
 }
 
 #[test]
-fn a_download_that_was_cut_goes_on_where_it_stopped() {
+fn resumes_a_cut_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(500_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -189,7 +189,7 @@ fn a_download_that_was_cut_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn what_an_earlier_download_left_is_gone_on_with() {
+fn resumes_a_partial_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(200_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -226,7 +226,7 @@ fn a_server_without_ranges_sends_all_again() {
 }
 
 #[test]
-fn a_server_that_sends_nothing_more_ends_the_download_and_keeps_what_came() {
+fn stalled_download_keeps_its_bytes() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(10_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -263,7 +263,7 @@ fn a_server_that_is_too_slow_ends_the_download() {
 }
 
 #[test]
-fn contents_that_are_not_what_the_hub_says_are_deleted() {
+fn wrong_contents_are_deleted() {
     for is_large in [true, false] {
         let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
         let right = some_bytes(10_000);
@@ -291,7 +291,7 @@ fn contents_that_are_not_what_the_hub_says_are_deleted() {
 }
 
 #[test]
-fn more_than_the_hub_says_is_refused() {
+fn surplus_bytes_are_refused() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let right = some_bytes(1_000);
     hub.put(MODEL, "file.bin", &right, true);
@@ -320,7 +320,7 @@ fn a_file_of_unknown_size_has_a_limit() {
 
 /// Runs read a model's files from the cache, so a part of a model must not look like all of it.
 #[test]
-fn nothing_is_in_the_cache_before_all_is_there() {
+fn incomplete_snapshot_is_not_in_the_cache() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "a.json", b"{}", false);
     hub.put(MODEL, "b.bin", &some_bytes(1_000), true);
@@ -335,7 +335,7 @@ fn nothing_is_in_the_cache_before_all_is_there() {
 }
 
 #[test]
-fn a_hub_that_is_busy_is_asked_again_and_one_that_is_not_there_is_named() {
+fn busy_hub_is_retried_and_missing_hub_is_named() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "a.json", b"{}", false);
     hub.state.lock().unwrap().busy = 1;

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_as_large_as_a_run_needs_before_it_begins() {
+    fn descriptor_table_grows_before_the_run() {
         let limit = allow(0).unwrap();
         make_room(limit.min(5_000)).unwrap();
         let status = std::fs::read_to_string("/proc/self/status").unwrap();

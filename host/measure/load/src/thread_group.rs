@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_ends_the_run_and_is_kept() {
+    fn panic_ends_the_run_with_its_message() {
         let group = ThreadGroup::new(&Signal::for_thread());
         let sound = group.start("sound", None, || 1).unwrap();
         assert_eq!((sound.join(), group.panicked()), (Some(1), None));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_yields_alone() {
+    fn yielding_affects_one_thread() {
         let before = niceness();
         let lowered = std::thread::spawn(|| {
             yield_to_others();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_enlisted_is_seen() {
+    fn enlisted_thread_is_sampled() {
         let clock = Clock::start();
         let vitals = Vitals::new(clock);
         vitals.decoded(Nanos::ZERO);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiled_plugin_is_found_and_what_is_none_is_not_loaded() {
+    fn foreign_bytes_are_not_loaded_as_a_plugin() {
         let home = tempfile::tempdir().unwrap();
         let cache = Cache::at(home.path(), &COMPILED, engines());
         let artifacts = Artifacts(cache.unwrap().unwrap());

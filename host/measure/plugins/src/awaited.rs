@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wakes_itself_goes_on_and_what_nothing_wakes_ends() {
+    fn unwoken_call_ends_with_an_error() {
         let mut left = 3;
         let waking = std::future::poll_fn(|context: &mut Context<'_>| {
             left -= 1;

@@ -66,12 +66,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_served_by_its_own() {
+    fn version_is_served_by_its_contract() {
         assert_eq!(Contract::serving("1.0.0"), Ok(Contract::V1));
     }
 
     #[test]
-    fn who_should_update_is_told() {
+    fn error_names_the_side_to_update() {
         for newer in ["1.0.1", "1.1.0", "2.0.0"] {
             let error = Contract::serving(newer).unwrap_err();
             assert!(error.ends_with("update the runner"), "{error}");

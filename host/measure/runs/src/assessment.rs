@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_that_come_later_take_no_name_from_those_that_are_there() {
+    fn later_scores_get_new_names() {
         let judged = Assessment {
             scores: ["exact-match", "sane"].map(|name| (name.to_owned(), [(0, 1.0)].into())).into(),
             unscored: [("exact-match".to_owned(), vec![1])].into(),

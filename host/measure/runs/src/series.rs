@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_file_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
         let mut log = Log::create(folder.path()).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_what_was_written_is_told() {
+    fn changed_series_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         pages(9).iter().for_each(|page| log.write(page));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_killed_keeps_all_but_the_last_second() {
+    fn killed_run_loses_at_most_a_second() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         // Up to 4.5 s; the last flush was at 4.0 s.

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_file_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), None);
         let mut log = Log::create(folder.path()).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_killed_keeps_all_but_the_last_second() {
+    fn killed_run_loses_at_most_a_second() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         // Up to 2.9 s; the last flush was at 2.0 s.
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_entries_are_passed_over() {
+    fn malformed_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let lines: Vec<String> =
             entries().iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();

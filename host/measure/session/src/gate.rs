@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_waits_until_it_is_let_in_or_stopped() {
+    async fn run_waits_for_admission_or_stop() {
         let gate = Gate::new(Clock::start());
         let signal = Signal::for_task();
         let mut stages = gate.stages();

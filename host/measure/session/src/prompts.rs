@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_chats_are_known() {
+    fn chat_paths_are_recognised() {
         for path in ["/v1/chat/completions", "/base/v1/chat/completions?x=1", "/v1/messages"] {
             assert!(takes_chats(path), "{path}");
         }

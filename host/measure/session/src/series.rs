@@ -313,7 +313,7 @@ mod tests {
     use http::header::{HeaderMap, HeaderValue};
 
     #[test]
-    fn a_page_that_was_cut_is_none() {
+    fn cut_page_is_rejected() {
         let mut head = Head { status: 200, headers: HeaderMap::new() };
         let is_whole = |head: &Head, body: &[u8]| whole(head, Version::Http1, body).is_ok();
         assert!(is_whole(&head, b"a 1\nb 2\n"));

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_line_is_no_line() {
+    fn partial_line_is_dropped() {
         assert_eq!(whole_lines(b"a 1\nb 2\nc 31"), "a 1\nb 2\n");
         assert_eq!(whole_lines(b"a 1\n"), "a 1\n");
         assert_eq!(whole_lines(b"a 1"), "");

@@ -6,7 +6,7 @@ use super::{model, variables};
 use crate::*;
 
 #[test]
-fn names_are_those_of_the_hub() {
+fn repository_names_follow_the_hub() {
     for name in ["gpt2", "Qwen/Qwen3-0.6B", "a_b/c.d", "o/n@v1.0", "o/n@refs/pr/1"] {
         assert_eq!(model(name).to_string(), name);
     }
@@ -40,7 +40,7 @@ fn names_are_those_of_the_hub() {
 }
 
 #[test]
-fn the_cache_is_where_the_hubs_tools_have_it() {
+fn cache_folder_equals_that_of_the_hubs_tools() {
     let of = |pairs: &[(&str, &str)]| {
         Cache::of(variables(pairs)).map(|cache| cache.root().display().to_string())
     };
@@ -57,7 +57,7 @@ fn the_cache_is_where_the_hubs_tools_have_it() {
 }
 
 #[test]
-fn a_snapshot_is_found_by_branch_by_commit_and_where_it_is_the_only_one() {
+fn snapshot_is_found_by_branch_commit_or_alone() {
     let folder = TempDir::new().unwrap();
     let cache = Cache::at(folder.path());
     let repository = folder.path().join("models--org--model");
@@ -87,7 +87,7 @@ fn a_snapshot_is_found_by_branch_by_commit_and_where_it_is_the_only_one() {
 }
 
 #[test]
-fn files_of_tokenizers_and_of_data_are_known() {
+fn tokenizer_and_data_files_are_recognised() {
     for path in [
         "tokenizer.json",
         "tokenizer.model",
@@ -132,7 +132,7 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
 }
 
 #[test]
-fn sizes_have_words() {
+fn sizes_have_units() {
     let sizes = [0, 999, 1_000, 1_234_567, 999_960_000, 5_000_000_000].map(size);
     assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "1.0 GB", "5.0 GB"]);
 }

@@ -50,7 +50,7 @@ mod tests {
     use model::units::Nanos;
 
     #[test]
-    fn frames_come_back_empty_and_with_their_room() {
+    fn spare_frames_return_empty_with_capacity() {
         let spares = Spares::default();
         let mut frames = Frames::default();
         frames.push(Nanos(1), Some("name".to_owned()), &[7; 500]);

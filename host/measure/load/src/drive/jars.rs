@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jar_has_the_last_value_of_each_name() {
+    fn jar_keeps_the_last_value_of_each_name() {
         for (sets, field) in [
             (&["a=1; Path=/; HttpOnly", "b=x=y"][..], "a=1; b=x=y"),
             (&["a=1", "b=2", "a=3; Max-Age=60"], "b=2; a=3"),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_count_from_when_the_message_before_was_due() {
+    fn delays_count_from_the_previous_due_time() {
         let mut outbox = outbox(&[("a", 0, false), ("b", 10, false), ("c", 10, false)]);
         assert_eq!(taken(&mut outbox, 100), "a");
         assert_eq!(outbox.due(), Some(Nanos(110)));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_waits_with_those_behind_it_until_the_answer_proceeds() {
+    fn held_message_blocks_the_queue_until_proceed() {
         let messages = [("a", 0, false), ("b", 5, true), ("c", 0, false), ("d", 0, true)];
         let mut outbox = outbox(&messages);
         assert_eq!(taken(&mut outbox, 500), "a");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_from_when_it_was_demanded() {
+    fn answer_delay_counts_from_its_demand() {
         let mut outbox = outbox(&[("a", 0, false)]);
         assert_eq!(taken(&mut outbox, 100), "a");
         assert_eq!(outbox.add(outgoing("b", 20, false), Nanos(1_000)), Ok(()));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_waits_than_the_bound() {
+    fn queue_of_messages_is_bounded() {
         let backlog = Backlog::new(Clock::start(), 1 << 30);
         let mut outbox = Outbox::new(Nanos::ZERO, backlog.hold());
         let piece = || Outgoing {

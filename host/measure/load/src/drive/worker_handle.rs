@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worker_with_the_fewest_requests_is_next() {
+    fn least_busy_worker_is_next() {
         let workers: Vec<WorkerHandle> = (0..3).map(|_| WorkerHandle::new().0).collect();
         assert_eq!([0, 1, 2, 3].map(|turn| idlest(&workers, turn)), [0, 1, 2, 0]);
         let begin = |worker: usize| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_are_short_beside_replies() {
+    fn naps_are_short_compared_with_replies() {
         let (worker, _orders) = WorkerHandle::new();
         let request = InFlight(Arc::clone(&worker.requests));
         let nap = |at| worker.requests.nap(Nanos(at));

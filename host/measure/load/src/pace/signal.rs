@@ -195,7 +195,7 @@ mod tests {
     /// A queue that is received from parks the thread too, and takes the token that was meant for
     /// the pacer.
     #[test]
-    fn a_wake_while_the_thread_blocks_on_something_else_is_not_lost() {
+    fn wake_during_another_wait_is_not_lost() {
         let signal = Signal::for_thread();
         let attached = std::sync::Barrier::new(2);
         let flag = AtomicBool::new(false);

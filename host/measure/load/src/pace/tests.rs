@@ -212,7 +212,7 @@ async fn a_cap_holds_a_ramp_back() {
 /// Millions may be due when a run is stopped. None of them is drawn any more, and their number is
 /// known.
 #[tokio::test(start_paused = true)]
-async fn a_stop_leaves_what_was_due_undrawn() {
+async fn stop_leaves_due_samples_undrawn() {
     let clock = Clock::start();
     let second = |rate: f64| Arrival::Constant { rate };
     for (arrival, limit, left) in [

@@ -141,7 +141,7 @@ impl Host {
 
     /// The addresses, and when they were looked up: by the first connection, which finds
     /// `looked_up` unset.
-    async fn addresses(
+    async fn addresses_are_parsed(
         &self,
         clock: Clock,
         looked_up: &AtomicBool,

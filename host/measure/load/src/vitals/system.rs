@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_a_group_was_kept_from_running() {
+    fn throttled_time_of_a_group() {
         let stat = "usage_usec 5\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500\n";
         assert_eq!(parse_throttled(stat), Some(Nanos(1_500_000)));
         assert_eq!(parse_throttled("usage_usec 5\n"), None, "the root has no limit");
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_this_system_says_is_understood() {
+    fn files_of_this_system_are_parsed() {
         let id = this_thread().unwrap();
         assert!(spent(id).is_some());
         assert!(cores().unwrap().all > 0);

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_all_the_time_and_of_the_worst_second() {
+    fn shares_cover_the_run_and_its_worst_second() {
         let mut tally = tally(&["read-0"], sample(1000, &[Some((500, 0))]));
         tally.second(sample(2000, &[Some((1450, 0))]));
         tally.second(sample(3000, &[Some((1550, 300))]));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_second_has_no_worst_second() {
+    fn short_run_has_no_worst_second() {
         let tally = tally(&["pace"], sample(0, &[Some((0, 0))]));
         let client = tally.finish(&sample(500, &[Some((100, 0))]), Nanos::ZERO, NOTHING);
         let pace = client.threads["pace"];
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_told_of_is_not_listed() {
+    fn unknown_thread_is_not_listed() {
         let start = sample(0, &[Some((0, 0)), None, Some((0, 0))]);
         let mut tally = tally(&["read-0", "read-1", "read-2"], start);
         tally.second(sample(1000, &[Some((100, 0)), None, Some((200, 0))]));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_in_two_ways_is_not() {
+    fn ambiguous_paths_are_refused() {
         for path in [
             "",
             "v1",

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_named() {
+    fn forbidden_socket_parts_are_named() {
         let half = OUTGOING_BYTES / 2;
         assert_eq!(fault(&socket(PROTOCOLS, half, LONGEST)), None);
         for (socket, what) in [

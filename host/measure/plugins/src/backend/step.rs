@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_may_ask_for_has_limits() {
+    fn steps_have_limits() {
         let most = Step {
             delay: DELAY,
             accepted: vec![404; ACCEPTED],

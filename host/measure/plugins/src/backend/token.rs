@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_login_may_not_be() {
+    fn invalid_logins_are_refused() {
         let sound = || described("text/plain", "{key}");
         let names = |headers: &[(&str, &str)]| -> Vec<(String, String)> {
             headers.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()

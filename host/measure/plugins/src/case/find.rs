@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_a_folder_of_cases_and_a_case_are_told_apart() {
+    fn projects_folders_and_cases_are_distinguished() {
         let folder = made(&[
             "cases/b/sample.json",
             "cases/a/sample.json",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_and_no_case_are_said() {
+    fn missing_folder_and_missing_cases_are_errors() {
         let folder = made(&["cases/notes.txt"]);
         let none = cases(folder.path()).unwrap_err();
         assert!(none.contains("cases` has no cases"), "{none}");

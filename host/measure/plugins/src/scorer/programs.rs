@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_judged_is_not_counted() {
+    fn unjudged_program_is_not_counted() {
         let mut programs = Programs::default();
         programs.add(&declared(), "a", &[]);
         assert_eq!(programs.pass_at_k(&declared()), []);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn several_programs_have_the_mean_of_each_score() {
+    fn scores_of_several_programs_are_averaged() {
         let found = mean(&[declared().finished(scores(true)), declared().killed()]);
         let wanted = [("code".to_owned(), 0.5), ("code-killed".to_owned(), 0.5)];
         assert_eq!(found, wanted);

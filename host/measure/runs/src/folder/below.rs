@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_run_it_is_said_what_was_expected() {
+    fn missing_run_error_states_the_expected_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

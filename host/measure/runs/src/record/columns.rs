@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_json() {
+    fn numbers_follow_json() {
         for (at, is_read) in [
             ("0", true),
             ("7", true),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_otherwise_is_left_to_the_other_reader() {
+    fn unusual_lines_fall_back_to_serde() {
         for (events, is_read) in [
             (r#""events":{"at":[1],"kind":"t","tokens":[null],"bytes":[1]}"#, true),
             (r#""events":{"at":[1,2],"kind":"tu","tokens":[3,null],"bytes":[1,0]}"#, true),

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_task_is_done_once() {
+    fn every_task_runs_once() {
         let done = Mutex::new(Vec::new());
         share(0..1_000, |task| done.lock().unwrap().push(task));
         let mut done = done.into_inner().unwrap();
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_tasks_are_under_way_as_there_are_processors() {
+    fn one_task_runs_per_processor() {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Each of the first tasks waits for all others.
         let together = Barrier::new(processors);

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn further_answers_are_kept_apart() {
+    fn choices_are_recorded_separately() {
         let mut answer = Answer::default();
         for (choice, text) in [(0, "a"), (2, "c"), (1, "b"), (0, "A"), (2, "C")] {
             let piece = Output { choice, ..piece(text.to_owned(), Some(1)) };
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_report_replaces_an_earlier_one_and_is_no_event() {
+    fn later_usage_replaces_earlier_usage() {
         let timings = |queue, decode| {
             Meaning::Timings(plugins::backend::Timings {
                 queue,
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_one_token_is_small() {
+    fn one_token_event_is_small() {
         let mut answer = Answer::default();
         for number in 0..1_000_u64 {
             let text = piece(" word".to_owned(), Some(1));

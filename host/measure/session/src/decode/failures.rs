@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_one_of_requests_and_not_of_replies() {
+    fn failures_in_a_row_follow_the_order_of_requests() {
         let limit = FailureLimit::new(Signal::for_thread());
         let error = PluginError::Contract {
             plugin: "p".to_owned(),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_goes_to_the_target_alone() {
+    fn key_is_sent_only_to_the_target() {
         for path in ["/v1/x", "http://127.0.0.1:8000/tenant/v1/x"] {
             let (step, head) = sent(path);
             assert_eq!((step.place, step.host), (0, None));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_names_reaches_nothing_that_the_user_did_not() {
+    fn server_cannot_redirect_to_unlisted_hosts() {
         for (path, expected) in [
             ("http://169.254.169.254/latest", "hosts = [\"169.254.169.254\"]"),
             ("http://127.0.0.1:8001/x", "--allow-host 127.0.0.1:8001"),

@@ -262,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_is_nothing_told() {
+    fn empty_cells_have_no_summary() {
         assert_eq!(Cells::default().quantiles(), None);
         let nothing = Seconds::default().at(Nanos(7));
         assert_eq!((nothing.recent.quantiles(), nothing.whole.quantiles()), (None, None));
     }
 
     #[test]
-    fn the_recent_past_is_forgotten_and_the_whole_is_not() {
+    fn recent_cells_expire_total_cells_stay() {
         let mut seconds = Seconds::default();
         seconds.add(Nanos(0), Nanos(5 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(7 * MS), 2);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_on_a_bound_is_within_it() {
+    fn bucket_bounds_are_inclusive() {
         static BOUNDS: [Nanos; 2] = [Nanos(10), Nanos(20)];
         let mut buckets = Buckets::new(&BOUNDS);
         for (span, times) in [(10, 1), (11, 2), (20, 3), (21, 4)] {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_process_that_is_gone_what_it_did_stays() {
+    fn lost_process_keeps_its_totals() {
         let [stays, gone] =
             [part(10, Phase::Draining), part(20, Phase::Measuring)].map(|part| sent(&part));
         let seen = State::together([(&stays, false), (&gone, true)]).unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_does_not_say_is_absent_of_the_whole() {
+    fn unplanned_figures_are_absent_from_the_total() {
         let mut unknown = part(10, Phase::Measuring);
         (unknown.counts.due, unknown.counts.waiting) = (None, None);
         let parts = [sent(&part(5, Phase::Measuring)), sent(&unknown)];
@@ -378,7 +378,7 @@ mod tests {
     /// The worst that there is: a count of thirteen digits in every cell, and messages and names
     /// without end.
     #[test]
-    fn figures_have_a_bound() {
+    fn figures_have_a_maximum_size() {
         let mut state = part(10, Phase::Measuring);
         for track in &mut state.tracks {
             for width in 0..54 {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figures_is_nothing() {
+    fn malformed_figures_are_ignored() {
         let good = part(3, Phase::Measuring).figures();
         for (key, wrong) in [
             ("tracks", serde_json::json!([])),

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_are_parsed() {
         for (text, expected) in [
             ("127.0.0.1:9464", "127.0.0.1:9464"),
             (":9464", "127.0.0.1:9464"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machines_names_are_answered() {
+    fn foreign_host_names_are_refused() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:9464",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_told() {
+    fn taken_port_is_an_error() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address =
             Address { host: LOOPBACK.to_owned(), port: taken.local_addr().unwrap().port() };

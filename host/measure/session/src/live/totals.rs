@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_entered_once_and_by_how_it_ended() {
+    fn ended_exchange_is_counted_once_by_outcome() {
         let mut totals = Totals::default();
         let mut warmup = answered(1_000);
         warmup.phase = Phase::Warmup;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_reply_has_no_first_token() {
+    fn unstreamed_reply_has_no_first_token() {
         let mut totals = Totals::default();
         totals.enter(&answered(1_000), false);
         let [ttft, itl, _, e2e, _] = totals.seen(ms(1_200)).map(|track| track.latency());

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_have_the_length_that_is_asked_for() {
+    fn answers_have_the_requested_length() {
         let tokenizer = Tokenizer::bytes();
         let mut made_up = MadeUp::new(&tokenizer);
         for tokens in [Some(300), Some(300), Some(1), Some(0), None] {

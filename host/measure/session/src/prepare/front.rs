@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_salt_is_that_of_the_seed_and_the_instant() {
+    fn salt_depends_on_seed_and_instant() {
         let of = |seed, started| salt(seed, started, &Tokenizer::bytes());
         let one = of(1, "2026-03-01T12:00:00Z");
         assert_eq!(one, of(1, "2026-03-01T12:00:00Z"));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_comes_first_of_all() {
+    fn salt_precedes_the_prompt() {
         let salt = Salt { text: "77 ".into(), tokens: vec![7, 7] };
         let put = |mut prompt: Prompt, system: Option<&str>| {
             put(&mut prompt, system, Some(&salt));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversations_own_instructions_follow_the_runs_in_one_message() {
+    fn system_prompt_precedes_the_conversations_own() {
         let mut prompt =
             Prompt::Messages(vec![message(Role::System, "Own."), message(Role::User, "a")]);
         put(&mut prompt, Some("Run."), None);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_gets_names_for_secrets_and_the_server_the_values() {
+    fn plugins_see_names_of_secrets_servers_see_values() {
         let body = r#"{"api_key":"a\"b","n":1,"user":{"hf_token":7,"name":"x"}}"#;
         let mut given = Some(body.to_owned());
         let masked = MaskedSecrets::mask(&mut given);

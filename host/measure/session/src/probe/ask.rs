@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_apart_by_what_the_user_can_do_about_it() {
+    fn statuses_map_to_outcomes() {
         for (status, reason, expected) in [
             (200, Reason::Other, Outcome::Answers),
             (401, Reason::Unauthorised, Outcome::NeedsKey),

@@ -272,7 +272,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_backend_of_another_engine_is_seen() {
+    fn foreign_backend_is_detected() {
         for (engine, backend, fits) in [
             ("vLLM", "sglang", Some("vllm")),
             ("SGLang", "sglang", None),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_known_by_the_end_of_its_host() {
+    fn host_suffix_identifies_the_service() {
         assert_eq!(hosted("api.anthropic.com"), Some(Engine::Anthropic));
         assert_eq!(hosted("bedrock-runtime.eu-west-1.amazonaws.com"), Some(Engine::Bedrock));
         for other in
@@ -297,7 +297,7 @@ mod tests {
 
     /// Beginnings of real answers.
     #[test]
-    fn engines_are_known_by_what_their_own_routes_answer() {
+    fn own_routes_identify_the_engine() {
         for (engine, path, answer, version) in [
             (Engine::Vllm, "/version", json!({"version": "0.32.0"}), Some("0.32.0")),
             (
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn every_engine_has_something_to_try() {
+    fn every_engine_has_a_route_to_try() {
         for engine in Engine::ALL {
             let tries = TRIES.iter().filter(|own| own.engine == engine).count();
             assert!((1..=MOST_TRIES).contains(&tries), "{engine:?}: {tries}");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_the_models_names_the_engine() {
+    fn model_owner_names_the_engine() {
         let models = |owner: &str| json!({"data": [{"id": "m", "owned_by": owner}]});
         assert_eq!(owner(&models("lmdeploy")), Some(Engine::Lmdeploy));
         assert_eq!(owner(&models("somebody")), None);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tokenizer_is_kept_found_and_read_anew_where_what_is_kept_is_damaged() {
+    fn damaged_cache_entry_is_read_anew() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_since_its_digest_was_taken_is_not_kept() {
+    fn changed_file_is_not_cached() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("tokenizer.json");
         std::fs::write(&path, file()).unwrap();

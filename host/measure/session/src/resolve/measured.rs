@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_the_files_below_it() {
+    fn folder_lists_all_files_below() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| {
             let path = folder.path().join(name);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_listed_says_why() {
+    fn unlistable_folder_states_the_cause() {
         let error_of = |path: &Path| match &measure_all("data", path)[..] {
             [(name, (_, Err(error)))] if name == "data" => error.to_string(),
             other => panic!("{other:?}"),

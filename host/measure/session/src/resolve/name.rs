@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_name_is_kept_only_while_it_is_true() {
+    fn file_name_is_dropped_once_flags_change_the_run() {
         for (set, expected) in [
             (&[][..], "Random 1k/1k"),
             // None of these makes the name untrue.
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_flags_alone_is_called_after_what_it_is() {
+    fn run_without_a_file_is_named_after_dataset_and_load() {
         let with = |set: &[&str]| {
             let mut source = source("", set);
             let dataset = "datasets/sharegpt.wasm".to_owned();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_have_a_bound() {
+    fn file_names_have_a_maximum_length() {
         let mut long = source("", &[]);
         let file = PathBuf::from(format!("{}.jsonl", "ä".repeat(5000)));
         let files = &mut long.scenario.dataset.files;

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_in_the_cache_and_the_plan_says_which_commit() {
+    fn plan_states_the_commit_of_a_cached_name() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
         for (name, revision) in [("org/model", "abc123"), ("org/model@abc123", "abc123")] {
             let planned = open(&asking(&cache, name)).unwrap().planned;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_cache_is_an_error_with_the_command_that_brings_it() {
+    fn missing_tokenizer_error_names_the_fetch_command() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
         let wrong = |name: &str| match open(&asking(&cache, name)) {
             Ok(_) => panic!("{name} was opened"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_exists_comes_before_a_name() {
+    fn existing_path_wins_over_a_name() {
         let cache = cache_of(&[("org/model", "abc123", SMALL)]);
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("org/model");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_the_served_models_is_tried_and_said() {
+    fn served_model_names_the_tokenizer_with_a_note() {
         let cache = cache_of(&[("org/model", "abc123", SMALL), ("org/broken", "def456", "{")]);
         let names = |names: &[&str]| -> Vec<String> {
             names.iter().map(|name| (*name).to_owned()).collect()
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folders_digest_is_of_what_decides_tokens() {
+    fn folder_digest_covers_files_that_decide_tokens() {
         let cache = cache_of(&[("org/model", "abc", SMALL)]);
         let folder = cache.path().join("models--org--model/snapshots/abc");
         let digest = |folder: &Path| {

@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_request_is_expected_when_the_first_ones_have_said_how_long_they_take() {
+    fn ends_soon_from_half_a_second_before_the_end() {
         let second = Nanos(1_000_000_000);
         // Ten thousand in two seconds: half a second is left at 7,500 of them.
         for (taken, ready, expected) in [

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_tool_calls_are_joined_by_their_index() {
+    fn tool_call_pieces_are_joined_by_index() {
         let text = concat!(
             r#"{"index":0,"id":"a","type":"function","function":{"name":"look","arguments":""}}"#,
             r#"{"index":0,"function":{"arguments":"{\"x\":"}}{"index":0,"function":{"arguments":"1}"}}"#,
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_conversation_is_taken_down_without_depth() {
+    fn long_conversation_drops_without_recursion() {
         let mut conversation = None;
         for index in 0..200_000 {
             conversation = Some(Arc::new(Conversation {

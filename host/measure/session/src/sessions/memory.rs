@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_sessions_wait_at_the_bound() {
+    fn sessions_wait_at_the_memory_bound() {
         let memory = Memory::of(100);
         assert_eq!(memory.figures(Nanos(0)), None);
         memory.hold(99);

@@ -107,7 +107,7 @@ async fn a_user_has_one_session_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_that_counts_requests_does_what_is_due_next() {
+async fn per_request_user_sends_the_next_due_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
     let one = pacing(Some(1), false, false);
@@ -145,7 +145,7 @@ async fn nothing_follows_after_the_end() {
 /// A user that thinks until after the end begins nothing more, and its requests are due when it has
 /// thought.
 #[tokio::test(start_paused = true)]
-async fn a_user_that_counts_requests_thinks_before_each() {
+async fn per_request_user_thinks_before_each_request() {
     let due_times = closed(1, None).due_times(1, None, &Trace::default());
     let Some(think) = thinking(2000, ThinkSpread::Constant) else { unreachable!("it thinks") };
     let limited = Pacing {
@@ -161,7 +161,7 @@ async fn a_user_that_counts_requests_thinks_before_each() {
 /// Roots that never become ready, because the sessions under way hold all memory, are counted at
 /// the end.
 #[tokio::test(start_paused = true)]
-async fn roots_that_cannot_be_had_count_as_unsent() {
+async fn unavailable_roots_count_as_unsent() {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);

@@ -314,7 +314,7 @@ mod tests {
         b"3\r\nabc\r\n00A;name=\"v;\r\";x \r\n0123456789\r\n0;last\r\nx-t: 1\r\n\r\nmore";
 
     #[test]
-    fn extensions_trailers_and_what_follows_are_no_content() {
+    fn extensions_and_trailers_are_not_content() {
         let read = read(chunked(), &[WHOLE]).unwrap();
         assert_eq!(read, (b"abc0123456789".to_vec(), 4));
     }
@@ -383,7 +383,7 @@ mod tests {
 
     /// Anything that can be sent without end is refused at some length.
     #[test]
-    fn lines_and_trailers_have_an_end() {
+    fn chunk_lines_and_trailers_are_bounded() {
         let endless = |begin: &str, again: &str| {
             let mut body = chunked();
             let mut bytes = begin.as_bytes().to_vec();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_early_is_told() {
+    fn early_close_is_an_error() {
         assert!(chunked().end_of_connection().is_err());
         assert!(Body(State::Length(1)).end_of_connection().is_err());
         assert!(Body(State::UntilClose).end_of_connection().is_ok());

@@ -86,7 +86,7 @@ async fn replies_of_every_form() {
 }
 
 #[tokio::test]
-async fn replies_that_break_say_how() {
+async fn broken_replies_state_the_cause() {
     for (reply, what) in [
         ("", "closed before a reply arrived"),
         ("HTTP/1.1 200 OK\r\ncontent-le", "in the middle of the reply's head"),
@@ -133,7 +133,7 @@ async fn replies_that_break_say_how() {
 }
 
 #[tokio::test]
-async fn interim_replies_without_end_are_no_reply() {
+async fn endless_interim_replies_are_refused() {
     let few = "HTTP/1.1 102 Processing\r\n\r\n".repeat(16);
     let whole = format!("{few}HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na");
     assert_eq!(see(&whole).await, answered(200, "a", true));
@@ -143,7 +143,7 @@ async fn interim_replies_without_end_are_no_reply() {
 }
 
 #[tokio::test]
-async fn a_body_is_read_no_further_than_it_is_kept() {
+async fn body_is_read_up_to_the_kept_size() {
     let (mut connection, mut server) = connect();
     let serve = async {
         let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ async fn a_body_is_read_no_further_than_it_is_kept() {
 
 /// Bytes that follow a reply belong to no request, so the connection is not used again.
 #[tokio::test]
-async fn bytes_after_the_end_end_the_connection() {
+async fn surplus_bytes_close_the_connection() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
     let seen = exchange(reply.as_bytes(), reply.len()).await;
     assert_eq!(seen, answered(200, "a", false));
@@ -182,7 +182,7 @@ async fn bytes_after_the_end_end_the_connection() {
 
 /// A server may refuse before it has read everything.
 #[tokio::test]
-async fn a_reply_before_the_request_is_through_is_read() {
+async fn early_reply_is_read() {
     let (mut connection, mut server) = connect();
     let body = Bytes::from(vec![b'x'; 4 << 20]);
     let at = ("http", "engine");

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_withdrawn_makes_the_others_unsure() {
+    fn withdrawn_request_makes_other_stamps_unsure() {
         let outgoing = Outgoing::default();
         let marks = Rc::default();
         drop(outgoing.wait(&marks));

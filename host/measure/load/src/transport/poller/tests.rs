@@ -84,7 +84,7 @@ async fn until(holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn what_watches_is_told_of_what_came_and_of_the_end() {
+async fn watcher_hears_of_bytes_and_the_end() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
@@ -103,7 +103,7 @@ async fn what_watches_is_told_of_what_came_and_of_the_end() {
 }
 
 #[tokio::test]
-async fn what_watches_no_longer_is_not_told() {
+async fn removed_watcher_is_not_woken() {
     served(async |poller| {
         let (socket, mut peer) = pair();
         let reader = Reader::new(&poller, socket, 64);
@@ -185,7 +185,7 @@ async fn a_reset_is_seen() {
 }
 
 #[tokio::test]
-async fn a_place_that_was_left_is_taken_again_and_not_in_the_same_batch() {
+async fn freed_slot_is_reused_in_the_next_batch() {
     served(async |poller| {
         let (socket, _peer) = pair();
         let first = poller.register(socket).unwrap();
@@ -278,7 +278,7 @@ async fn other_tasks_go_on_while_sockets_are_ready_without_end() {
 }
 
 #[tokio::test]
-async fn a_socket_that_is_waited_for_wakes_its_task_alone() {
+async fn ready_socket_wakes_only_its_task() {
     served(async |poller| {
         let (mut first, mut first_peer) = connect(&poller).await;
         let (second, _second_peer) = connect(&poller).await;

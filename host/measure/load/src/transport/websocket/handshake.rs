@@ -127,7 +127,7 @@ mod tests {
 
     /// The example of RFC 6455, 1.3.
     #[test]
-    fn the_answer_to_a_key_is_the_standards() {
+    fn accept_key_equals_the_rfc_example() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 

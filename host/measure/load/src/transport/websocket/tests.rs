@@ -186,7 +186,7 @@ async fn messages_arrive_as_the_network_cuts_them() {
 
 /// Bytes that are no WebSocket are refused, and the server is told why by a code.
 #[tokio::test]
-async fn what_is_no_websocket_is_refused() {
+async fn non_websocket_bytes_are_refused() {
     let oversized = {
         let mut head = vec![FINAL | BINARY_FRAME, 127];
         head.extend((FRAME_BYTES as u64 + 1).to_be_bytes());
@@ -233,7 +233,7 @@ async fn what_is_no_websocket_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_without_a_close_is_told() {
+async fn missing_close_frame_is_an_error() {
     let cut = frame(FINAL | TEXT_FRAME, b"abc");
     for bytes in [&b""[..], &cut[..3], &cut] {
         let (mut client, mut server) = open(1 << 16, b"");
@@ -325,7 +325,7 @@ async fn a_server_that_does_not_read_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_put_is_sent_in_order_and_masked() {
+async fn messages_are_sent_in_order_and_masked() {
     let (mut client, mut server) = open(64, b"");
     let long = "long ".repeat(1_000);
     let serve = async {
@@ -359,7 +359,7 @@ async fn leaving_closes_and_waits_for_the_server() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_closed() {
+async fn abandoned_websocket_is_closed() {
     let (client, mut server) = open(1 << 16, b"");
     drop(client);
     let (first, payload) = read_frame(&mut server).await;

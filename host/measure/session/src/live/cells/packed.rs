@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_histograms_own_cells() {
+    fn packed_numbers_equal_histogram_cells() {
         assert_eq!((number(0), number(511), number(512)), (0, 0, 1));
         let histogram = Cells::default().cells;
         for value in of_all_widths() {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_travels_is_the_same_there() {
+    fn packed_cells_survive_json() {
         let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
         let packed = PackedCells::of(&sent, Resolution::Fine);
         let text = serde_json::to_string(&packed).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_travelled_add_up_to_the_whole() {
+    fn packed_parts_add_up_to_the_whole() {
         let spans: Vec<u64> = (0..5_000).map(|i| 20_000 + i * i * 977).collect();
         let whole = cells(spans.iter().copied()).quantiles().unwrap();
         let mut together = Cells::default();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_cells_are_few_and_within_a_digit() {
+    fn coarse_cells_are_few_and_precise_to_one_digit() {
         let sent = cells((0..200_000).map(|i| 1_000 + i * i));
         let [fine, coarse] = [Resolution::Fine, Resolution::Coarse]
             .map(|resolution| PackedCells::of(&sent, resolution));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn malformed_distribution_is_refused() {
         let good = PackedCells {
             cells: vec![3, 1],
             sum: Nanos(1_600),

@@ -61,7 +61,7 @@ fn rows(format: Format, drawn: &Drawn) -> Result<Vec<Value>, String> {
 }
 
 #[test]
-fn a_request_that_stands_alone() {
+fn exports_a_single_request() {
     let mut alone = sample("a", Prompt::Text("Hi".into()));
     alone.class = Some("chat".into());
     alone.reference = Some("\"yes\"".into());
@@ -101,7 +101,7 @@ fn a_request_that_stands_alone() {
 
 /// A row must keep these, so that the bytes are the same when it is read again.
 #[test]
-fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
+fn exports_parts_parameter_order_and_embeddings() {
     let text = |text: &str| Part::Text(text.to_owned());
     let mut talk = sample(
         "a",
@@ -128,7 +128,7 @@ fn parts_the_order_of_parameters_and_texts_to_embed_are_kept() {
 }
 
 #[test]
-fn the_flags_of_a_replay_are_those_of_its_dataset() {
+fn replay_flags_match_the_dataset() {
     let tokenizer = Tokenizer::bytes();
     let one = |id: &str| {
         drawn(vec![sample(
@@ -173,7 +173,7 @@ fn the_flags_of_a_replay_are_those_of_its_dataset() {
 }
 
 #[test]
-fn a_conversation_has_delays_and_answers_on_record() {
+fn exports_delays_and_recorded_answers() {
     let mut first = sample("s/0", Prompt::Messages(vec![text_message(Role::User, "One?")]));
     first.recorded_answer = Some(text_message(Role::Assistant, "1"));
     first.turn = Some(Turn { session: "s".into(), index: 0 });
@@ -201,7 +201,7 @@ fn a_conversation_has_delays_and_answers_on_record() {
 }
 
 #[test]
-fn what_a_format_cannot_express_is_refused_by_the_samples_name() {
+fn refusal_names_the_sample() {
     let root = || sample("r", Prompt::Text("Hi".into()));
     let fork = drawn(vec![root(), next("a", "r", "x", 0), next("b", "r", "y", 0)]);
     for format in [Format::Runner, Format::Aiperf] {

@@ -68,7 +68,7 @@ fn texts(composed: &ComposedSample) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_has_the_answers_that_were_given() {
+fn turn_contains_the_live_answers() {
     let mut graph = graph(vec![root("a"), turn("b", "a", 30), turn("c", "b", 5)], LIVE);
     graph.compose(0).unwrap();
     let steps = graph.over(0, Nanos(100), given("one"));
@@ -90,7 +90,7 @@ fn a_turn_has_the_answers_that_were_given() {
 }
 
 #[test]
-fn recorded_histories_have_the_answers_on_record() {
+fn recorded_history_contains_recorded_answers() {
     let policy = Policy { history: History::Recorded, ..LIVE };
     let mut graph = graph(vec![root("a"), turn("b", "a", 0)], policy);
     graph.compose(0).unwrap();
@@ -101,7 +101,7 @@ fn recorded_histories_have_the_answers_on_record() {
 }
 
 #[test]
-fn a_join_waits_for_the_last_and_says_how_long() {
+fn join_waits_for_the_last_dependency() {
     let part = |of: &str| Message {
         role: Role::User,
         parts: vec![Part::Answer(of.to_owned())],
@@ -128,7 +128,7 @@ fn a_join_waits_for_the_last_and_says_how_long() {
 }
 
 #[test]
-fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
+fn dependents_of_a_failure_are_dropped_or_use_the_record() {
     let samples = || vec![root("a"), turn("b", "a", 0), turn("c", "b", 0)];
     let mut dropping = graph(samples(), LIVE);
     dropping.compose(0).unwrap();
@@ -151,7 +151,7 @@ fn what_depends_on_a_failure_is_dropped_or_goes_on_with_the_record() {
 }
 
 #[test]
-fn a_first_output_lets_others_go() {
+fn first_output_releases_followers() {
     let early = sample("e", Prompt::Text("early".to_owned()), &[("a", Point::FirstOutput, 7)]);
     let mut graph = graph(vec![root("a"), early], LIVE);
     graph.compose(0).unwrap();
@@ -163,7 +163,7 @@ fn a_first_output_lets_others_go() {
 }
 
 #[test]
-fn results_of_tools_answer_the_calls_that_were_made() {
+fn tool_results_carry_the_ids_of_live_calls() {
     let with = |message: Message, extra: &str| Message { extra: Some(extra.to_owned()), ..message };
     let calls = |id: &str| format!(r#"{{"tool_calls":[{{"id":"{id}"}}]}}"#);
     let result = with(text_message(Role::Tool, "42"), r#"{"tool_call_id":"old"}"#);
@@ -196,7 +196,7 @@ fn results_of_tools_answer_the_calls_that_were_made() {
 }
 
 #[test]
-fn what_breaks_the_contract_is_refused() {
+fn invalid_sessions_are_refused() {
     let broken = |samples: Vec<Sample>| {
         let numbered = (0..).zip(samples).collect();
         match Graph::new(numbered, LIVE) {
@@ -213,7 +213,7 @@ fn what_breaks_the_contract_is_refused() {
 
 /// Requests that hold an answer must not be due before that answer is there.
 #[test]
-fn an_answer_stands_only_in_requests_that_depend_on_its_end() {
+fn quoting_an_answer_requires_depending_on_its_end() {
     let quoting = |id: &str, after: &[(&str, Point, u64)]| {
         let mut message = text_message(Role::User, "");
         message.parts = vec![Part::Answer("a".to_owned())];
@@ -244,7 +244,7 @@ fn calling(text: &str, ids: &[&str]) -> Message {
 
 /// A server refuses a conversation in which a call of a tool has no result.
 #[test]
-fn a_history_holds_as_many_calls_as_there_are_results() {
+fn history_has_one_call_per_result() {
     let calls_of = |recorded: Option<Message>, given: Message| {
         let mut first = root("a");
         first.recorded_answer = recorded;
