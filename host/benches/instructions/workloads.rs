@@ -33,7 +33,7 @@ use session::decode::steps::Routes;
 use session::decode::{Decoder, Shared};
 use session::sessions::Sessions;
 use session::sessions::memory::Memory;
-use session::{Resolved, Source, resolve};
+use session::{ResolvedRun, Source, resolve};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Work that is counted.
@@ -146,7 +146,7 @@ fn frame(units: u64) -> Result<()> {
 }
 
 /// A run's parts, with the backend that is asked for most.
-fn resolved(artifacts: &Path) -> Result<Resolved> {
+fn resolved(artifacts: &Path) -> Result<ResolvedRun> {
     cache::keep_in(artifacts.to_owned());
     let text = r#"
         target.model = "mock"

@@ -20,10 +20,10 @@ use crate::local::Local;
 use crate::parts::Parts;
 use crate::preflight::{PreflightError, TargetAccess, Wanted, probe, wait_ready};
 use crate::probe::engines;
-use crate::resolve::{Resolved, Source};
+use crate::resolve::{ResolvedRun, Source};
 
 /// A run whose plan is complete, and whose targets have answered.
-pub struct Checked {
+pub struct CheckedRun {
     pub plan: Plan,
     /// The parts of a run beside its plan.
     pub parts: Parts,
@@ -67,7 +67,7 @@ pub enum CheckError {
     Runtime(io::Error),
 }
 
-impl Resolved {
+impl ResolvedRun {
     /// Prepares what connections to the targets need: addresses, and which certificates to trust.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Resolved {
     ///
     /// # Errors
     /// Where the model is not known.
-    pub fn unchecked(self) -> Result<Checked, Box<Resolved>> {
+    pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
         match self.draft.target.model.clone() {
             Some(model) => Ok(self.with_model(model)),
             None => Err(Box::new(self)),
@@ -101,7 +101,7 @@ impl Resolved {
         self,
         connect: &C,
         mut note: impl FnMut(Note),
-    ) -> Result<Checked, PreflightError> {
+    ) -> Result<CheckedRun, PreflightError> {
         let mut dialect = self.parts.backend.open()?;
         let draft = &self.draft;
         let mut model = draft.target.model.clone();
@@ -186,21 +186,21 @@ impl Resolved {
         }
     }
 
-    /// [`Resolved::check`], on a runtime of its own: blocks until every target has answered.
+    /// [`ResolvedRun::check`], on a runtime of its own: blocks until every target has answered.
     ///
     /// # Errors
-    /// As [`Resolved::check`], or where there is no runtime.
+    /// As [`ResolvedRun::check`], or where there is no runtime.
     pub fn check_now<C: Connect>(
         self,
         connect: &C,
         note: impl FnMut(Note),
-    ) -> Result<Checked, CheckError> {
+    ) -> Result<CheckedRun, CheckError> {
         let local = Local::new().map_err(CheckError::Runtime)?;
         Ok(local.run(self.check(connect, note))?)
     }
 
-    pub(crate) fn with_model(self, model: String) -> Checked {
-        Checked {
+    pub(crate) fn with_model(self, model: String) -> CheckedRun {
+        CheckedRun {
             plan: self.draft.complete(model),
             parts: self.parts,
             scorers: self.scorers,

@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 use crate::parts::RunError;
 use answer::Answer;
 use failures::{FailureLimit, failed, fit};
-use inbox::{Beginning, Closed, Found, Inbox, Unfinished};
+use inbox::{Beginning, Closed, Inbox, InboxItem, Unfinished};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
 use load::drive::{End, SPARE_BYTES};
@@ -130,7 +130,7 @@ impl Decoder {
         load::thread_group::trip("decode");
         let mut exchange = None;
         match inbox.take(&mut self.spare) {
-            Some(Found::Frames(mut batch)) => {
+            Some(InboxItem::Frames(mut batch)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(beginning) = &batch.beginning {
                     self.begin(&mut unfinished.answer, beginning);
@@ -165,7 +165,7 @@ impl Decoder {
                     spares.put_back(batch.frames, SPARE_BYTES);
                 }
             }
-            Some(Found::Turned(beginning)) => {
+            Some(InboxItem::Turned(beginning)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(beginning) = &beginning {
                     self.begin(&mut unfinished.answer, beginning);
@@ -173,7 +173,7 @@ impl Decoder {
                 self.turn(&mut unfinished.answer, inbox);
                 self.count(&mut unfinished);
             }
-            Some(Found::Closed(closed)) => {
+            Some(InboxItem::Closed(closed)) => {
                 let mut unfinished = inbox.answer.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut answer = std::mem::take(&mut unfinished.answer);
                 let carry = answer.carry.take();

@@ -105,7 +105,7 @@ struct Leases {
 
 struct Lease {
     target: u32,
-    given: Given,
+    kind: LeaseKind,
     /// The instant of the last request for it.
     requested: Option<Instant>,
     /// The instant from which requests have it.
@@ -117,7 +117,7 @@ struct Lease {
 
 /// The kind of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum LeaseKind {
     Token,
     Prepared,
 }
@@ -164,13 +164,13 @@ pub(crate) fn renewer(
     let mut dialect = parts.backend.open()?;
     let has_token = matches!(parts.secrets.access, Access::Token(_));
     let is_prepared = dialect.prepare()?.is_some();
-    let kinds = [(has_token, Given::Token), (is_prepared, Given::Prepared)];
-    let kinds = kinds.into_iter().filter_map(|(wanted, given)| wanted.then_some(given));
+    let kinds = [(has_token, LeaseKind::Token), (is_prepared, LeaseKind::Prepared)];
+    let kinds = kinds.into_iter().filter_map(|(wanted, kind)| wanted.then_some(kind));
     let leases: Vec<Lease> = kinds
-        .flat_map(|given| (0..parts.targets.len() as u32).map(move |target| (target, given)))
-        .map(|(target, given)| Lease {
+        .flat_map(|kind| (0..parts.targets.len() as u32).map(move |target| (target, kind)))
+        .map(|(target, kind)| Lease {
             target,
-            given,
+            kind,
             requested: None,
             since: None,
             renewal: None,
@@ -269,7 +269,7 @@ impl Leases {
         let issued = with.issued.of(&self.targets[lease.target as usize].to_string());
         let issued = issued.filter(|it| it.renewal.is_none_or(|at| at > Instant::now()));
         match issued {
-            Some(issued) if lease.given == Given::Token => {
+            Some(issued) if lease.kind == LeaseKind::Token => {
                 lease.renewal = issued.renewal;
                 true
             }
@@ -280,7 +280,7 @@ impl Leases {
     /// A token was refused, so it is due, unless it was renewed since.
     fn refused(&mut self, refusal: &Refusal) {
         let is_it =
-            |lease: &&mut Lease| lease.given == Given::Token && lease.target == refusal.target;
+            |lease: &&mut Lease| lease.kind == LeaseKind::Token && lease.target == refusal.target;
         if let Some(lease) = self.leases.iter_mut().find(is_it) {
             let sent = self.clock.instant(refusal.sent);
             if lease.since.is_none_or(|since| since < sent) {
@@ -324,9 +324,9 @@ impl Leases {
             target: &self.targets[lease.target as usize],
             secrets: &self.secrets,
         };
-        let lifetime = match lease.given {
-            Given::Token => log_in(&access, &mut self.dialect).await?,
-            Given::Prepared => prepare(&access, &mut self.dialect, &self.prepared).await?,
+        let lifetime = match lease.kind {
+            LeaseKind::Token => log_in(&access, &mut self.dialect).await?,
+            LeaseKind::Prepared => prepare(&access, &mut self.dialect, &self.prepared).await?,
         };
         lease.since = Some(Instant::now());
         lease.renewal = lifetime.and_then(|lifetime| renewal(now, lifetime));

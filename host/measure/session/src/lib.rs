@@ -4,13 +4,13 @@
 //! Each step is a method of what the step before it gave, so that none can be left out:
 //!
 //! ```text
-//! Source -> resolve -> Resolved -> check -> Checked -> begin -> Begun -> load -> Loaded -> finish -> Measured
+//! Source -> resolve -> ResolvedRun -> check -> CheckedRun -> begin -> StartedRun -> load -> LoadedRun -> finish -> MeasuredRun
 //! ```
 //!
-//! A [`Resolved`] run has a [`Draft`]; its plan is complete once its targets have been [`Checked`].
+//! A [`ResolvedRun`] run has a [`Draft`]; its plan is complete once its targets have been [`CheckedRun`].
 //! What a run is made on is a parameter ([`Threads`] or [`PausedClock`]), as is what opens
-//! connections. `finish` is made of three steps that can be taken one by one: [`Kept`],
-//! [`Assessed`], [`Measured`].
+//! connections. `finish` is made of three steps that can be taken one by one: [`SavedRun`],
+//! [`AssessedRun`], [`MeasuredRun`].
 //!
 //! This crate owns the sequence of a run and everything that calls plugins on the way. It prints
 //! nothing: the command line, the tests and other programs call the same functions and watch
@@ -47,15 +47,16 @@ pub mod stages;
 pub mod telemetry;
 mod text_tokenizer;
 
-pub use check::{CheckError, Checked, Note};
+pub use check::{CheckError, CheckedRun, Note};
 pub use draft::Draft;
 pub use resolve::{
-    Faults, Judges, Resolved, Shipped, Source, Variables, judges, limits, marked_secrets, resolve,
+    Faults, Judges, ResolvedRun, Shipped, Source, Variables, judges, limits, marked_secrets,
+    resolve,
 };
 pub use run::{PausedClock, Threads};
 pub use stages::{
-    Assessed, BeginError, Begun, Devices, Elsewhere, Ending, Kept, Loaded, Measured, NotMeasured,
-    Part, Record, Unjudged,
+    AssessedRun, BeginError, Devices, Elsewhere, Ending, LoadedRun, MeasuredRun, NotMeasured, Part,
+    Record, SavedRun, StartedRun, Unjudged,
 };
 pub use text_tokenizer::TextTokenizer;
 // The command line's panic hook asks this.

@@ -93,7 +93,7 @@ pub struct Live {
     first_token: Mutex<Option<Nanos>>,
     /// The requests of the warm-up that are on record.
     waves: Mutex<Waves>,
-    begun: OnceLock<Begun>,
+    begun: OnceLock<RunInfo>,
     /// The origin of the run's clock in nanoseconds since 1970; absent in virtual time.
     pub(crate) origin: OnceLock<u64>,
     onlookers: Mutex<Vec<Watched>>,
@@ -116,7 +116,7 @@ pub trait Agents: Send + Sync {
 struct Alone(AtomicU64);
 
 /// The means to watch a run, once it has begun.
-struct Begun {
+struct RunInfo {
     clock: Clock,
     signal: Signal,
     plan: Plan,
@@ -156,7 +156,7 @@ impl Live {
             onlookers.drain(..).for_each(|thread| vitals.enlist(thread));
             self.date(clock);
         }
-        let _ = self.begun.set(Begun {
+        let _ = self.begun.set(RunInfo {
             clock,
             signal: signal.clone(),
             plan: plan.clone(),
@@ -319,7 +319,7 @@ impl Live {
     }
 }
 
-impl Begun {
+impl RunInfo {
     /// Adds what the plan says about due times. When nothing more is sent, the due requests are
     /// those that were handed out or recorded as not sent.
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {

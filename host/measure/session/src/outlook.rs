@@ -22,7 +22,7 @@ use runs::outlook::{End, Outlook};
 use scenario::plan::{Amount, Plan};
 use tokenizer::Tokenizer;
 
-use crate::check::Checked;
+use crate::check::CheckedRun;
 use crate::decode::failures::FailureLimit;
 use crate::parts::{Parts, RunError};
 use crate::pending::{ComposedSample, PendingRequest};
@@ -30,7 +30,7 @@ use crate::prepare::draw::{Drawing, spares};
 use crate::prepare::gather::{Gathering, Whole};
 use crate::prepare::{Item, Writer, amount, plan_broken, salt};
 use crate::prompts::{self, Tokenized};
-use crate::resolve::Resolved;
+use crate::resolve::ResolvedRun;
 use crate::sessions::graph::{Graph, Policy};
 use crate::sessions::history::ReplyContent;
 use answers::Answers;
@@ -94,10 +94,10 @@ pub enum OutlookError {
     Ended(#[from] RunError),
 }
 
-impl Resolved {
+impl ResolvedRun {
     /// Takes the targets as they are, without a question. Says whether the model's name is a
     /// placeholder.
-    pub fn unasked(mut self) -> (Checked, bool) {
+    pub fn unasked(mut self) -> (CheckedRun, bool) {
         let is_placeholder = self.draft.target.model.is_none();
         let model = self.draft.target.model.take();
         let checked = self.with_model(model.unwrap_or_else(|| PLACEHOLDER.to_owned()));
@@ -105,7 +105,7 @@ impl Resolved {
     }
 }
 
-impl Checked {
+impl CheckedRun {
     /// Computes what the run would send. `each` gets every session in order; an error from it ends
     /// the drawing. If `signal` stops, so does this, with what was drawn until then.
     ///
@@ -143,7 +143,7 @@ struct Looking<'r> {
 
 impl<'r> Looking<'r> {
     fn open(
-        run: &'r Checked,
+        run: &'r CheckedRun,
         question: &'r Question,
         failures: &FailureLimit,
     ) -> Result<Self, OutlookError> {

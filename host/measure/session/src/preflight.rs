@@ -139,7 +139,7 @@ impl<C: Connect> TargetAccess<'_, C> {
 }
 
 /// The findings about a server.
-pub struct Found {
+pub struct ModelFacts {
     /// The model to ask for.
     pub model: String,
     /// The server's statement of what the model was made from, as a name on a hub or a folder.
@@ -173,7 +173,7 @@ pub async fn probe<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
     Wanted { model, adapters, is_named }: Wanted<'_>,
-) -> Result<Found, PreflightError> {
+) -> Result<ModelFacts, PreflightError> {
     let TargetAccess { connect, target, secrets, .. } = *access;
     let opened = access.open().await;
     let mut connection = opened
@@ -212,7 +212,7 @@ pub async fn probe<C: Connect>(
         let message = fit(&explained(dialect, secrets, status, &body)?);
         let remark = format!("{target} does not list its models (HTTP {status}: {message})");
         return match model {
-            Some(model) => Ok(Found { remark: Some(remark), ..plain(model) }),
+            Some(model) => Ok(ModelFacts { remark: Some(remark), ..plain(model) }),
             None => Err(no_model(format!("does not list its models (HTTP {status}: {message})"))),
         };
     };
@@ -221,7 +221,7 @@ pub async fn probe<C: Connect>(
         (Err(error), Some(model)) => {
             let remark =
                 Some(format!("{target} answered {path} with something unexpected: {error}"));
-            return Ok(Found { remark, ..plain(model) });
+            return Ok(ModelFacts { remark, ..plain(model) });
         }
         (Err(error), None) => {
             return Err(no_model(format!("answered {path} with something unexpected ({error})")));
@@ -235,7 +235,7 @@ pub async fn probe<C: Connect>(
         .then(|| format!("{target} does not list the adapters {}", list(&missing)));
     let found = |model: &str| {
         let own = served.iter().find(|served| served.name == model);
-        Found {
+        ModelFacts {
             model: model.to_owned(),
             root: own.and_then(|served| served.root.clone()),
             context_tokens: own.and_then(|served| served.context_tokens),
@@ -334,8 +334,14 @@ pub(crate) fn advice(secrets: &Secrets) -> String {
     }
 }
 
-fn plain(model: &str) -> Found {
-    Found { model: model.to_owned(), root: None, context_tokens: None, engine: None, remark: None }
+fn plain(model: &str) -> ModelFacts {
+    ModelFacts {
+        model: model.to_owned(),
+        root: None,
+        context_tokens: None,
+        engine: None,
+        remark: None,
+    }
 }
 
 pub(crate) fn list(names: &[String]) -> String {

@@ -59,7 +59,7 @@ use tokenizer::Tokenizer;
 use tokens::Counting;
 
 /// A run whose targets have not been asked yet.
-pub struct Resolved {
+pub struct ResolvedRun {
     /// The plan, but for the model where the scenario names none.
     pub draft: Draft,
     /// The parts of the run.
@@ -120,7 +120,7 @@ impl fmt::Display for Faults {
 ///
 /// # Errors
 /// Everything that is wrong with it, or with what it refers to.
-pub fn resolve(source: &Source) -> Result<Resolved, Faults> {
+pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }
 
@@ -138,7 +138,7 @@ pub fn marked_secrets(source: &Source) -> Vec<String> {
 }
 
 /// The same of a start that has begun already.
-fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<Resolved, Faults> {
+fn resolve_timed(source: &Source, timings: Arc<Timings>) -> Result<ResolvedRun, Faults> {
     let Ahead { plugins, tokenizer, files } = ahead::read(source, &timings);
     Resolution::new(source, plugins).run(tokenizer, files, timings)
 }
@@ -209,7 +209,7 @@ impl<'s> Resolution<'s> {
         tokenizer: Result<Counting, String>,
         files: BTreeMap<String, Measured>,
         timings: Arc<Timings>,
-    ) -> Result<Resolved, Faults> {
+    ) -> Result<ResolvedRun, Faults> {
         let scenario = &self.source.scenario;
         if let Err(error) = scenario.validate() {
             self.faults.scenario.extend(error.problems().iter().cloned());
@@ -305,7 +305,7 @@ impl<'s> Resolution<'s> {
             sandbox: limits,
             slice: self.source.slice,
         };
-        Ok(Resolved {
+        Ok(ResolvedRun {
             draft,
             parts: Parts {
                 backend,

@@ -48,12 +48,12 @@ pub struct ServerPages {
 
 /// What the threads share: numbers of series are those of all targets.
 struct Shared {
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<PagesFile>>,
     /// What the latest page of each target says.
     latest: Mutex<Vec<Option<Levels>>>,
 }
 
-struct Kept {
+struct PagesFile {
     encoder: Encoder,
     log: Log,
 }
@@ -97,7 +97,7 @@ impl ServerPages {
         let mut log = Log::create(folder)?;
         log.write(&[encoder.head()]);
         let shared = Arc::new(Shared {
-            kept: Mutex::new(Some(Kept { encoder, log })),
+            kept: Mutex::new(Some(PagesFile { encoder, log })),
             latest: Mutex::new(vec![None; targets.len()]),
         });
         let (end, ended) = channel();
@@ -241,7 +241,7 @@ impl Reader {
     }
 
     fn keep(&self, entries: impl FnOnce(&mut Encoder) -> Vec<Entry>) {
-        if let Some(Kept { encoder, log }) = &mut *lock(&self.shared.kept) {
+        if let Some(PagesFile { encoder, log }) = &mut *lock(&self.shared.kept) {
             log.write(&entries(encoder));
         }
     }

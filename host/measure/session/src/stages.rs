@@ -1,6 +1,6 @@
-//! The further steps of a run, each a type: [`Checked`] begins and is [`Begun`], then the load is
-//! made ([`Loaded`]) and everything that was seen is on disk ([`Kept`]), answers are assessed
-//! ([`Assessed`]), and the result is a [`Measured`].
+//! The further steps of a run, each a type: [`CheckedRun`] begins and is [`StartedRun`], then the load is
+//! made ([`LoadedRun`]) and everything that was seen is on disk ([`SavedRun`]), answers are assessed
+//! ([`AssessedRun`]), and the result is a [`MeasuredRun`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use scenario::plan::Plan;
 use tokio::time::Instant;
 
 use crate::assess::assess_read;
-use crate::check::Checked;
+use crate::check::CheckedRun;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::parts::RunError;
@@ -63,8 +63,8 @@ pub struct Ending {
 }
 
 /// A run whose folder is there, and which can be watched and stopped.
-pub struct Begun<E> {
-    run: Checked,
+pub struct StartedRun<E> {
+    run: CheckedRun,
     folder: RunFolder,
     started: String,
     control: Control,
@@ -72,8 +72,8 @@ pub struct Begun<E> {
 }
 
 /// A run whose load has been made.
-pub struct Loaded {
-    run: Checked,
+pub struct LoadedRun {
+    run: CheckedRun,
     folder: RunFolder,
     started: String,
     live: Arc<Live>,
@@ -82,8 +82,8 @@ pub struct Loaded {
 }
 
 /// A run of which everything that was seen is in its folder.
-pub struct Kept {
-    run: Checked,
+pub struct SavedRun {
+    run: CheckedRun,
     folder: RunFolder,
     group: ThreadGroup,
     ended: Result<(), RunError>,
@@ -102,7 +102,7 @@ pub struct Kept {
 }
 
 /// A run whose answers were counted and judged.
-pub struct Assessed {
+pub struct AssessedRun {
     plan: Plan,
     folder: RunFolder,
     ended: Result<(), RunError>,
@@ -126,7 +126,7 @@ pub struct Unjudged {
 
 /// The results of a run.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasuredRun {
     pub plan: Plan,
     /// The run's folder.
     pub folder: RunFolder,
@@ -146,7 +146,7 @@ pub struct Measured {
     pub kept: Result<(), FolderError>,
 }
 
-impl Checked {
+impl CheckedRun {
     /// Creates the run's folder and writes what is known before the first request.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Checked {
         mut self,
         record: Record,
         executor: E,
-    ) -> Result<Begun<E>, BeginError> {
+    ) -> Result<StartedRun<E>, BeginError> {
         self.parts.run_id = identity(&self.plan, &record.started, executor.is_in_real_time());
         if self.plan.load.salted {
             let started = record.started.to_string();
@@ -188,11 +188,11 @@ impl Checked {
         live.telemetry.prepare(devices);
         let control =
             Control { group: ThreadGroup::new(&signal), signal, live: Arc::new(live), gate: None };
-        Ok(Begun { run, folder, started: record.started.to_string(), control, executor })
+        Ok(StartedRun { run, folder, started: record.started.to_string(), control, executor })
     }
 }
 
-impl<E> Begun<E> {
+impl<E> StartedRun<E> {
     pub fn plan(&self) -> &Plan {
         &self.run.plan
     }
@@ -225,28 +225,28 @@ impl<E> Begun<E> {
     }
 
     /// Makes the load, from the warm-up to the last record.
-    pub async fn load<C>(self, connect: &C) -> Loaded
+    pub async fn load<C>(self, connect: &C) -> LoadedRun
     where
         C: Connect,
         E: Execute<C>,
     {
-        let Begun { run, folder, started, control, executor } = self;
+        let StartedRun { run, folder, started, control, executor } = self;
         let ended = executor.execute(&run.plan, &run.parts, connect, folder.path(), &control).await;
-        Loaded { run, folder, started, live: control.live, group: control.group, ended }
+        LoadedRun { run, folder, started, live: control.live, group: control.group, ended }
     }
 }
 
-impl Begun<Threads> {
-    /// [`Begun::load`] for a caller without a runtime: blocks until the load is over.
-    pub fn load_now<C: Connect + Clone + Send + 'static>(self, connect: &C) -> Loaded {
+impl StartedRun<Threads> {
+    /// [`StartedRun::load`] for a caller without a runtime: blocks until the load is over.
+    pub fn load_now<C: Connect + Clone + Send + 'static>(self, connect: &C) -> LoadedRun {
         pollster::block_on(self.load(connect))
     }
 }
 
-impl Loaded {
+impl LoadedRun {
     /// Writes how the load ended, how this client fared, and what the server counted.
-    pub fn keep(self, ending: &Ending) -> Kept {
-        let Loaded { run, folder, started, live, group, ended } = self;
+    pub fn keep(self, ending: &Ending) -> SavedRun {
+        let LoadedRun { run, folder, started, live, group, ended } = self;
         let pages = live.pages.written();
         let error = ended.as_ref().err();
         let status = Status {
@@ -288,7 +288,7 @@ impl Loaded {
         }
         let (series, written) = series(pages, &folder);
         let kept = kept.and(written);
-        Kept {
+        SavedRun {
             run,
             folder,
             cut_short: status.interrupted || status.error.is_some(),
@@ -307,12 +307,12 @@ impl Loaded {
         }
     }
 
-    /// All that follows the load: [`Loaded::keep`], [`Kept::measured`], [`Kept::assess`] and
-    /// [`Assessed::summarise`].
+    /// All that follows the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`] and
+    /// [`AssessedRun::summarise`].
     ///
     /// # Errors
     /// Where the measurement never began, or records cannot be read.
-    pub fn finish(self, ending: &Ending) -> Result<Measured, NotMeasured> {
+    pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
 }
@@ -333,7 +333,7 @@ fn series(
     }
 }
 
-impl Kept {
+impl SavedRun {
     /// The run's folder.
     pub fn folder(&self) -> &RunFolder {
         &self.folder
@@ -363,14 +363,14 @@ impl Kept {
             }
             (Err(error), Ok(())) => return Err(error.into()),
         };
-        Ok(Kept { ended, ..self })
+        Ok(SavedRun { ended, ..self })
     }
 
     /// Has the tokenizer count the answers, and the scorers judge them.
     ///
     /// # Errors
     /// Where records cannot be read.
-    pub fn assess(self) -> Result<Assessed, FolderError> {
+    pub fn assess(self) -> Result<AssessedRun, FolderError> {
         self.assess_until(|| false)
     }
 
@@ -378,8 +378,8 @@ impl Kept {
     ///
     /// # Errors
     /// Where records cannot be read.
-    pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<Assessed, FolderError> {
-        let Kept {
+    pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<AssessedRun, FolderError> {
+        let SavedRun {
             run,
             folder,
             group,
@@ -459,23 +459,32 @@ impl Kept {
             cache,
             ..folder::facts(&run.plan, assessment, cut_short)
         };
-        Ok(Assessed { plan: run.plan, folder, ended, facts, survey, unjudged, first_token, kept })
+        Ok(AssessedRun {
+            plan: run.plan,
+            folder,
+            ended,
+            facts,
+            survey,
+            unjudged,
+            first_token,
+            kept,
+        })
     }
 }
 
-impl Assessed {
+impl AssessedRun {
     /// Makes the summary and writes it.
     ///
     /// # Errors
     /// Where records cannot be read.
-    pub fn summarise(self) -> Result<Measured, FolderError> {
+    pub fn summarise(self) -> Result<MeasuredRun, FolderError> {
         trip("summarise");
         let summary = match self.survey {
             Some(survey) => self.folder.summarize_surveyed(&self.facts, survey)?,
             None => self.folder.summarize(&self.facts)?,
         };
         let kept = self.kept.and(self.folder.write_summary(&summary));
-        Ok(Measured {
+        Ok(MeasuredRun {
             plan: self.plan,
             folder: self.folder,
             ended: self.ended,

@@ -63,13 +63,13 @@ struct Place<Io> {
     /// The free ones; for shared connections, all.
     idle: RefCell<VecDeque<Connection<Io>>>,
     /// Connections that are reserved for their conversations.
-    kept: RefCell<Kept<Io>>,
+    kept: RefCell<Reserved<Io>>,
     /// The openings under way of connections that can be shared.
     openings: RefCell<Vec<Rc<Opening>>>,
 }
 
 /// Connections that are reserved for conversations.
-struct Kept<Io> {
+struct Reserved<Io> {
     connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
     /// The conversations in the order in which their connections came to rest; a number that the
     /// connection no longer has belongs to one that was taken since.
@@ -114,7 +114,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
             places: (0..worker.places.max(worker.targets).max(1))
                 .map(|_| Place {
                     idle: RefCell::default(),
-                    kept: RefCell::new(Kept {
+                    kept: RefCell::new(Reserved {
                         connections: HashMap::new(),
                         order: VecDeque::new(),
                         next: 0,
@@ -343,7 +343,7 @@ impl Opening {
     }
 }
 
-impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
+impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Reserved<Io> {
     fn take(&mut self, session: &str) -> Option<Connection<Io>> {
         let (_, connection) = self.connections.remove(session)?;
         Some(connection)
@@ -356,7 +356,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Kept<Io> {
         self.order.push_back((number, Arc::clone(&session)));
         self.connections.insert(session, (number, connection));
         if self.order.len() > 2 * KEPT {
-            let Kept { connections, order, .. } = self;
+            let Reserved { connections, order, .. } = self;
             order.retain(|(number, session)| {
                 (connections.get(session)).is_some_and(|(own, _)| own == number)
             });

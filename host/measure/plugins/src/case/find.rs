@@ -12,7 +12,7 @@ const BUILT: &str = "target/plugin";
 
 /// The contents of a folder.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct CaseSet {
     /// The folders and files of cases, by name.
     pub cases: Vec<PathBuf>,
     /// The plugin project that they belong to, if their location shows it.
@@ -24,10 +24,10 @@ pub struct Found {
 ///
 /// # Errors
 /// If there is no case, or no such folder.
-pub fn cases(dir: &Path) -> Result<Found, String> {
+pub fn cases(dir: &Path) -> Result<CaseSet, String> {
     if is_file(dir) {
         let project = above(dir).and_then(|cases| project_of(&cases));
-        return Ok(Found { cases: vec![dir.to_owned()], project });
+        return Ok(CaseSet { cases: vec![dir.to_owned()], project });
     }
     if !dir.is_dir() {
         return Err(format!(
@@ -37,14 +37,14 @@ pub fn cases(dir: &Path) -> Result<Found, String> {
     }
     let project = dir.join(CASES);
     let found = if project.is_dir() {
-        Found { cases: within(&project)?, project: Some(dir.to_owned()) }
+        CaseSet { cases: within(&project)?, project: Some(dir.to_owned()) }
     } else if is_case(dir)? {
-        Found {
+        CaseSet {
             cases: vec![dir.to_owned()],
             project: above(dir).and_then(|cases| project_of(&cases)),
         }
     } else {
-        Found { cases: within(dir)?, project: project_of(dir) }
+        CaseSet { cases: within(dir)?, project: project_of(dir) }
     };
     if found.cases.is_empty() {
         let place = if project.is_dir() { &project } else { dir };
@@ -164,7 +164,7 @@ mod tests {
         folder
     }
 
-    fn names(found: &Found, below: &Path) -> Vec<String> {
+    fn names(found: &CaseSet, below: &Path) -> Vec<String> {
         let name = |path: &PathBuf| path.strip_prefix(below).unwrap().display().to_string();
         found.cases.iter().map(name).collect()
     }

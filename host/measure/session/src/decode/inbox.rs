@@ -108,7 +108,7 @@ pub(super) struct Closed {
 }
 
 /// The contents of an inbox, as a decode thread finds them.
-pub(super) enum Found {
+pub(super) enum InboxItem {
     /// Frames of a successful reply.
     Frames(Batch),
     /// One of several replies came to its end; its beginning, if it had no frame.
@@ -245,13 +245,13 @@ impl Inbox {
     }
 
     /// Takes what is to be done next; frames that have piled up come together, in these empty ones.
-    pub(super) fn take(&self, spare: &mut Frames) -> Option<Found> {
+    pub(super) fn take(&self, spare: &mut Frames) -> Option<InboxItem> {
         let mut mail = self.lock();
         let Some(mut batch) = mail.batches.pop_front() else {
             if std::mem::take(&mut mail.has_turned) {
-                return Some(Found::Turned(mail.beginning.take()));
+                return Some(InboxItem::Turned(mail.beginning.take()));
             }
-            return mail.closed.take().map(Found::Closed);
+            return mail.closed.take().map(InboxItem::Closed);
         };
         while let Some(next) = mail.batches.front()
             && batch.frames.len() < BATCH
@@ -267,7 +267,7 @@ impl Inbox {
             self.backlog.spares.put_back(next.frames, SPARE_BYTES);
             batch.held.absorb(next.held);
         }
-        Some(Found::Frames(batch))
+        Some(InboxItem::Frames(batch))
     }
 
     /// Marks what was taken as done: the inbox moves to the end of the queue if it holds more.

@@ -49,14 +49,14 @@ pub(super) struct Tally {
     page: u32,
     pages: Pages,
     is_flushed: bool,
-    found: Found,
+    found: CacheHits,
     digest: Sha256,
     shown: Vec<Shown>,
 }
 
 /// Requests, their tokens, and those of them that a cache would have found.
 #[derive(Default)]
-struct Found {
+struct CacheHits {
     requests: u64,
     tokens: u64,
     cached: u64,
@@ -89,7 +89,7 @@ impl Tally {
             page: control.page().get(),
             pages: Pages::new(control.page()),
             is_flushed: control.flush_cache,
-            found: Found::default(),
+            found: CacheHits::default(),
             digest: Sha256::new(),
             shown: Vec::new(),
         }

@@ -4,7 +4,7 @@ use load::pace::Signal;
 use plugins::PluginError;
 use plugins::dataset::{Amount, Treatment};
 
-use super::Resolved;
+use super::ResolvedRun;
 use crate::prepare::draw::Drawing;
 
 /// Samples after which a dataset is taken to have no end.
@@ -21,7 +21,7 @@ pub enum Extent {
     Stopped,
 }
 
-impl Resolved {
+impl ResolvedRun {
     /// Counts the samples of the run's dataset, each once however often the dataset would use it.
     ///
     /// # Errors

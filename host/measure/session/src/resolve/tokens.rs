@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::measured::measure;
-use super::{Faults, Resolved, Source, ahead, kept, resolve_timed};
+use super::{Faults, ResolvedRun, Source, ahead, kept, resolve_timed};
 use crate::prompts;
 use hub::{Cache, Kind, Repository, Snapshot};
 use model::hex;
@@ -74,7 +74,7 @@ impl Counting {
     }
 }
 
-impl Resolved {
+impl ResolvedRun {
     /// The same with the tokenizer that is found under one of the names that a server has for its
     /// model, where the scenario names none and none was found before; then everything that depends
     /// on it is resolved again. As it is, where none is found now either. Second, what there is to
@@ -85,7 +85,7 @@ impl Resolved {
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,
-    ) -> Result<(Resolved, Vec<String>), Faults> {
+    ) -> Result<(ResolvedRun, Vec<String>), Faults> {
         let source = &self.source;
         let tried = candidates(source);
         let is_settled = source.scenario.tokenizer.path.is_some() || self.draft.tokenizer.found;

@@ -371,8 +371,8 @@ async fn abandoned_websocket_is_closed() {
 #[tokio::test]
 #[ignore = "needs Autobahn's fuzzing server: `wstest -m fuzzingserver`"]
 async fn autobahns_cases_are_echoed() {
-    struct Kept(Vec<Message>);
-    impl Incoming for Kept {
+    struct Messages(Vec<Message>);
+    impl Incoming for Messages {
         fn message(&mut self, _: Nanos, name: &'static str, bytes: &[u8]) {
             match (name, std::str::from_utf8(bytes)) {
                 (TEXT, Ok(text)) => self.0.push(Message::Text(text.to_owned())),
@@ -405,7 +405,7 @@ async fn autobahns_cases_are_echoed() {
         expected.check(&head).unwrap();
         connection.into_websocket()
     };
-    let mut count = Kept(Vec::new());
+    let mut count = Messages(Vec::new());
     let mut socket = open("/getCaseCount").await;
     let marks = Marks::default();
     let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut count)).await;
@@ -416,7 +416,7 @@ async fn autobahns_cases_are_echoed() {
         let mut socket = open(&format!("/runCase?case={case}&agent=runner")).await;
         let mut echoed = std::collections::VecDeque::new();
         let _ = poll_fn(|cx| {
-            let mut kept = Kept(Vec::new());
+            let mut kept = Messages(Vec::new());
             let read = socket.poll_messages(cx, &marks, &mut kept);
             echoed.extend(kept.0);
             while socket.poll_write(cx).is_ready() && socket.has_room() {
@@ -431,5 +431,5 @@ async fn autobahns_cases_are_echoed() {
         drop(socket);
     }
     let mut socket = open("/updateReports?agent=runner").await;
-    let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut Kept(Vec::new()))).await;
+    let _ = poll_fn(|cx| socket.poll_messages(cx, &marks, &mut Messages(Vec::new()))).await;
 }
