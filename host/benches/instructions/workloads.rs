@@ -223,7 +223,7 @@ fn take(replies: u64, artifacts: &Path) -> Result<()> {
         ),
     };
     let (announcer, _newsfeed) = newsfeed(&Signal::for_task());
-    let (sessions, _events) = Sessions::new(announcer, Memory::of(u64::MAX), (1, false));
+    let (sessions, _events) = Sessions::new(announcer, Memory::new(u64::MAX), (1, false));
     let (inboxes, queue) = Inboxes::new(&backlog, true, &sessions);
     let mut last = Frames::default();
     Framer::new(Framing::EventStream).push(Nanos::ZERO, end(), &mut last)?;

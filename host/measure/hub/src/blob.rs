@@ -34,7 +34,7 @@ pub(crate) enum Digest {
 
 impl Digest {
     /// Returns the digest that a tag is, if it is one.
-    pub(crate) fn of(tag: &str) -> Option<Self> {
+    pub(crate) fn from_tag(tag: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match tag.len() {
             _ if !tag.bytes().all(is_hex) => None,
@@ -98,7 +98,7 @@ enum Ended {
 }
 
 impl Blobs {
-    pub(crate) fn of(cache: &Cache, repository: &Repository) -> Self {
+    pub(crate) fn new(cache: &Cache, repository: &Repository) -> Self {
         let folder = cache.folder(repository);
         let locks = cache.root().join(".locks");
         Blobs { locks: locks.join(folder.file_name().unwrap_or_default()), folder }
@@ -321,7 +321,7 @@ fn check(file: &mut File, bytes: u64, remote: &Remote) -> Result<(), HubError> {
     if let Some(expected) = remote.bytes.filter(|expected| *expected != bytes) {
         return Err(HubError::Length { path: remote.path.clone(), expected, found: bytes });
     }
-    let Some(digest) = Digest::of(&remote.tag) else {
+    let Some(digest) = Digest::from_tag(&remote.tag) else {
         return Ok(());
     };
     let found = digest

@@ -51,7 +51,7 @@ fn expanded(path: &str, home: Option<String>) -> PathBuf {
 impl Cache {
     /// The folder that these variables name: `HF_HUB_CACHE`, else `hub` in `HF_HOME`, else
     /// `huggingface/hub` in `XDG_CACHE_HOME`, else in `~/.cache`. None where there is no home.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let value = variable("HF_HUB_CACHE").filter(|value| !value.is_empty());
         match value {
             Some(root) => Some(Cache::at(expanded(&root, variable("HOME")))),

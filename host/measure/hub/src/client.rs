@@ -228,7 +228,8 @@ impl Client {
         let mut address: Uri = address.parse().map_err(|_| unexpected("its path is not one"))?;
         let mut of_hub = Vec::new();
         for _ in 0..=REDIRECTS {
-            let origin = Origin::of(&address).ok_or_else(|| unexpected("it is no address"))?;
+            let origin =
+                Origin::from_uri(&address).ok_or_else(|| unexpected("it is no address"))?;
             let is_of_hub = origin == self.origin;
             let mut request = Request::builder()
                 .method(method.clone())
@@ -257,7 +258,7 @@ impl Client {
                 .to_str()
                 .ok()
                 .and_then(|location| follow(&address, location))
-                .and_then(|next| Some((Origin::of(&next)?, next)));
+                .and_then(|next| Some((Origin::from_uri(&next)?, next)));
             let (to, next) = next.ok_or_else(|| unexpected("it redirects to no address"))?;
             if origin.is_secure && !to.is_secure {
                 return Err(unexpected("it redirects to an address without encryption"));

@@ -44,7 +44,7 @@ pub struct Remote {
 impl Remote {
     /// True if the hub states a digest with which the download can be compared.
     pub fn has_checksum(&self) -> bool {
-        crate::blob::Digest::of(&self.tag).is_some()
+        crate::blob::Digest::from_tag(&self.tag).is_some()
     }
 }
 
@@ -165,7 +165,7 @@ pub fn fetch(
     on: &(dyn Fn(Event<'_>) + Sync),
 ) -> Result<Snapshot, Vec<HubError>> {
     let folder = cache.folder(repository);
-    let blobs = Blobs::of(cache, repository);
+    let blobs = Blobs::new(cache, repository);
     each(files, DOWNLOADS, |file| {
         let path = address(repository, commit, &file.path);
         let refused =

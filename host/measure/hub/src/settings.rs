@@ -56,8 +56,8 @@ impl Settings {
     ///
     /// # Errors
     /// If one of them has a value that cannot be used.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
-        let cache = Cache::of(&variable).ok_or_else(|| {
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, HubError> {
+        let cache = Cache::from_variables(&variable).ok_or_else(|| {
             HubError::Setting(
                 "there is no home directory for downloads; set HF_HUB_CACHE to a folder".to_owned(),
             )

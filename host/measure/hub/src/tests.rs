@@ -30,7 +30,7 @@ fn settings(hub: &Hub, cache: &TempDir, token: Option<&str>) -> Settings {
     let folder = cache.path().to_str().unwrap();
     let mut pairs = vec![("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", folder)];
     pairs.extend(token.map(|token| ("HF_TOKEN", token)));
-    Settings::of(variables(&pairs)).unwrap()
+    Settings::from_variables(variables(&pairs)).unwrap()
 }
 
 /// The result of a download, and its events.
@@ -344,7 +344,7 @@ fn busy_hub_is_retried_and_missing_hub_is_named() {
 
     let folder = cache.path().to_str().unwrap();
     let pairs = [("HF_ENDPOINT", "http://127.0.0.1:9/"), ("HF_HUB_CACHE", folder)];
-    let nowhere = Settings::of(variables(&pairs)).unwrap();
+    let nowhere = Settings::from_variables(variables(&pairs)).unwrap();
     let client = Client::new(&nowhere).unwrap();
     let refused = list(&client, &model("org/model")).unwrap_err();
     assert!(refused.is_of_hub());
@@ -362,7 +362,7 @@ fn the_token_is_read_from_the_file_of_the_hubs_tools() {
         ("HF_HUB_CACHE", cache.path().to_str().unwrap()),
         ("HF_HOME", home.path().to_str().unwrap()),
     ];
-    let settings = Settings::of(variables(&pairs)).unwrap();
+    let settings = Settings::from_variables(variables(&pairs)).unwrap();
     let client = Client::new(&settings).unwrap();
     list(&client, &model("org/model")).unwrap();
     assert_eq!(hub.seen()[0].token.as_deref(), Some("hf_of_a_file"));

@@ -206,7 +206,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let local = LocalSet::new();
         // If the system has no epoll left, sockets stay with the runtime.
         let (poller, poll_loop) = Poller::new().ok().unzip();
-        let pool = Rc::new(Pool::of(&self, poller));
+        let pool = Rc::new(Pool::new(&self, poller));
         let (halt, abort) = (Rc::new(Abort::default()), Rc::new(Abort::default()));
         let worker = Rc::new(self);
         local

@@ -60,7 +60,7 @@ pub(super) fn component(
                 loading.warnings.push(format!("plugin `{name}` was recompiled: {what}"));
             }
             let began = clock::since_process_began();
-            let effort = Effort::of(&bytes).map_err(|fault| match fault {
+            let effort = Effort::estimate(&bytes).map_err(|fault| match fault {
                 Fault::Malformed(cause) => PluginError::not_valid(name, &cause),
                 Fault::Beyond(what) => PluginError::Excessive { plugin: name.to_owned(), what },
             })?;

@@ -36,7 +36,7 @@ impl Effort {
     ///
     /// # Errors
     /// What exceeds a limit.
-    pub(super) fn of(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn estimate(bytes: &[u8]) -> Result<Self, Fault> {
         let mut effort = Effort::default();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {

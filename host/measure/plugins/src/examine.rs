@@ -70,7 +70,7 @@ pub fn outside(reference: &str, search: &SearchPath) -> Result<Outside, PluginEr
         origin,
         size: bytes.len() as u64,
         digest: hex(&Sha256::digest(&bytes)),
-        imports: outline.flatten().map(|outline| imports::of(&outline)),
+        imports: outline.flatten().map(|outline| imports::list(&outline)),
     })
 }
 

@@ -32,7 +32,7 @@ const EMPTY: [(&str, &str); 6] = [
 ];
 
 /// Checks a component's imports, in order.
-pub fn of(outline: &Outline) -> Vec<Import> {
+pub fn list(outline: &Outline) -> Vec<Import> {
     let kind = kind(&outline.exports);
     let imports = outline.imports.iter();
     imports.map(|name| judge(name, kind)).collect()

@@ -88,7 +88,7 @@ impl Configured<ScorerPlugin> {
     pub fn open(&self) -> Result<Judge, PluginError> {
         let mut opened = Opened::new(self)?;
         let schema = opened.described()?.config_schema;
-        let declared = Declaration::of(&schema).map_err(|what| PluginError::Contract {
+        let declared = Declaration::from_schema(&schema).map_err(|what| PluginError::Contract {
             plugin: self.plugin.name.clone(),
             call: "describe",
             what,

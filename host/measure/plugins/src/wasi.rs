@@ -78,7 +78,7 @@ enum Function {
 }
 
 impl Function {
-    fn of(interface: &str, name: &str) -> Self {
+    fn new(interface: &str, name: &str) -> Self {
         match (interface, name) {
             ("cli/environment", "get-environment" | "get-arguments")
             | ("filesystem/preopens", "get-directories") => Function::Empty,
@@ -236,7 +236,7 @@ pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtim
                     defined.resource(name, ResourceType::host::<Handle>(), |_, _| Ok(()))?;
                 }
                 ComponentItem::ComponentFunc(ty) => {
-                    let function = Function::of(interface, name);
+                    let function = Function::new(interface, name);
                     let called = format!("wasi:{interface}#{name}");
                     let call = move |store: StoreContextMut<'_, Guest>,
                                      params: &[Val],

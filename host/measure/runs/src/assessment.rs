@@ -122,7 +122,7 @@ impl Later {
     /// Builds the record of a later judging. A score whose name the run has already gets another,
     /// so that no score is lost: `exact-match.2`. Second, the old and the new name of each such
     /// score.
-    pub fn of(
+    pub fn new(
         at: String,
         scorers: Vec<PlannedPlugin>,
         judged: Assessment,
@@ -164,7 +164,7 @@ mod tests {
             ..Assessment::default()
         };
         let taken = ["exact-match", "exact-match.2", "needle:4k"].map(str::to_owned);
-        let (later, renamed) = Later::of(String::new(), Vec::new(), judged, &taken.into());
+        let (later, renamed) = Later::new(String::new(), Vec::new(), judged, &taken.into());
         let names: Vec<&str> = later.scores.keys().map(String::as_str).collect();
         assert_eq!(names, ["exact-match.3", "sane"]);
         assert_eq!(later.unscored["exact-match.3"], [1]);

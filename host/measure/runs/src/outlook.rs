@@ -307,7 +307,7 @@ pub struct Bar {
 
 impl Lengths {
     /// Of samples, of which only whole numbers are meaningful if `whole`.
-    pub fn of(figures: &Figures, whole: bool) -> Self {
+    pub fn new(figures: &Figures, whole: bool) -> Self {
         let (min, max) = (figures.min(), figures.max());
         let step = number::round_step((max - min).max(f64::MIN_POSITIVE), BARS);
         let step = match max > min {

@@ -210,7 +210,7 @@ pub fn read(
 
 /// Reads the records among these lines. The lines are not compressed.
 pub fn in_lines(lines: impl BufRead) -> impl Iterator<Item = Exchange> {
-    readable(Lines::of(lines))
+    readable(Lines::new(lines))
 }
 
 fn readable(mut lines: Lines<impl BufRead>) -> impl Iterator<Item = Exchange> {

@@ -124,7 +124,7 @@ enum LeaseKind {
 
 impl Prepared {
     /// Returns the value for a target; absent if nothing was prepared.
-    pub fn of(&self, target: u32) -> Value {
+    pub fn value(&self, target: u32) -> Value {
         let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
         values.values.get(target as usize).cloned().flatten()
     }

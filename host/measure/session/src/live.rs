@@ -327,7 +327,7 @@ impl RunInfo {
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);
         let mut due = lock(&self.due);
         if matches!(*due, Due::Unasked) {
-            *due = DueCount::of(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
+            *due = DueCount::new(&self.plan, &self.trace).map_or(Due::Unknown, Due::Counted);
         }
         let Due::Counted(count) = &mut *due else {
             return;

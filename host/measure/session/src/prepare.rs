@@ -115,7 +115,7 @@ impl Preparation {
         let (sender, items) = crossbeam_channel::unbounded();
         let ahead = if self.writer.is_for_a_time() { 0 } else { AHEAD };
         let most = usize::try_from(wanted.saturating_add(ahead)).unwrap_or(usize::MAX);
-        let stock = Arc::new(Stock::of(most));
+        let stock = Arc::new(Stock::new(most));
         let completing = Completing(Arc::clone(&stock));
         let group = self.group.clone();
         let thread = group.start("prepare", None, move || {

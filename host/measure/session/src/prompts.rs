@@ -35,7 +35,7 @@ pub enum Form {
 impl Form {
     /// Returns the form of a sample that is sent to a path. `None` for what is not made of text
     /// alone.
-    pub fn of(sample: &Sample, path: &str) -> Option<Self> {
+    pub fn new(sample: &Sample, path: &str) -> Option<Self> {
         match &sample.prompt {
             Prompt::Tokens(tokens) => Some(Form::Tokens(tokens.clone())),
             Prompt::Text(text) if takes_chats(path) => {
@@ -113,7 +113,7 @@ pub fn tail(text: &str, chars: usize) -> &str {
 /// The tokens of a sample that is sent to a path. `None` for what is not made of text alone, or
 /// cannot be tokenized.
 pub fn tokenize(tokenizer: &Tokenizer, sample: &Sample, path: &str) -> Option<Tokenized> {
-    encode_form(tokenizer, Form::of(sample, path)?)
+    encode_form(tokenizer, Form::new(sample, path)?)
 }
 
 /// The tokens of a prompt. `None` if it cannot be tokenized.

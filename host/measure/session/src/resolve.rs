@@ -88,7 +88,7 @@ pub struct Faults {
 
 impl Faults {
     /// The faults of a scenario alone.
-    pub fn of(error: &ScenarioError) -> Self {
+    pub fn from_scenario(error: &ScenarioError) -> Self {
         Faults { scenario: error.problems().to_vec(), plugins: Vec::new() }
     }
 
@@ -382,7 +382,7 @@ impl<'s> Resolution<'s> {
         });
         match loaded {
             Ok(plugin) => {
-                self.remarks.extend(remarks::of(&plugin));
+                self.remarks.extend(remarks::for_plugin(&plugin));
                 Some(plugin)
             }
             Err(error) => {

@@ -79,7 +79,7 @@ impl SentPrompts {
 
     /// Keeps the prompt of a request that goes to a path. One that cannot be tokenized is left out.
     pub(crate) fn keep(&self, phase: Phase, index: u64, sample: &Sample, path: &str) {
-        let Some(form) = Form::of(sample, path) else {
+        let Some(form) = Form::new(sample, path) else {
             return;
         };
         let line = Line { adapter: sample.adapter.clone(), form };

@@ -179,7 +179,8 @@ impl Sessions {
             Some(place) => {
                 let ended = match exchange.outcome.class() {
                     Class::Cancelled => Ended::Left,
-                    _ => ReplyContent::of(exchange, carry).map_or(Ended::Failed, Ended::Answered),
+                    _ => ReplyContent::from_exchange(exchange, carry)
+                        .map_or(Ended::Failed, Ended::Answered),
                 };
                 self.send(place.queue, Event::Over(place, at, ended));
             }

@@ -447,7 +447,7 @@ impl SavedRun {
         let lines = run.log.drain();
         let logged: Vec<String> = lines.iter().map(|line| secrets.redact(line)).collect();
         kept = kept.and(folder.write_log(&logged));
-        let unjudged = Unjudged::of(&assessment);
+        let unjudged = Unjudged::from_assessment(&assessment);
         let facts = RunFacts {
             unsent,
             fleet,
@@ -498,7 +498,7 @@ impl AssessedRun {
 }
 
 impl Unjudged {
-    fn of(assessment: &Assessment) -> Option<Self> {
+    fn from_assessment(assessment: &Assessment) -> Option<Self> {
         assessment
             .errors
             .first()

@@ -23,7 +23,7 @@ impl TextTokenizer {
 
     /// The tokenizer that counted in a saved run; `None` if that was the substitute, or if it is
     /// not there any more as it was.
-    pub fn of(planned: &PlannedTokenizer) -> Option<Self> {
+    pub fn from_plan(planned: &PlannedTokenizer) -> Option<Self> {
         if planned.approximate {
             return None;
         }

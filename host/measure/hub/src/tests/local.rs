@@ -42,7 +42,7 @@ fn repository_names_follow_the_hub() {
 #[test]
 fn cache_folder_equals_that_of_the_hubs_tools() {
     let of = |pairs: &[(&str, &str)]| {
-        Cache::of(variables(pairs)).map(|cache| cache.root().display().to_string())
+        Cache::from_variables(variables(pairs)).map(|cache| cache.root().display().to_string())
     };
     let home = ("HOME", "/h");
     let xdg = ("XDG_CACHE_HOME", "/x");
@@ -117,7 +117,7 @@ fn tokenizer_and_data_files_are_recognised() {
 fn wrong_variables_are_named_and_secrets_are_not_shown() {
     let wrong = |pairs: &[(&str, &str)]| {
         let home = [&[("HOME", "/nowhere")], pairs].concat();
-        Settings::of(variables(&home)).unwrap_err().to_string()
+        Settings::from_variables(variables(&home)).unwrap_err().to_string()
     };
     assert!(wrong(&[("HF_ENDPOINT", "hub.example")]).contains("HF_ENDPOINT"));
     assert!(wrong(&[("HF_ENDPOINT", "ftp://hub.example")]).contains("HF_ENDPOINT"));
@@ -127,7 +127,7 @@ fn wrong_variables_are_named_and_secrets_are_not_shown() {
     assert!(token.contains("HF_TOKEN") && !token.contains("secret"));
     assert!(wrong(&[("HF_TOKEN_PATH", "/no/file")]).contains("HF_TOKEN_PATH"));
     let offline = [("HOME", "/nowhere"), ("HF_HUB_OFFLINE", "1")];
-    let offline = Settings::of(variables(&offline)).unwrap();
+    let offline = Settings::from_variables(variables(&offline)).unwrap();
     assert!(matches!(Client::new(&offline), Err(HubError::Offline)));
 }
 

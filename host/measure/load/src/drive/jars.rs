@@ -51,7 +51,7 @@ pub struct Cookies<'j> {
 
 impl Jars {
     /// Returns the cookies of the conversation of a request that has this number.
-    pub fn of(&self, prepared: &Prepared, key: u64) -> Cookies<'_> {
+    pub fn cookies(&self, prepared: &Prepared, key: u64) -> Cookies<'_> {
         let conversation = match &prepared.sample.turn {
             Some(turn) => Conversation::Session(turn.session.as_str().into()),
             None => Conversation::Exchange(key),

@@ -101,7 +101,7 @@ impl Drop for Over {
 
 impl<C: Connect + Clone + 'static> Pool<C> {
     /// For this worker, on whose thread this poller serves the sockets.
-    pub fn of(worker: &Worker<C>, poller: Option<Poller>) -> Self {
+    pub fn new(worker: &Worker<C>, poller: Option<Poller>) -> Self {
         Pool {
             connect: worker.connect.clone(),
             poller,

@@ -221,7 +221,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         let marks = Rc::clone(&trail.current.borrow());
         let prepared = &exchange.request.prepared;
         let jars = self.jars.as_deref().filter(|_| place == prepared.target);
-        let cookies = jars.map(|jars| jars.of(prepared, key));
+        let cookies = jars.map(|jars| jars.cookies(prepared, key));
         if let Some(cookies) = &cookies {
             request = cookies.add(request);
         }

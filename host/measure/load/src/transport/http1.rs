@@ -236,7 +236,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
             }
             let headers = header_map(parsed.headers)?;
             let stays_open = stays_open(&headers, parsed.version == Some(1));
-            self.body = Body::of(status, &headers)?;
+            self.body = Body::from_head(status, &headers)?;
             self.keep_alive &= stays_open && self.body.has_own_end();
             self.early = reply.bytes.split_off(length);
             return Ok(Some(Head { status, headers }));

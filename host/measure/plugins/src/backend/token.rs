@@ -53,7 +53,7 @@ impl Token {
                 method: self.login.method.clone(),
                 path: self.login.path.clone(),
                 headers: headers.collect::<Result<_, _>>()?,
-                body: body.with(value(Escape::of(&self.login))).into_bytes(),
+                body: body.with(value(Escape::from_request(&self.login))).into_bytes(),
             },
             pointer: self.token.clone(),
             lifetime: self.lifetime.clone(),
@@ -76,7 +76,7 @@ impl Token {
 
 impl Escape {
     /// Returns the way that the content type of a request wants.
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         let mut headers = request.headers.iter();
         let kind = headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let kind = kind.and_then(|(_, kind)| kind.split(';').next()).unwrap_or_default();

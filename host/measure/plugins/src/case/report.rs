@@ -87,15 +87,15 @@ impl SuiteReport {
             version: info.version.clone(),
         };
         let tested = Tested { file: plugin.name.clone(), loaded: Some(loaded) };
-        SuiteReport::of(tested, limits.clone(), None)
+        SuiteReport::empty(tested, limits.clone(), None)
     }
 
     /// A report of a plugin that was not tested, and why.
     pub fn untested(file: String, error: String) -> Self {
-        SuiteReport::of(Tested { file, loaded: None }, Limits::default(), Some(error))
+        SuiteReport::empty(Tested { file, loaded: None }, Limits::default(), Some(error))
     }
 
-    fn of(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
+    fn empty(plugin: Tested, limits: Limits, error: Option<String>) -> Self {
         SuiteReport {
             plugin,
             error,

@@ -49,7 +49,7 @@ impl Declaration {
     ///
     /// # Errors
     /// What is wrong with the declaration.
-    pub fn of(schema: &Value) -> Result<Option<Self>, String> {
+    pub fn from_schema(schema: &Value) -> Result<Option<Self>, String> {
         let Some(value) = schema.get(KEY) else {
             return Ok(None);
         };
@@ -172,7 +172,7 @@ mod tests {
 
     fn declared() -> Declaration {
         let schema = json!({KEY: {"passed": "code", "killed": "code-killed"}});
-        Declaration::of(&schema).unwrap().unwrap()
+        Declaration::from_schema(&schema).unwrap().unwrap()
     }
 
     fn scores(passed: bool) -> Vec<(String, f64)> {
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_declaration_has_two_names() {
-        assert_eq!(Declaration::of(&json!({"type": "object"})), Ok(None));
+        assert_eq!(Declaration::from_schema(&json!({"type": "object"})), Ok(None));
         for wrong in [
             json!(true),
             json!({"passed": "code"}),
@@ -189,7 +189,7 @@ mod tests {
             json!({"passed": "", "killed": "code"}),
             json!({"passed": "a", "killed": "b", "more": "c"}),
         ] {
-            let error = Declaration::of(&json!({KEY: wrong})).unwrap_err();
+            let error = Declaration::from_schema(&json!({KEY: wrong})).unwrap_err();
             assert!(error.contains("expected two different names"), "{error}");
         }
     }

@@ -99,7 +99,7 @@ impl Routes {
     /// Returns the cookies of the conversation of a request that has this number; absent where no
     /// cookies are kept.
     pub(super) fn cookies(&self, prepared: &Prepared, key: u64) -> Option<Cookies<'_>> {
-        self.jars.as_ref().map(|jars| jars.of(prepared, key))
+        self.jars.as_ref().map(|jars| jars.cookies(prepared, key))
     }
 
     /// Returns the secrets of an exchange with these cookies.

@@ -16,7 +16,7 @@ pub(super) struct DueCount {
 
 impl DueCount {
     /// For a plan; nothing if due times depend on the server, or if any number is due at once.
-    pub fn of(plan: &Plan, trace: &Trace) -> Option<Self> {
+    pub fn new(plan: &Plan, trace: &Trace) -> Option<Self> {
         let arrival = &plan.load.arrival;
         let endless = arrival.rate() == Some(f64::INFINITY) && plan.requests().is_none();
         if !arrival.is_open() || endless {

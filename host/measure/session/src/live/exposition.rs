@@ -33,7 +33,7 @@ pub struct Identity {
 
 impl Identity {
     /// Of a plan's run.
-    pub fn of(run: &str, plan: &Plan) -> Self {
+    pub fn new(run: &str, plan: &Plan) -> Self {
         let (target, about) = (&plan.target, &plan.about);
         let known = [
             ("name", Some(plan.name.clone())),

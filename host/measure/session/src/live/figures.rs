@@ -170,9 +170,9 @@ impl State {
             failures.latest = failures.latest.chars().take(MOST_MESSAGE).collect();
         }
         let tracks = self.tracks.iter().map(|track| PackedTrack {
-            recent: PackedCells::of(&track.spans.recent, resolution),
-            whole: PackedCells::of(&track.spans.whole, resolution),
-            buckets: PackedBuckets::of(&track.buckets),
+            recent: PackedCells::new(&track.spans.recent, resolution),
+            whole: PackedCells::new(&track.spans.whole, resolution),
+            buckets: PackedBuckets::new(&track.buckets),
         });
         Figures {
             counts,

@@ -30,7 +30,7 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(snapshot: &Snapshot) -> Option<Self> {
+    fn from_snapshot(snapshot: &Snapshot) -> Option<Self> {
         Some(Mark {
             at: snapshot.counts.elapsed?,
             tokens: snapshot.counts.tokens_seen,
@@ -58,7 +58,7 @@ pub struct History {
 impl History {
     /// Notes a snapshot, which must not be older than the last one.
     pub fn note(&mut self, snapshot: &Snapshot) {
-        let Some(mark) = Mark::of(snapshot) else {
+        let Some(mark) = Mark::from_snapshot(snapshot) else {
             return;
         };
         self.last = mark;

@@ -206,8 +206,8 @@ impl Tally {
     }
 
     pub(super) fn finish(self, plan: &Plan, end: End, remarks: Vec<dataset::Remark>) -> Outlook {
-        let whole = |spread: Spread| Some(Lengths::of(&spread.figures()?, true));
-        let seconds = |spread: Spread| Some(Lengths::of(&spread.figures()?, false));
+        let whole = |spread: Spread| Some(Lengths::new(&spread.figures()?, true));
+        let seconds = |spread: Spread| Some(Lengths::new(&spread.figures()?, false));
         let plugin = |name: &str, version: &str| format!("{name} {version}");
         let (backend, dataset) = (&plan.backend, &plan.dataset.plugin);
         let users = match &plan.load.arrival {

@@ -115,7 +115,7 @@ impl Drop for Completing {
 
 impl Stock {
     /// Of this many requests at most.
-    pub(super) fn of(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Stock { most, ..Stock::default() }
     }
 

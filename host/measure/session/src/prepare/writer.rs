@@ -270,7 +270,7 @@ impl Writer {
     /// Puts the value that was prepared for a target into the settings.
     fn prepare(&mut self, target: u32) {
         let (values, held) = &mut self.prepared;
-        let value = values.of(target);
+        let value = values.value(target);
         let is_held = match (&value, &*held) {
             (Some(value), Some(held)) => Arc::ptr_eq(value, held),
             (value, held) => value.is_none() && held.is_none(),

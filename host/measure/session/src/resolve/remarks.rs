@@ -11,7 +11,7 @@ use scenario::plan::ApiKey;
 const SLOW: Duration = Duration::from_secs(1);
 
 /// Returns the remarks on the loading of a plugin.
-pub fn of(plugin: &Plugin) -> Vec<String> {
+pub fn for_plugin(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
     let slow = (loading.compiled_in).filter(|took| *took > SLOW).map(|took| {

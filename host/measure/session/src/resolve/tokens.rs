@@ -41,13 +41,13 @@ impl Counting {
         Counting { tokenizer, planned, remarks }
     }
 
-    fn of(name: String, path: &Path) -> Result<Self, String> {
+    fn open(name: String, path: &Path) -> Result<Self, String> {
         let file = Tokenizer::file(path).map_err(|cause| cause.to_string())?;
         // What is there no file of, or is too large for one, is refused when it is opened, and not
         // read to its end.
         let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
         let known = if std::fs::metadata(&file).is_ok_and(is_one) {
-            Digests::of(path, &file).ok()
+            Digests::read(path, &file).ok()
         } else {
             None
         };
@@ -55,7 +55,7 @@ impl Counting {
         let mut remarks = Vec::new();
         let tokenizer = kept::open(path, &file, digest, &mut remarks)?;
         let digests = known
-            .map_or_else(|| Digests::of(path, &file), Ok)
+            .map_or_else(|| Digests::read(path, &file), Ok)
             .map_err(|cause| format!("cannot read the tokenizer `{}`: {cause}", path.display()))?;
         let planned = PlannedTokenizer {
             name,
@@ -68,7 +68,7 @@ impl Counting {
     }
 
     fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
-        let mut made = Counting::of(repository.name().to_owned(), &snapshot.folder)?;
+        let mut made = Counting::open(repository.name().to_owned(), &snapshot.folder)?;
         made.planned.revision = Some(snapshot.commit);
         Ok(made)
     }
@@ -111,7 +111,7 @@ pub(super) fn open(source: &Source) -> Result<Counting, String> {
         return Ok(find(&candidates(source), cache(source).as_ref()));
     };
     let path = ahead::path_of(source, entry);
-    let of_path = || Counting::of(path.display().to_string(), &path);
+    let of_path = || Counting::open(path.display().to_string(), &path);
     match repository(&entry.value).filter(|_| !path.exists()) {
         None => of_path(),
         Some(repository) => cached(&repository, &path, cache(source).as_ref()),
@@ -172,7 +172,7 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
 
 /// The cache that the environment names.
 pub(super) fn cache(source: &Source) -> Option<Cache> {
-    Cache::of(|name| source.variables.get(name))
+    Cache::from_variables(|name| source.variables.get(name))
 }
 
 /// Reads a path as the name of a model on the hub.
@@ -221,7 +221,7 @@ struct Digests {
 }
 
 impl Digests {
-    fn of(path: &Path, file: &Path) -> std::io::Result<Self> {
+    fn read(path: &Path, file: &Path) -> std::io::Result<Self> {
         let (_, of_file) = measure(file)?;
         let mut of_all = of_file.clone();
         if path.is_dir() {
@@ -373,7 +373,7 @@ mod tests {
         let cache = cache_of(&[("org/model", "abc", SMALL)]);
         let folder = cache.path().join("models--org--model/snapshots/abc");
         let digest = |folder: &Path| {
-            let digests = Digests::of(folder, &folder.join("tokenizer.json")).unwrap();
+            let digests = Digests::read(folder, &folder.join("tokenizer.json")).unwrap();
             assert_eq!(digests.of_file, hex(&Sha256::digest(SMALL)));
             digests.of_all
         };

@@ -96,7 +96,7 @@ impl Background {
             recorded.map(|written| drop(live.written.set(written)))
         });
         let recorder = recorder.map_err(RunError::Thread)?;
-        let memory = Memory::of(plan.load.session_memory);
+        let memory = Memory::new(plan.load.session_memory);
         let lanes = (continuers_for(threads), control.signal.is_task());
         let (sessions, events) = Sessions::new(announcer, memory, lanes);
         let mut continuers = Vec::new();

@@ -45,7 +45,7 @@ impl ReplyContent {
     }
 
     /// The answer of an exchange, if it has one.
-    pub fn of(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
+    pub fn from_exchange(exchange: &Exchange, carry: Option<Vec<u8>>) -> Option<Self> {
         exchange
             .has_answer()
             .then(|| ReplyContent { answer: answer(&exchange.output, &exchange.tool_calls), carry })

@@ -27,7 +27,7 @@ const NEVER: u64 = u64::MAX;
 
 impl Memory {
     /// Nothing is held yet, of this many bytes.
-    pub fn of(bound: u64) -> Self {
+    pub fn new(bound: u64) -> Self {
         Memory {
             bound,
             held: AtomicUsize::new(0),
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn sessions_wait_at_the_memory_bound() {
-        let memory = Memory::of(100);
+        let memory = Memory::new(100);
         assert_eq!(memory.figures(Nanos(0)), None);
         memory.hold(99);
         assert!(memory.has_room(Nanos(1)));

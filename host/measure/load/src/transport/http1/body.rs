@@ -69,7 +69,7 @@ impl Body {
     ///
     /// # Errors
     /// If the head contradicts itself, or announces a body that cannot be read.
-    pub fn of(status: u16, headers: &HeaderMap) -> Result<Self, String> {
+    pub fn from_head(status: u16, headers: &HeaderMap) -> Result<Self, String> {
         if matches!(status, 204 | 304) {
             return Ok(Body(State::Over));
         }
@@ -287,7 +287,7 @@ mod tests {
     fn chunked() -> Body {
         let mut headers = HeaderMap::new();
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        Body::of(200, &headers).unwrap()
+        Body::from_head(200, &headers).unwrap()
     }
 
     /// Content, and how many bytes are left over after the end; the reads are given as they are.
@@ -344,7 +344,7 @@ mod tests {
             for value in values {
                 headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
             }
-            Body::of(200, &headers)
+            Body::from_head(200, &headers)
         };
         assert_eq!(read(of(&["3"]).unwrap(), &[b"ab", b"cd"]), Ok((b"abc".to_vec(), 1)));
         assert!(of(&["0"]).unwrap().is_over());
@@ -373,12 +373,12 @@ mod tests {
                 let coding = HeaderValue::from_bytes(coding.as_bytes()).unwrap();
                 headers.append(TRANSFER_ENCODING, coding);
             }
-            assert!(Body::of(200, &headers).is_err(), "{codings:?}");
+            assert!(Body::from_head(200, &headers).is_err(), "{codings:?}");
         }
         let mut both = HeaderMap::new();
         both.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         both.insert(CONTENT_LENGTH, HeaderValue::from_static("3"));
-        assert!(Body::of(200, &both).is_err());
+        assert!(Body::from_head(200, &both).is_err());
     }
 
     /// Anything that can be sent without end is refused at some length.

@@ -86,7 +86,7 @@ impl NotPacked {
 }
 
 impl PackedCells {
-    pub fn of(cells: &Cells, resolution: Resolution) -> Self {
+    pub fn new(cells: &Cells, resolution: Resolution) -> Self {
         if cells.cells.is_empty() {
             return PackedCells::default();
         }
@@ -154,7 +154,7 @@ impl PackedCells {
 }
 
 impl PackedBuckets {
-    pub fn of(buckets: &Buckets) -> Self {
+    pub fn new(buckets: &Buckets) -> Self {
         PackedBuckets {
             counts: buckets.counts.clone(),
             sum: Nanos(u64::try_from(buckets.sum).unwrap_or(u64::MAX)),
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn packed_cells_survive_json() {
         let sent = cells(of_all_widths().filter(|span| *span < 1 << 56));
-        let packed = PackedCells::of(&sent, Resolution::Fine);
+        let packed = PackedCells::new(&sent, Resolution::Fine);
         let text = serde_json::to_string(&packed).unwrap();
         let read: PackedCells = serde_json::from_str(&text).unwrap();
         let mut there = Cells::default();
         read.add_to(&mut there).unwrap();
         assert_eq!(there.quantiles(), sent.quantiles());
-        assert_eq!(PackedCells::of(&there, Resolution::Fine), packed);
-        let nothing = PackedCells::of(&Cells::default(), Resolution::Fine);
+        assert_eq!(PackedCells::new(&there, Resolution::Fine), packed);
+        let nothing = PackedCells::new(&Cells::default(), Resolution::Fine);
         let mut still_nothing = Cells::default();
         nothing.add_to(&mut still_nothing).unwrap();
         assert_eq!(still_nothing.quantiles(), None);
@@ -227,7 +227,7 @@ mod tests {
         let mut together = Cells::default();
         for part in 0..4 {
             let own = cells(spans.iter().copied().skip(part).step_by(4));
-            let packed = PackedCells::of(&own, Resolution::Fine);
+            let packed = PackedCells::new(&own, Resolution::Fine);
             packed.add_to(&mut together).unwrap();
         }
         assert_eq!(together.quantiles().unwrap(), whole);
@@ -237,7 +237,7 @@ mod tests {
     fn coarse_cells_are_few_and_precise_to_one_digit() {
         let sent = cells((0..200_000).map(|i| 1_000 + i * i));
         let [fine, coarse] = [Resolution::Fine, Resolution::Coarse]
-            .map(|resolution| PackedCells::of(&sent, resolution));
+            .map(|resolution| PackedCells::new(&sent, resolution));
         assert!(coarse.cells.len() * 8 < fine.cells.len());
         let mut there = Cells::default();
         coarse.add_to(&mut there).unwrap();
