@@ -249,7 +249,7 @@ fn complete(
             Ended::Whole => "the connection was closed".to_owned(),
             Ended::Cut(cause) => cause,
             Ended::Slow(cause) => {
-                // What came by then is no reason to wait as long once more.
+                // The bytes so far do not justify another long wait.
                 furthest = furthest.max(held);
                 cause
             }

@@ -1,5 +1,4 @@
-//! The local cache that all tools of the hub share: which folder it is, and what of a repository is
-//! in it.
+//! The local cache that all tools of the hub share: its folder, and its files of a repository.
 //!
 //! ```text
 //! models--ORG--NAME/refs/main                        the commit that the branch had

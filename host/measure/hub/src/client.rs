@@ -295,7 +295,7 @@ impl Client {
     }
 }
 
-/// The time to wait after that many failures in a row: not at all, 1 s, 2 s, 4 s, 8 s.
+/// The time to wait after this many failures in a row: none, 1 s, 2 s, 4 s, 8 s.
 pub(crate) fn pause(failures: u32) -> Duration {
     // Tests wait for nobody.
     let second = Duration::from_millis(if cfg!(test) { 1 } else { 1_000 });

@@ -1,4 +1,4 @@
-//! The failures that can occur between here and the hub; each message says what to do.
+//! The failures between here and the hub; each message states a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub enum HubError {
         what: String,
         cause: String,
     },
-    /// A file of unknown size has no end within what may come.
+    /// A file of unknown size exceeds the limit.
     #[error(
         "{path}: the hub does not state its size, and more than the {limit} bytes came that may still be downloaded; it was deleted; allow more with --max-size"
     )]
@@ -90,7 +90,7 @@ pub enum HubError {
         path: String,
         /// The facts that the hub states.
         expected: u64,
-        /// The number of came.
+        /// The number of bytes that came.
         found: u64,
     },
     /// A download that stopped too often.

@@ -53,7 +53,7 @@ pub fn is_data(path: &str) -> bool {
     const ENDINGS: [&str; 8] =
         [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".txt", ".zst", ".gz"];
     let name = path.rsplit('/').next().unwrap_or(path);
-    // What describes a dataset to the hub is no data of it.
+    // Descriptions of a dataset for the hub are not its data.
     let described = ["dataset_infos.json", "dataset_info.json", "state.json"].contains(&name);
     !described
         && !name.starts_with('.')

@@ -36,7 +36,7 @@ pub fn size(bytes: u64) -> String {
     }
     let mut amount = bytes as f64 / 1e3;
     let mut unit = 0;
-    // What would round to a thousand is one of the next unit.
+    // A number that rounds to a thousand becomes one of the next unit.
     while amount >= 999.95 && unit + 1 < UNITS.len() {
         amount /= 1e3;
         unit += 1;

@@ -271,7 +271,7 @@ impl Held {
         self.bytes = bytes;
     }
 
-    /// Takes over what another counts, which is of the same sort.
+    /// Takes over the count of another one of the same sort.
     pub fn absorb(&mut self, mut other: Held) {
         self.bytes += std::mem::take(&mut other.bytes);
     }

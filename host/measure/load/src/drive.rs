@@ -104,12 +104,12 @@ pub trait Reply {
     /// sent.
     fn demands(&self, place: u32, kind: Kind) -> mpsc::UnboundedReceiver<Demand>;
 
-    /// Takes the head of a reply that is decoded, before its frames; how it is cut, and what came
-    /// with its request.
+    /// Takes the head of a reply that is decoded, before its frames, with its framing and its
+    /// request's context.
     fn head(&self, status: u16, headers: &HeaderMap, framing: Framing, context: Vec<u8>);
 
-    /// Takes frames of a successful reply, in order: when they were passed on, and what counts
-    /// them.
+    /// Takes frames of a successful reply, in order, with the instant of the handover and their
+    /// share of the backlog.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
     /// One of several replies came to its proper end. A demand says how to go on.
@@ -212,7 +212,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         local
             .run_until(async {
                 let mut tasks = tokio::task::JoinSet::new();
-                // What nobody waits for once the orders have ended.
+                // Tasks that nobody waits for once the orders have ended.
                 let mut aside = tokio::task::JoinSet::new();
                 if let Some(poll_loop) = poll_loop {
                     aside.spawn_local(async {

@@ -366,7 +366,7 @@ where
         let by_session = self.pacing.by_session;
         let due = if is_root { self.root_due(Nanos::ZERO) } else { self.follower_due() };
         let Some(due) = due else { return };
-        // Of a session, its user waits for what follows, so another one would be one too many.
+        // The user of a session waits for the followers, so another user is one too many.
         let takes_user = is_root || !by_session;
         let user = self.users.as_mut().filter(|_| takes_user).and_then(Users::next);
         let Some(item) = self.take(is_root) else {

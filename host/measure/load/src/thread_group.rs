@@ -166,7 +166,7 @@ impl<T> GroupThread<T> {
 }
 
 /// Panics where the variable `PANIC_AT` names this place, so that tests of the whole program can
-/// see what follows: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
+/// see the consequences: `PANIC_AT=record:3` panics when the recorder comes by for the third time.
 /// Builds for users do not have it.
 #[inline]
 pub fn trip(place: &str) {

@@ -1,8 +1,8 @@
 //! Compiled plugins between processes: compiling takes a tenth of a second or more, reading a
 //! compiled plugin a few milliseconds.
 //!
-//! This module owns what a compiled plugin is in the [`cache`], and when it fits the engine. The
-//! folder, and that nothing in it was changed, is the business of that crate.
+//! This module owns the form of a compiled plugin in the [`cache`], and its fit to the engine. That
+//! crate owns the folder, and detects changed files.
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -38,7 +38,7 @@ impl Artifacts {
     /// not there.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// If it cannot be used.
     pub fn find(&self, digest: &str, engine: &Engine) -> Result<Option<Component>, String> {
         let bytes = match self.0.find(digest) {
             Found::Whole(bytes) => bytes,
@@ -58,16 +58,15 @@ impl Artifacts {
 
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, payload: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes must be what `Component::serialize` gave. They are those that this program
-    // wrote, for this component and an engine of this configuration, unchanged: the header names
-    // both, and the digest of the bytes. A header can be forged, but only by someone who may write
-    // to the file, and that is only this user (`cache` checks it), who can run any machine code
-    // anyway.
+    // SAFETY: the bytes must come from `Component::serialize`. This program wrote them, for this
+    // component and an engine of this configuration, and they are unchanged: the header names both,
+    // and the digest of the bytes. A header can be forged, but only by someone who may write to the
+    // file, and that is only this user (`cache` checks it), who can run any machine code anyway.
     unsafe { Component::deserialize(engine, payload) }
 }
 
-/// The facts that decide whether compiled code fits an engine: version, settings and processor. They
-/// are those of the engine of most plugins; wasmtime refuses what does not fit the other.
+/// The facts that decide whether compiled code fits an engine: version, settings and processor.
+/// They describe the engine of most plugins; wasmtime refuses code that does not fit the other.
 fn engines() -> [u8; 32] {
     static ENGINES: OnceLock<[u8; 32]> = OnceLock::new();
     *ENGINES.get_or_init(|| {
@@ -78,7 +77,7 @@ fn engines() -> [u8; 32] {
     })
 }
 
-/// A SHA-256 of what is hashed.
+/// A SHA-256 of hashed values.
 struct Sum(Sha256);
 
 impl Hasher for Sum {
@@ -120,7 +119,7 @@ mod tests {
         assert!(find(&digest).unwrap().is_some());
         assert!(find(&other).unwrap().is_none());
 
-        // What was written as a compiled plugin and is none is wasmtime's to refuse.
+        // wasmtime refuses bytes that are no compiled plugin.
         artifacts.0.put(&other, b"no machine code").unwrap();
         let path = artifacts.0.path(&other).display().to_string();
         let error = find(&other).err().unwrap();

@@ -36,8 +36,8 @@ pub use wit::{
 
 /// Most bytes of state a plugin may keep between two batches of a reply.
 const STATE_BYTES: usize = 64 << 10;
-/// Most bytes that a plugin may leave unread where the framing is raw: a frame that is not
-/// complete, which may be as large as those that the host cuts.
+/// Most bytes that a plugin may leave unread where the framing is raw: an incomplete frame, which
+/// may be as large as the host's frames.
 const UNREAD_BYTES: usize = model::frame::FRAME_BYTES;
 /// Header fields that belong to the host.
 const HOST_HEADERS: [&str; 8] = [
@@ -119,7 +119,7 @@ impl From<Framing> for model::frame::Framing {
 }
 
 impl Call {
-    /// Returns what is sent as one request, for what shows it, compares it or counts its bytes: the
+    /// Returns the call as one request, to show it, compare it or count its bytes. This is the
     /// first of several requests, or the handshake of a WebSocket with its messages as the body.
     pub fn as_request(&self) -> Cow<'_, Request> {
         match self {
@@ -137,7 +137,7 @@ impl Call {
         }
     }
 
-    /// Takes what [`as_request`](Self::as_request) returns.
+    /// Takes the result of [`as_request`](Self::as_request).
     pub fn into_request(self) -> Request {
         match self {
             Call::Request(request) | Call::Steps(Step { request, .. }) => request,
@@ -380,10 +380,11 @@ impl Dialect {
             .map_err(|error| PluginError::from_plugin(self.name(), error))
     }
 
-    /// What to send for a sample. `earlier` is what the last reply of its conversation left for it.
+    /// Writes the call for a sample. `earlier` is the state that the last reply of its conversation
+    /// left.
     ///
     /// # Errors
-    /// If the plugin cannot write one, writes one that is not allowed, or traps.
+    /// If the plugin cannot write the call, writes a forbidden one, or traps.
     pub fn encode(
         &mut self,
         sample: &Sample,
@@ -439,7 +440,7 @@ impl Dialect {
     }
 
     /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with
-    /// the index of its frame. After an error, `fold` is what it was.
+    /// the index of its frame. After an error, `fold` is unchanged.
     ///
     /// # Errors
     /// If the plugin does not understand a frame, breaks its contract, or traps.
@@ -551,7 +552,7 @@ impl Dialect {
             .map(|refusal| Refusal { message: clean_text(&refusal.message), ..refusal })
     }
 
-    /// Returns what a user sees of it before a run, as opened with its configuration.
+    /// Returns the facts that a user sees before a run, as opened with its configuration.
     ///
     /// # Errors
     /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
@@ -581,7 +582,7 @@ impl Dialect {
     }
 }
 
-/// Says what is wrong with a request's method.
+/// Describes the fault of a request's method.
 fn fault_of_method(method: &str) -> Option<String> {
     (!matches!(method, "GET" | "POST" | "PUT" | "DELETE")).then(|| {
         format!(
@@ -591,7 +592,7 @@ fn fault_of_method(method: &str) -> Option<String> {
     })
 }
 
-/// Says what is wrong with a request's method or header fields.
+/// Describes the fault of a request's method or header fields.
 fn fault_of_fields(request: &Request) -> Option<String> {
     let fault = fault_of_method(&request.method);
     if fault.is_some() {

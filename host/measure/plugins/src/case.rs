@@ -98,8 +98,8 @@ impl Suite {
         &self.plugin
     }
 
-    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin did
-    /// something wrong: what it gives then must not become what is expected.
+    /// Runs a case. With `bless`, failing expectations are rewritten, unless the plugin misbehaved:
+    /// a wrong result must not become the expected one.
     pub fn check(&self, case: &Case, bless: bool) -> CaseReport {
         let mut seen = Observations::new();
         if let Err(error) = self.run(case, &mut seen) {
@@ -110,7 +110,7 @@ impl Suite {
             seen.keep_log();
         }
         if seen.endless && !self.finds_an_end(case) {
-            // What is wrong must not become what is expected.
+            // A wrong result must not become the expected one.
             seen.found.retain(|(file, _)| *file != "events.json");
             seen.settled = false;
             seen.breach(

@@ -1,9 +1,9 @@
 //! The supported versions of the contract. A component's exports say for which version it was
 //! built.
 //!
-//! The contract is in `wit/`, and what was released of it in `wit/frozen`. Within one first number it
-//! only grows, so the version at hand serves every older one with the same first number: the host's
-//! interfaces have what the component imports, and the component has what the host calls.
+//! The contract is in `wit/`, its released versions in `wit/frozen`. Within one major version it
+//! only grows, so this version serves every older one: the host has every interface that the
+//! component imports, and the component has every function that the host calls.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,11 +25,11 @@ impl Contract {
         }
     }
 
-    /// The one that serves a component built for a version: the same one, or a later one with the
+    /// The contract that serves a component built for a version: the same, or a later one with the
     /// same first number.
     ///
     /// # Errors
-    /// The message for a component whose version is not supported: who should update what.
+    /// If the version is not supported; the message names the side to update.
     pub fn serving(version: &str) -> Result<Contract, String> {
         let key = key(version);
         let served = Contract::ALL.into_iter().find(|contract| {

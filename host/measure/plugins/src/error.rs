@@ -66,7 +66,7 @@ pub enum PluginError {
     NotComponent {
         /// The plugin.
         plugin: String,
-        /// The kind of file that it is, and what to do.
+        /// The kind of file that it is, and the remedy.
         what: String,
     },
     /// It is a component, but not a runner plugin, or one for another version of the contract.
@@ -74,10 +74,10 @@ pub enum PluginError {
     WrongWorld {
         /// The plugin.
         plugin: String,
-        /// The world that was found, the one that was expected, and who should do what.
+        /// The found world, the expected world, and the remedy.
         what: String,
     },
-    /// It is a plugin of a different kind than the one asked for.
+    /// It is a plugin of another kind than requested.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
     WrongKind {
         /// The plugin.
@@ -106,7 +106,7 @@ pub enum PluginError {
         plugin: String,
         /// The function that was called.
         call: &'static str,
-        /// The act, and what was expected.
+        /// The act, and the expectation.
         what: String,
     },
     /// It rejected its configuration.

@@ -1,4 +1,4 @@
-//! A file that a plugin has open: what the sandbox reads for it. The list of a folder is one too.
+//! A file that a plugin has open, read by the sandbox. The list of a folder is one too.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -52,8 +52,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Components inside the program: names such as `backends/sglang.wasm`, and what unpacks their
-/// bytes.
+/// Components inside the program: names such as `backends/sglang.wasm`, and functions that unpack
+/// their bytes.
 pub type Shipped = &'static [(&'static str, fn() -> Vec<u8>)];
 
 /// The folders in which plugins are searched for, in addition to the path as given.
@@ -67,8 +67,8 @@ pub struct SearchPath {
     pub shipped: Shipped,
 }
 
-/// The bytes that a name stands for, and where they were found: the path as given, the scenario's
-/// folder, the folders of the search path, or what ships with the runner, in this order.
+/// The bytes of a name, and their place: the path as given, the scenario's folder, the folders of
+/// the search path, or the shipped plugins, in this order.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,

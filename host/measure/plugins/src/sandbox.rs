@@ -39,8 +39,8 @@ const HANDLES: usize = 64;
 /// Most bytes a plugin may read from a file in one call.
 const READ_BYTES: u32 = 4 << 20;
 
-/// The engine that runs components with these imports. All plugins of this process share it, but
-/// those that import WASI 0.3, whose calls need an engine of their own.
+/// The engine that runs components with these imports. All plugins of this process share it, except
+/// plugins that import WASI 0.3, whose calls need an engine of their own.
 pub fn engine(imports: &[String]) -> &'static Engine {
     if imports.iter().any(|name| imports::is_third_wasi(name)) {
         concurrent_engine()
@@ -210,8 +210,7 @@ impl Guest {
         self.tally.memory_bytes()
     }
 
-    /// True if this call's time is up. Epochs interrupt the guest, but not what the host does for
-    /// it.
+    /// True if this call's time is up. Epochs interrupt the guest, but not the host's work for it.
     pub(super) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| clock::since_process_began() > deadline)
     }
@@ -221,7 +220,7 @@ impl Guest {
         self.random.draw()
     }
 
-    /// Takes what it prints, line by line.
+    /// Logs the guest's output, line by line.
     pub(super) fn print(&mut self, to: Output, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.unfinished[to as usize];
@@ -273,7 +272,7 @@ impl Guest {
     }
 }
 
-/// Flushes what it printed last.
+/// Flushes the last output.
 impl Drop for Guest {
     fn drop(&mut self) {
         self.finish_lines();
@@ -318,7 +317,7 @@ pub(crate) fn arm(store: &mut Store<Guest>, limit_ms: u64) {
     store.set_hostcall_fuel(usize::try_from(returned).unwrap_or(usize::MAX));
 }
 
-/// Describes what stopped a call.
+/// Describes the end of a call that was stopped.
 pub fn trapped(
     store: &mut Store<Guest>,
     call: &'static str,

@@ -26,7 +26,7 @@ pub type Scorer = Configured<ScorerPlugin>;
 /// An open scorer. A trap ends the instance; the next call gets a fresh one.
 pub struct Judge {
     opened: Opened<ScorerPlugin>,
-    /// If it runs answers as programs: what it declares, and the programs so far.
+    /// For a scorer that runs answers as programs: its declaration, and the programs so far.
     runs: Option<(Declaration, Programs)>,
 }
 
@@ -123,8 +123,8 @@ impl Judge {
         &self.opened.from.plugin.name
     }
 
-    /// If it runs answers as programs: what runs them, on any thread and in any order, as no
-    /// program knows of another.
+    /// For a scorer that runs answers as programs: their runner, which works on any thread and in
+    /// any order, as programs are independent.
     pub fn runs_answers(&self) -> Option<RunsAnswers> {
         self.runs.as_ref().map(|(declared, _)| RunsAnswers {
             from: self.opened.from.clone(),
@@ -132,8 +132,8 @@ impl Judge {
         })
     }
 
-    /// Counts what became of a sample's programs, which [`Judge::finish`] gives the shares of.
-    /// Returns the scores of the exchange.
+    /// Counts the results of a sample's programs; [`Judge::finish`] returns their shares. Returns
+    /// the scores of the exchange.
     pub fn count(&mut self, sample: &str, ran: &Ran) -> Vec<(String, f64)> {
         if let Some((declared, programs)) = &mut self.runs {
             for scores in &ran.0 {

@@ -39,7 +39,7 @@ pub(super) fn empty(store: &mut StoreContextMut<'_, Guest>) -> Result<Val> {
     Ok(Val::Tuple(vec![Val::Stream(stream), ended]))
 }
 
-/// Prints what comes through a stream, and gives the future of its end.
+/// Prints the bytes of a stream, and returns the future of its end.
 pub(super) fn printed(
     store: &mut StoreContextMut<'_, Guest>,
     stream: StreamAny,
@@ -60,7 +60,7 @@ fn future(
     Ok(Val::Future(FutureAny::try_from_future_reader(store, reader)?))
 }
 
-/// Whether a stream has ended, and who waits for it.
+/// The state of a stream's end: true once it has ended, and its waiter.
 #[derive(Clone, Default)]
 struct End(Arc<Mutex<(bool, Option<Waker>)>>);
 

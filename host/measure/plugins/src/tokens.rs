@@ -11,8 +11,8 @@ use super::sandbox::Guest;
 
 /// Bytes of text that are processed between two looks at the clock.
 const PORTION: u64 = 1 << 20;
-/// Longest text to tokenize, in bytes: it is worked on as a whole. A text that is decoded may take
-/// what the guest's memory may.
+/// Longest text to tokenize, in bytes: it is worked on as a whole. A decoded text may be as large
+/// as the guest's memory.
 const TEXT: u64 = 8 << 20;
 /// Bytes that a list takes beside its items.
 const LIST: u64 = 16;

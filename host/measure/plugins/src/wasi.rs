@@ -1,5 +1,5 @@
-//! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI: those for
-//! `wasm32-wasip2`, and those of componentize-py and componentize-js. A component may import both.
+//! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI:
+//! `wasm32-wasip2`, componentize-py and componentize-js. A component may import both.
 //!
 //! There are no arguments, environment variables, files, terminals or network; input is empty;
 //! clocks stand still at 0 and nothing blocks; random numbers are derived from the run's seed;
@@ -218,7 +218,7 @@ impl Function {
     }
 }
 
-/// Defines what the component imports of WASI.
+/// Defines the WASI functions that the component imports.
 pub(super) fn link(linker: &mut Linker<Guest>, component: &Component) -> wasmtime::Result<()> {
     let engine = component.engine();
     for (import, item) in component.component_type().imports(engine) {

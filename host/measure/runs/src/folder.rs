@@ -263,7 +263,7 @@ impl RunFolder {
         self.write_json(DATASET, dataset)
     }
 
-    /// Writes what of the prompts repeats.
+    /// Writes the repeated parts of prompts.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -92,8 +92,8 @@ impl Growing {
     }
 }
 
-/// Reads a file's entries as far as it is whole, and returns their number and what lines were read;
-/// absent if there is no file.
+/// Reads a file's entries up to its first damage, and returns their number and the lines; absent if
+/// there is no file.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.

@@ -1,6 +1,6 @@
-//! The outlook on a run: how many requests it would send, how long, when, and what of their prompts
-//! repeats. This module owns the figures; `session` draws the samples, and `report` lays the
-//! figures out.
+//! The outlook on a run: the number, lengths and due times of its requests, and the repeated parts
+//! of their prompts. This module owns the figures; `session` draws the samples, and `report` lays
+//! the figures out.
 
 use std::collections::BTreeMap;
 

@@ -167,7 +167,7 @@ mod tests {
         let mut encoder =
             Encoder::new(Head { targets: vec!["http://a".into()], every_ns: Nanos(SECOND) });
         log.write(&[encoder.head()]);
-        // Like vLLM's page: some 450 series, a third of which moves.
+        // Like vLLM's page: some 450 series, and a third of them moves.
         for second in 0..3_600u64 {
             let page: String = (0..450u64)
                 .map(|n| {

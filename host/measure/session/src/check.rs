@@ -1,5 +1,5 @@
 //! The second step of a run: is every target there, does it let us in, and which model does it
-//! serve? What a scenario resolved to becomes a plan here.
+//! serve? Turns a resolved scenario into a plan.
 
 use std::io;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub enum Note {
     },
     /// A target serves, but something about it is odd.
     Remark(String),
-    /// Something that follows from what a target said, in whole words.
+    /// A consequence of a target's answer, as a whole message.
     Text(String),
 }
 
@@ -68,7 +68,7 @@ pub enum CheckError {
 }
 
 impl ResolvedRun {
-    /// Prepares what connections to the targets need: addresses, and which certificates to trust.
+    /// Prepares connections to the targets: addresses, and trusted certificates.
     ///
     /// # Errors
     /// Where a host is unknown, or a certificate cannot be read.
@@ -90,13 +90,13 @@ impl ResolvedRun {
         }
     }
 
-    /// Asks every target what it serves, which settles the model's name. Waits for targets that do
-    /// not serve yet, where the scenario asks for that.
+    /// Asks every target for its models, which settles the model's name. Waits for targets that do
+    /// not serve yet, if the scenario has a limit for it.
     ///
     /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
     ///
     /// # Errors
-    /// Where it is certain that the run would fail.
+    /// If the run is certain to fail.
     pub async fn check<C: Connect>(
         self,
         connect: &C,
@@ -166,8 +166,7 @@ impl ResolvedRun {
         drop(dialect);
         match model {
             Some(model) => {
-                // What the server calls its model; a tokenizer may be known under any of these
-                // names.
+                // The server's names for its model; any of them may name a tokenizer.
                 let mut names = vec![model.clone()];
                 names.extend(root);
                 let (resolved, remarks) = self.counting_for(names)?;

@@ -1,9 +1,9 @@
 //! Requests that a backend wants sent once an exchange has ended: to delete a job, or to close a
 //! session. They are no part of the exchange, and nothing of a measurement waits for them.
 //!
-//! Decode threads put them into a queue of a fixed length. One thread sends them, which starts with
-//! the first, or in virtual time a task, each on a connection of its own. What fails, and what finds
-//! no room, is counted.
+//! Decode threads put them into a queue of a fixed length. One thread (in virtual time, a task)
+//! sends them, each on a connection of its own. It starts with the first. Failures, and requests
+//! that find the queue full, are counted.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,9 +2,9 @@
 //! together. It works after the readers and cannot delay them, except by making them wait when it
 //! is too far behind ([`backlog`](load::backlog)).
 //!
-//! [`inbox`] is where readers leave what they read, [`answer`] what has been made of it, [`spool`]
-//! where answers go if memory is short, [`way_back`] what decoding asks of readers, [`steps`] how an
-//! answer leads to a next request, [`threads`] who does it, and [`failures`] how much is tolerated.
+//! [`inbox`] takes the frames from readers, [`answer`] collects their meanings, and [`spool`] holds
+//! answers if memory is short. [`way_back`] carries demands to readers, [`steps`] sends next
+//! requests, [`threads`] runs the work, and [`failures`] limits failures.
 
 mod answer;
 pub mod failures;
@@ -37,11 +37,11 @@ use steps::Routes;
 
 pub(crate) use spool::Spool;
 
-/// The maximum size of what is decoded from one reply, in bytes: a server can go on for ever, and a
+/// The maximum size of the decoded answer of one reply, in bytes: a server can send for ever, and a
 /// plugin can return far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
 /// The factor by which an answer may be larger than its input before its size is the plugin's
-/// fault: the smallest frames are smaller than what an event of them counts as.
+/// fault: the smallest frames are smaller than the size that is counted for an event.
 const INFLATION: usize = 4;
 /// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses
 /// to the plugin and back with every batch, so the next batch waits for half as many bytes as it
@@ -61,7 +61,7 @@ pub struct Decoder {
     pub dialect: Dialect,
     /// The state that it shares with the other decode threads.
     pub shared: Arc<Shared>,
-    /// Emptied frames, in which those that have piled up are put together.
+    /// Empty frames, in which waiting frames are put together.
     pub spare: Frames,
 }
 
@@ -69,13 +69,14 @@ pub struct Decoder {
 pub struct Shared {
     /// Plugin failures of the run.
     pub failures: FailureLimit,
-    /// Where next requests go. Its secrets are removed from what the server and the plugin say.
+    /// The places of next requests. Its secrets are removed from messages of the server and the
+    /// plugin.
     pub routes: Routes,
     /// Output tokens so far, for the progress line: as reported in events, or one per event.
     pub output_tokens: Arc<AtomicU64>,
     /// Gets the progress of decoding, if it is watched.
     pub vitals: Option<Arc<Vitals>>,
-    /// Bounds what is in memory.
+    /// Bounds the memory.
     pub backlog: Arc<Backlog>,
     /// The memory of all answers under way, in bytes.
     answers: AtomicUsize,
@@ -123,8 +124,8 @@ impl Fault {
 }
 
 impl Decoder {
-    /// Does what is next for a reply: decodes a batch of its frames, or puts the exchange together
-    /// if the request has ended.
+    /// Decodes a reply's next batch of frames, or puts the exchange together if the request has
+    /// ended.
     pub fn work(&mut self, inbox: &Arc<Inbox>) -> Option<Box<Exchange>> {
         let sessions = &inbox.sessions;
         load::thread_group::trip("decode");
@@ -284,12 +285,12 @@ impl Decoder {
         })
     }
 
-    /// Tells the reader of a WebSocket what the messages demand that were decoded last.
+    /// Passes the demands of the last messages to the reader of a WebSocket.
     fn answer_back(&mut self, answer: &mut Answer, inbox: &Inbox) {
         let Some(demands) = answer.demands.take() else {
             return;
         };
-        // The next message may be the answer to what waits, so none is waited for.
+        // The next message may answer the waiting one, so the queue is not waited for.
         self.take_waiting(answer);
         for demand in demands {
             inbox.way_back.send(demand);
@@ -299,7 +300,7 @@ impl Decoder {
         }
     }
 
-    /// Keeps what a message of a WebSocket demands, for when its batch is decoded.
+    /// Keeps the demand of a message of a WebSocket until its batch is decoded.
     fn demand(&self, answer: &mut Answer, demand: Demand) -> Result<(), PluginError> {
         match &mut answer.demands {
             Some(demands) => {
@@ -325,7 +326,7 @@ impl Decoder {
     fn take_now(&mut self, answer: &mut Answer, frames: &mut Frames) {
         match self.decode(answer, frames) {
             Ok(()) => {}
-            // A batch may be cut anywhere: what came before the faulty frame is not lost.
+            // A batch may be cut anywhere: frames before the faulty one are not lost.
             Err(error) if frames.len() > 1 && !error.is_misbehaviour() => {
                 for mut frame in frames.each() {
                     if answer.fault.is_some() || answer.whole {
@@ -449,8 +450,7 @@ impl Decoder {
             }
             (Some(fault), _) => Some(fault),
             (None, End::Broke(class, message)) => match answer.whole {
-                // The end marker arrived; it does not matter what happens to the connection
-                // afterwards.
+                // The end marker arrived; a later failure of the connection does not matter.
                 true => None,
                 false => Some(Fault::new(class, message)),
             },

@@ -1,12 +1,10 @@
 //! The gate at which a run waits for others: before its first measured request, so that all begin
-//! at one instant, and after its last reply, where it asks the server what all of them together
-//! did.
+//! at one instant, and after its last reply, when it asks the server for the metrics of all of
+//! them.
 //!
-//! Somebody else knows the others. This module owns the two places and nothing of how the others
-//! are reached.
+//! This module owns the two places. The caller knows the others and how to reach them.
 //!
-//! A run that waits for others has a clock that all of them share, so that an instant is the same
-//! number in each.
+//! All runs that wait for each other share a clock, so an instant is the same number in each.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -110,7 +108,7 @@ impl Gate {
         start
     }
 
-    /// All replies have ended. Waits for those of the others if `waits`, unless the run is stopped.
+    /// All replies have ended. Waits for the others' replies if `waits`, unless the run is stopped.
     pub(crate) async fn leave(&self, signal: &Signal, waits: bool) {
         self.reach(Stage::Drained);
         if waits {

@@ -248,7 +248,7 @@ impl Renewer {
                 },
                 () = is_due => tokio::select! {
                     biased;
-                    // What is refused meanwhile had the token that is being renewed.
+                    // Meanwhile refused requests had the old token.
                     () = async { while refusals.recv().await.is_some() {} } => break,
                     () = leases.renew(connect) => {}
                 },
@@ -291,7 +291,7 @@ impl Leases {
         }
     }
 
-    /// Renews what is due.
+    /// Renews the leases that are due.
     async fn renew<C: Connect>(&mut self, connect: &C) {
         for place in 0..self.leases.len() {
             let now = Instant::now();

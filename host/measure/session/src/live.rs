@@ -1,13 +1,12 @@
-//! The state of a run while it goes on: how far it is, what is under way, totals of the exchanges
-//! that have ended, and the load on this client.
+//! The state of a run in progress: its phase, the requests in flight, totals of the ended
+//! exchanges, and the load on this client.
 //!
-//! Nothing that paces, sends or reads waits for an onlooker or does more work because of one. It
-//! only updates single counters. The recorder enters the rest when an exchange has ended, and an
-//! onlooker takes [`Snapshot`]s: the one lock is between those two. All of it takes the same memory
-//! however long a run is.
+//! Threads that pace, send or read never wait for an onlooker, and only update single counters. The
+//! recorder enters the rest when an exchange has ended, and an onlooker takes [`Snapshot`]s: the
+//! only lock is between these two. The memory does not grow with the run.
 //!
-//! Several processes make one run too: then each has its own part here, and what is shown on rank 0
-//! is made of the figures that all of them send ([`figures`], [`Agents`]).
+//! In a run of several processes, each has its own part here. Rank 0 shows the sum of the figures
+//! that all of them send ([`figures`], [`Agents`]).
 //!
 //! `cli` shows it, except for the page for Prometheus ([`exposition`], [`listen`]).
 
@@ -76,7 +75,7 @@ pub struct Live {
     pub pages: ServerPages,
     /// The dataset's changes to its input, once it has given its last sample.
     pub remarks: Arc<OnceLock<Vec<Remark>>>,
-    /// The first request that asks for more tokens than the model's context holds, in words.
+    /// The message about the first request that exceeds the model's context.
     pub beyond_context: Arc<OnceLock<String>>,
     /// The recorder's report, once it has written everything.
     pub written: OnceLock<Written>,
@@ -105,8 +104,7 @@ pub trait Agents: Send + Sync {
     /// The run as it is now.
     fn snapshot(&self) -> Snapshot;
 
-    /// A thread that looks on here: what it uses of a core is taken from what measures on this
-    /// machine.
+    /// Adds a thread that looks on here, and so takes processor time from the measurement.
     fn enlist(&self, thread: Watched);
 }
 
@@ -246,14 +244,14 @@ impl Live {
     }
 
     /// The instant of the first token of an answer on record, of the warm-up or of the measurement,
-    /// as the timers of the runtime know it; where replies are not streamed, that of the end of the
-    /// first answer. `None` before, and where others made the load.
+    /// as the timers of the runtime know it; where replies are not streamed, the end of the first
+    /// answer. `None` before, and where others made the load.
     pub fn first_token(&self) -> Option<Instant> {
         let at = (*lock(&self.first_token))?;
         Some(self.begun.get()?.clock.instant(at))
     }
 
-    /// How many requests of the warm-up are on record, and what they show as waves of so many.
+    /// The number of warm-up requests on record, and their figures as waves of this size.
     pub(crate) fn warmed_up(&self, size: u64) -> (usize, Warmup) {
         let waves = lock(&self.waves);
         (waves.ended(), waves.judge(size))
@@ -320,8 +318,8 @@ impl Live {
 }
 
 impl RunInfo {
-    /// Adds what the plan says about due times. When nothing more is sent, the due requests are
-    /// those that were handed out or recorded as not sent.
+    /// Adds the plan's due times. When nothing more is sent, the due requests are the requests that
+    /// were handed out or recorded as not sent.
     fn tell_due(&self, counts: &mut Counts, elapsed: Nanos) {
         let not_sent = counts.failed.get(&model::exchange::Class::NotSent);
         let settled = counts.given_out + not_sent.map_or(0, |failures| failures.count);

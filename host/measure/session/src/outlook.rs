@@ -1,9 +1,9 @@
-//! The outlook: what a run would send. It draws the samples of a plan with the same calls as a run,
-//! writes their requests, and sends nothing. Of everything that is drawn only figures are kept, so
-//! memory does not grow with the plan.
+//! The outlook: the requests that a run would send. It draws the samples of a plan with the same
+//! calls as a run, writes their requests, and sends nothing. Only figures are kept, so memory does
+//! not grow with the plan.
 //!
-//! Answers that only a run gives are replaced: by those of a saved run, by the one on record, else by
-//! a text of about the requested length. The figures and their forms are `runs::outlook`'s.
+//! A saved run's answers, the recorded answer or a text of about the requested length stand in for
+//! live answers. The figures and their forms are `runs::outlook`'s.
 
 pub mod answers;
 pub mod export;
@@ -42,10 +42,10 @@ pub const PLACEHOLDER: &str = "MODEL";
 /// Requests that are drawn at most where the plan does not say how many there are.
 pub const ENDLESS: u64 = 10_000;
 
-/// The question of an outlook: what to look at, and how far.
+/// The question of an outlook: its details, and its limit.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Draw no further session after so many requests.
+    /// Draw no further session after this many requests.
     pub at_most: Option<u64>,
     /// Number of prompts to show.
     pub show: u64,
@@ -68,7 +68,7 @@ pub struct Request {
     pub index: u64,
     /// The sample as the dataset gave it.
     pub given: Sample,
-    /// The sample as the backend got it: with its history, and what the plan puts before it.
+    /// The sample as the backend got it: with its history and the plan's system prompt and salt.
     pub sent: Sample,
     /// True if answers stand in its history that a run would replace.
     pub is_estimate: bool,
@@ -180,7 +180,7 @@ impl<'r> Looking<'r> {
         Ok(())
     }
 
-    /// Draws until the end of what there is, and says which end that is.
+    /// Draws until the end, and returns which end was reached.
     fn run<E: From<OutlookError>>(
         &mut self,
         signal: &Signal,
@@ -268,7 +268,7 @@ impl<'r> Looking<'r> {
             let request = self.request(graph.index(node), composed, &given[node]);
             requests.push(request);
             let answer = self.answer(&given[node]);
-            // When it ends is not known, and makes no difference to what is sent.
+            // The time of its end is unknown, and does not change the requests.
             let steps = graph.over(node, Nanos::ZERO, Some(answer));
             ready.extend(steps.ready);
         }
@@ -311,7 +311,7 @@ impl<'r> Looking<'r> {
         let facts = &item.prepared().sample;
         let tokenized = prompts::tokenize(self.tokenizer, &pending.composed.sample, &path);
         let ours = tokenized.as_ref().map(|made| made.tokens.len() as u64);
-        // A dataset counts what it makes itself, and not what stands before it in the end.
+        // A dataset counts its own prompt, without the text that is put before it.
         let by_dataset = pending.composed.sample.input_tokens.map(u64::from);
         Request {
             index: pending.index,

@@ -24,7 +24,7 @@ pub struct Parts {
     pub dataset: Dataset,
     /// The targets, to which requests are sent in turn.
     pub targets: Vec<Target>,
-    /// The engines behind them whose metrics pages are read; empty where those of the targets are.
+    /// The engines behind them whose metrics pages are read; empty if the targets' pages are.
     pub monitored: Vec<Target>,
     /// The hosts beside them where exchanges may go on.
     pub hosts: Vec<AllowedHost>,

@@ -142,7 +142,7 @@ impl<C: Connect> TargetAccess<'_, C> {
 pub struct ModelFacts {
     /// The model to ask for.
     pub model: String,
-    /// The server's statement of what the model was made from, as a name on a hub or a folder.
+    /// The model that the server states as the origin of its own: a name on a hub, or a folder.
     pub root: Option<String>,
     /// The most tokens of a prompt and its answer, as the server states it.
     pub context_tokens: Option<u32>,
@@ -162,7 +162,7 @@ pub struct Wanted<'a> {
     pub is_named: bool,
 }
 
-/// Asks a target what it serves. Engines list `adapters` as models; a requested adapter is not
+/// Asks a target for its models. Engines list `adapters` as models; a requested adapter is not
 /// taken for the model.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
@@ -302,7 +302,7 @@ pub(crate) fn explained(
     Ok(refusal.message)
 }
 
-/// Says what to do about the key if a server refuses a request.
+/// Gives advice about the key if a server refuses a request.
 pub(crate) fn advice(secrets: &Secrets) -> String {
     let variables = &secrets.variables;
     let from = variables.first().map_or("its variable", String::as_str);

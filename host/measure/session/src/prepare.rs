@@ -37,7 +37,7 @@ pub use writer::Writer;
 
 /// Batches of samples that may wait for the backend.
 const SAMPLED_AHEAD: usize = 4;
-/// Requests held ready in addition to those that must be.
+/// Requests held ready beyond the required ones.
 const AHEAD: u64 = 4096;
 
 /// Turns samples into requests.
@@ -52,7 +52,7 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Opens the dataset and the backend. What the dataset says of its input at the end goes into
+    /// Opens the dataset and the backend. The dataset's final remarks on its input go into
     /// `remarks`, the first request beyond the model's context into `beyond_context`.
     ///
     /// # Errors

@@ -1,15 +1,15 @@
-//! The identification of a server. It asks the server a handful of questions: which engine it is,
-//! what it serves, which routes answer, and what one tiny reply of each looks like. The backends
-//! that ship write the requests and read the replies.
+//! The identification of a server. A handful of questions find its engine, its models, the routes
+//! that answer, and the shape of one tiny reply of each. The shipped backends write the requests
+//! and read the replies.
 //!
-//! [`engines`] is what is known of engines, [`request`] what is sent, [`ask`] one question and its
-//! answer, [`shape`] what a reply was made of, [`verdict`] what all of it means. The document and
-//! its text are `report`'s.
+//! [`engines`] holds the knowledge of engines, [`request`] the requests, [`ask`] one question and
+//! its answer, [`shape`] the shape of a reply, and [`verdict`] the conclusion. The document and its
+//! text are `report`'s.
 //!
 //! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and
-//! the server must not choose one by what it says it is: without a name it gets the key that the
-//! user names, or `OPENAI_API_KEY`. A backend's own variable is read where the user names the
-//! backend, where the host is the service's own, and where the server is on this machine.
+//! the server must not choose one by its claims. Without a name it gets the key that the user
+//! names, or `OPENAI_API_KEY`. A backend's own variable is read where the user names the backend,
+//! where the host is the service's own, and where the server is on this machine.
 
 mod ask;
 pub(crate) mod engines;
@@ -42,10 +42,10 @@ pub use verdict::ProbeError;
 
 /// The path under which most engines list their models.
 const MODELS: &str = "/v1/models";
-/// The backend for what has none of its own.
+/// The backend for engines without one of their own.
 const GENERIC: &str = "openai";
 
-/// Asks a server what it is.
+/// Identifies a server.
 pub struct Prober {
     source: Source,
     /// The backend that the user names.
@@ -64,11 +64,11 @@ pub struct Probed {
 }
 
 impl Prober {
-    /// Prepares to ask the first target of a scenario, with the backend that the user names or with
-    /// those that fit.
+    /// Prepares to ask the first target of a scenario, with the backend that the user names, or
+    /// with the fitting ones.
     ///
     /// # Errors
-    /// What is wrong with the scenario.
+    /// If the scenario is invalid.
     pub fn new(source: Source, named: Option<&str>) -> Result<Self, Faults> {
         let service = service(&source).filter(|_| named.is_none());
         let own = named.or(service);
@@ -76,7 +76,7 @@ impl Prober {
         Ok(Prober { source, named: named.map(str::to_owned), first })
     }
 
-    /// Prepares what connections need.
+    /// Prepares connections.
     ///
     /// # Errors
     /// Where the host is unknown, or a certificate cannot be read.
@@ -86,7 +86,7 @@ impl Prober {
         Dial::new(target, &[], wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Asks, on a runtime of its own. The command repeats these words of the user's.
+    /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
     ///
     /// # Errors
     /// Where there is no runtime, or no server.
@@ -250,7 +250,7 @@ impl Prober {
         }
     }
 
-    /// Returns what is tried, the best first.
+    /// Returns the backends and routes to try, the best first.
     fn tries(&self, engine: Engine) -> Vec<Tried> {
         let ships = |backend: &str| {
             let name = plugin(backend);
@@ -276,8 +276,8 @@ impl Prober {
         tries
     }
 
-    /// Asks what generates nothing: whether it is ready, what it serves, its metrics. Gives what
-    /// came of the second.
+    /// Asks questions that generate nothing: readiness, models, metrics. Returns the answer about
+    /// the models.
     async fn controls<C: Connect>(
         &self,
         asker: &mut Asker<'_, C>,

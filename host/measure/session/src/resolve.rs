@@ -119,7 +119,7 @@ impl fmt::Display for Faults {
 /// Resolves a scenario.
 ///
 /// # Errors
-/// Everything that is wrong with it, or with what it refers to.
+/// If it, or anything that it refers to, is invalid.
 pub fn resolve(source: &Source) -> Result<ResolvedRun, Faults> {
     resolve_timed(source, Arc::default())
 }

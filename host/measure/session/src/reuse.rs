@@ -50,8 +50,8 @@ impl Stored {
     }
 }
 
-/// A request that was sent: when, whether it is measured, its number, and what the server says of
-/// its prompt: its tokens, and those of them that were cached.
+/// A sent request: its instant, true if it is measured, its number, and the server's count of the
+/// prompt's tokens and cached tokens.
 type Sent = (Nanos, bool, u64, Option<(u32, u32)>);
 
 /// A prompt in the file.
@@ -107,9 +107,9 @@ impl SentPrompts {
         }
     }
 
-    /// Counts the repeated parts of the prompts that were sent, and what the server says that it
-    /// found. `None` if it is given up, if nothing was kept, or if a prompt could not be written or
-    /// read, because sums over a part would mislead.
+    /// Counts the repeated parts of the sent prompts, and the server's cache hits. `None` if it is
+    /// given up, if nothing was kept, or if a prompt could not be written or read: sums over a part
+    /// mislead.
     ///
     /// # Errors
     /// The first error of reading the exchanges.
@@ -154,7 +154,7 @@ impl SentPrompts {
             let Ok(Stored { at, length, .. }) = place.map(|found| state.places[found]) else {
                 continue;
             };
-            // What the warm-up left was flushed.
+            // The flush removed the warm-up's prompts.
             if !measured && plan.control.flush_cache {
                 continue;
             }

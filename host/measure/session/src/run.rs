@@ -52,7 +52,7 @@ pub trait Executor {
     /// Returns the signal that wakes the pacer of a run.
     fn signal(&self) -> Signal;
 
-    /// True if time passes as it does elsewhere, so that what happens elsewhere can be measured.
+    /// True if time passes as elsewhere, so that other processes can be measured.
     fn is_in_real_time(&self) -> bool {
         true
     }
@@ -124,7 +124,7 @@ impl<C: Connect + Clone + 'static> Execute<C> for PausedClock {
 /// Runs a plan in real time, on threads of its own.
 ///
 /// # Errors
-/// If the run cannot begin or had to end early. What was measured is on disk all the same.
+/// If the run cannot begin or had to end early. The measurement is on disk all the same.
 pub fn on_threads<C>(
     plan: &Plan,
     parts: &Parts,
@@ -272,7 +272,7 @@ where
     Box::pin(run).await
 }
 
-/// Writes the requests, and asks what is not measured.
+/// Writes the requests, and sends the requests that are not measured.
 type Prepared<'r> = (Preparation, Newsfeed<Item>, Option<ServerControl<'r>>);
 
 /// A run with everything in its place.
@@ -290,8 +290,8 @@ struct Running<'r> {
 }
 
 impl<'r> Running<'r> {
-    /// Opens the plugins, and starts the threads behind this many workers: at most so many of them
-    /// decode.
+    /// Opens the plugins, and starts the threads behind this many workers, with at most this many
+    /// for decoding.
     fn start(
         plan: &'r Plan,
         parts: &'r Parts,

@@ -1,11 +1,10 @@
 //! The server's own series: the metrics page of each target, or of each engine behind it, read at an
 //! interval on a thread of its own while the run goes on, and kept in the run's folder page by page.
 //!
-//! The backend says where the page is; `series` says what is on it and what is kept, `runs` has the
-//! file, and `result` makes figures of it. Nothing that paces, sends or reads takes part: each page
-//! comes over a connection of its own, on a thread that yields to all others. A server that has no
-//! such page, or does not answer, costs the run nothing but its series. In virtual time nothing is
-//! read.
+//! The backend names the page; `series` parses it and chooses the series to keep, `runs` has the
+//! file, and `result` computes the figures. Threads that pace, send or read take no part: each page
+//! comes over a connection of its own, on a thread that yields to all others. Without a page or an
+//! answer, the run loses only its series. In virtual time nothing is read.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,7 +35,7 @@ const PAGE_WITHIN: Duration = Duration::from_secs(10);
 /// The time that the last pages may take once the run is over: no server holds a run up.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// After failures in a row the interval is doubled so many times, at most.
+/// The most doublings of the interval, after failures in a row.
 const MOST_DOUBLINGS: u32 = 5;
 
 /// The series of a run, from its beginning to its end.
@@ -46,10 +45,10 @@ pub struct ServerPages {
     written: Mutex<Option<Result<Written, RecordError>>>,
 }
 
-/// What the threads share: numbers of series are those of all targets.
+/// The shared state of the threads: numbers of series count over all targets.
 struct Shared {
     kept: Mutex<Option<PagesFile>>,
-    /// What the latest page of each target says.
+    /// The levels of each target's latest page.
     latest: Mutex<Vec<Option<Levels>>>,
 }
 
@@ -78,7 +77,7 @@ impl ServerPages {
         folder: &Path,
         enlist: impl Fn(Watched) + Clone + Send + 'static,
     ) -> Result<Option<Sampling>, RunError> {
-        // One of those that share a plan reads for all.
+        // One of the runs that share a plan reads for all.
         let is_first = plan.slice.is_none_or(|slice| slice.index == 0);
         let Some(every) = plan.control.server_series.filter(|_| is_first) else {
             return Ok(None);
@@ -150,15 +149,14 @@ impl ServerPages {
         *lock(&self.written) = kept.map(|kept| kept.log.finish());
     }
 
-    /// What the targets' latest pages say together; absent before the first, and where a target
-    /// says nothing.
+    /// The sum of the targets' latest pages; absent before the first, and if a target has none.
     pub fn latest(&self) -> Option<Levels> {
         let latest = lock(&self.shared.get()?.latest);
         let all: Option<Vec<Levels>> = latest.iter().copied().collect();
         Some(Levels::together(&all?))
     }
 
-    /// Returns what was written into the file, or why not all was; once.
+    /// Returns the summary of the file, or the error that cut it short; once.
     pub(crate) fn written(&self) -> Option<Result<Written, RecordError>> {
         lock(&self.written).take()
     }

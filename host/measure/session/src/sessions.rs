@@ -1,9 +1,8 @@
-//! Sessions under way: requests that wait for others. When a reply ends, what follows from it is
-//! written, with the answer in its history, and goes to the pacer with its due time.
+//! Sessions under way: requests that wait for others. When a reply ends, its followers are written,
+//! with the answer in their history, and go to the pacer with their due times.
 //!
-//! [`graph`] says what follows from what, [`history`] what stands in front of a request. The work
-//! is done on threads of its own ([`Continuer`]), so that neither a reader nor the pacer waits for
-//! a plugin.
+//! [`graph`] holds the dependencies, [`history`] the messages in front of a request. Threads of its
+//! own do the work ([`Continuer`]), so that neither a reader nor the pacer waits for a plugin.
 
 pub mod graph;
 pub mod history;
@@ -139,7 +138,7 @@ impl Sessions {
         let _ = self.events[queue].send(event);
     }
 
-    /// Returns what must be known of the reply to a request.
+    /// Returns the parts of a request's reply that its session needs.
     pub fn followed(&self, key: u64) -> Followed {
         if !self.is_used.load(Ordering::Acquire) {
             return Followed::default();
@@ -269,8 +268,8 @@ impl Continuer {
         }
     }
 
-    /// Writes what follows. What is dropped is cancelled too if the user left, and lost to a
-    /// failure otherwise.
+    /// Writes the followers. A dropped request counts as cancelled if the user left, else as lost
+    /// to a failure.
     fn follow(&mut self, place: &Place, steps: Steps, left: bool) -> Vec<News<Item>> {
         let mut news = Vec::new();
         if self.sessions.is_closed.load(Ordering::Acquire) {

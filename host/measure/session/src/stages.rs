@@ -1,6 +1,6 @@
-//! The further steps of a run, each a type: [`CheckedRun`] begins and is [`StartedRun`], then the load is
-//! made ([`LoadedRun`]) and everything that was seen is on disk ([`SavedRun`]), answers are assessed
-//! ([`AssessedRun`]), and the result is a [`MeasuredRun`].
+//! The further steps of a run, each a type. A [`CheckedRun`] begins and becomes a [`StartedRun`].
+//! Then come the load ([`LoadedRun`]), the observations on disk ([`SavedRun`]), the assessed
+//! answers ([`AssessedRun`]) and the result ([`MeasuredRun`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub struct LoadedRun {
     ended: Result<(), RunError>,
 }
 
-/// A run of which everything that was seen is in its folder.
+/// A run whose observations are all in its folder.
 pub struct SavedRun {
     run: CheckedRun,
     folder: RunFolder,
@@ -138,19 +138,19 @@ pub struct MeasuredRun {
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
     /// The instant of the first token that the server sent, of the warm-up or of the measurement;
-    /// where replies are not streamed, that of the end of the first answer. `None` if no request was
+    /// where replies are not streamed, the end of the first answer. `None` if no request was
     /// answered, and where other machines made the load.
     pub first_token: Option<Instant>,
-    /// Success of writing all of it into the folder. If something cannot be saved, as on a full
-    /// disk, still show what can be shown.
+    /// The result of writing it into the folder. After an error, as on a full disk, the rest is
+    /// still shown.
     pub kept: Result<(), FolderError>,
 }
 
 impl CheckedRun {
-    /// Creates the run's folder and writes what is known before the first request.
+    /// Creates the run's folder and writes the facts before the first request.
     ///
     /// # Errors
-    /// Where the folder or a file of it cannot be written.
+    /// If the folder or a file of it cannot be written.
     pub fn begin<E: Executor>(
         mut self,
         record: Record,
@@ -207,7 +207,7 @@ impl<E> StartedRun<E> {
         &self.control.signal
     }
 
-    /// Starts the threads of the run, and those that look at it.
+    /// The threads of the run and of its onlookers.
     pub fn threads(&self) -> &ThreadGroup {
         &self.control.group
     }
@@ -244,7 +244,7 @@ impl StartedRun<Threads> {
 }
 
 impl LoadedRun {
-    /// Writes how the load ended, how this client fared, and what the server counted.
+    /// Writes the end of the load, this client's figures, and the server's counts.
     pub fn keep(self, ending: &Ending) -> SavedRun {
         let LoadedRun { run, folder, started, live, group, ended } = self;
         let pages = live.pages.written();
@@ -307,8 +307,8 @@ impl LoadedRun {
         }
     }
 
-    /// All that follows the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`] and
-    /// [`AssessedRun::summarise`].
+    /// All steps after the load: [`LoadedRun::keep`], [`SavedRun::measured`], [`SavedRun::assess`]
+    /// and [`AssessedRun::summarise`].
     ///
     /// # Errors
     /// Where the measurement never began, or records cannot be read.
@@ -339,8 +339,7 @@ impl SavedRun {
         &self.folder
     }
 
-    /// Makes sure that there is something to assess. Removes a folder that holds no more than a
-    /// plan.
+    /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
     ///
     /// # Errors
     /// Where the measurement never began, or records cannot be read.
@@ -350,7 +349,7 @@ impl SavedRun {
             (Ok(()), Err(why)) if why.is_before_measurement() => {
                 return Err(NotMeasured::Ended(why));
             }
-            // The input holds no sample. What a plugin that fails leaves behind is kept.
+            // The input holds no sample. The folder of a run with a failing plugin is kept.
             (Ok(()), Err(why)) if self.is_empty && ended::is_no_sample(&why) => {
                 self.folder.discard_unrecorded();
                 return Err(unbegun(why, &self.run.plan));
@@ -374,7 +373,7 @@ impl SavedRun {
         self.assess_until(|| false)
     }
 
-    /// The same, but given up as soon as this holds: then nothing is counted or judged.
+    /// The same, but stops as soon as this is true: then nothing is counted or judged.
     ///
     /// # Errors
     /// Where records cannot be read.

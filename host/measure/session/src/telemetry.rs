@@ -108,7 +108,7 @@ pub(crate) fn open(plan: &Plan) -> Result<Option<Opened>, NoDevices> {
     };
     Ok(Some(Opened {
         source,
-        // What the processors of this machine draw says nothing of another machine's devices.
+        // The power of this machine's processors is no fact about another machine's devices.
         host: is_here.then(Rapl::open).and_then(Result::ok),
         every: watched.every,
     }))
@@ -162,8 +162,8 @@ impl Telemetry {
         *lock(&self.opened) = opened;
     }
 
-    /// Begins to read the devices, if there are any, and to write what they say into the run's
-    /// folder. `enlist` hears of the thread that does it.
+    /// Starts to read the devices, if there are any, and to write their samples into the run's
+    /// folder. `enlist` gets the thread.
     ///
     /// # Errors
     /// If the file cannot be made, or no thread be started.
@@ -196,7 +196,7 @@ impl Telemetry {
             Some(Recorded { recording, written: log.map_or(Ok(()), Log::finish) });
     }
 
-    /// The devices and what they said last, while they are read.
+    /// The devices and their last sample, while they are read.
     pub fn latest(&self) -> Option<(Facts, Sample)> {
         self.monitor.get()?.latest()
     }

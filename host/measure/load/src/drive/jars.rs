@@ -1,5 +1,5 @@
-//! Cookies of conversations: what a reply sets goes along with the later requests of the same
-//! conversation. A cookie is a secret, and leaves here in requests alone.
+//! Cookies of conversations: later requests of a conversation carry the cookies that its replies
+//! set. A cookie is a secret, and leaves here only in requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,7 +109,7 @@ impl Cookies<'_> {
         self.with(values).unwrap_or_default()
     }
 
-    /// Forgets the cookies of an exchange that is over; those of a session stay.
+    /// Forgets the cookies of an exchange that is over; a session's cookies stay.
     pub fn close(&self) {
         if let Conversation::Exchange(_) = self.conversation {
             self.jars.shelf().remove(&self.conversation);

@@ -52,7 +52,7 @@ impl<F: Future> LazyTimer<F> {
         self.bell.rung.load(Ordering::Acquire)
     }
 
-    /// Has the processor fetch what [`is_rung`](Self::is_rung) reads.
+    /// Has the processor fetch the memory that [`is_rung`](Self::is_rung) reads.
     pub fn fetch(&self) {
         prefetch::line(Arc::as_ptr(&self.bell));
     }

@@ -1,4 +1,4 @@
-//! The messages of one WebSocket that are still to be sent: which is next, and when it is due.
+//! The unsent messages of one WebSocket: the next one, and its due time.
 //!
 //! Pure. Deadlines are absolute: a message is due its delay after the one before it was due, however
 //! late that was sent, so that delays do not add up. A message that was held, or that answers one of

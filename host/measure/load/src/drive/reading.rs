@@ -256,7 +256,7 @@ impl Reading {
             return;
         }
         self.handed_on = true;
-        // What waits for its batch fills the bound too, where there are many replies.
+        // With many replies, frames that wait for their batch fill the bound too.
         let next = if self.is_over || self.backlog.is_tight() {
             Frames::default()
         } else {

@@ -146,7 +146,7 @@ impl<C: Connect + Clone + 'static> Worker<C> {
             let Some(step) = self.demanded(reply, &mut demands, trail).await else {
                 return end;
             };
-            // What ends the exchange from here on ends it then.
+            // A later event may still end the exchange at its own instant.
             let since = exchange.ended.take();
             if let Err(end) = self.pause(&step, since, reply, trail, halt).await {
                 return end;

@@ -63,7 +63,7 @@ pub trait Watch {
     /// in the socket are not mentioned again.
     fn ready(&self);
 
-    /// It is called soon: has the processor fetch what that needs.
+    /// It is called soon: has the processor fetch the memory for the call.
     fn fetch(&self, _: Ahead) {}
 }
 
@@ -204,7 +204,7 @@ impl PollLoop {
         }
         let is_all = self.events.iter().count() < BATCH;
         if is_all {
-            // What becomes ready from here on makes the epoll ready anew.
+            // A socket that becomes ready from here on makes the epoll ready anew.
             epoll.clear_ready();
         }
         Ok(is_all)

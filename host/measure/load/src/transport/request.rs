@@ -20,7 +20,7 @@ pub enum Request {
     Http2(Box<hyper::Request<Full<Bytes>>>),
 }
 
-/// An error: HTTP does not allow something in a request; the text says what.
+/// An error: HTTP does not allow a part of a request, which the text names.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsendable(String);

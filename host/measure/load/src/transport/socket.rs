@@ -23,7 +23,7 @@ use model::units::Nanos;
 
 /// A stamp that is further from the present than this is not used: the system's clock was set.
 const BELIEVED: Nanos = Nanos(60_000_000_000);
-/// Room for the one control message that a read carries.
+/// Room for the control message of a read.
 const CONTROL_BYTES: usize = 64;
 
 /// A TCP connection that notes when it is read and written.

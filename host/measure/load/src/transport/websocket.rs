@@ -233,7 +233,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         put.map_err(|error| error.to_string())
     }
 
-    /// Writes what waits; ready when the socket has everything. Also answers pings.
+    /// Writes the waiting messages; ready when the socket has all. Also answers pings.
     ///
     /// # Errors
     /// If the socket takes nothing more. The server's messages can still be read.
@@ -382,7 +382,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
             return;
         }
         let frame = CloseFrame { code, reason: Utf8Bytes::default() };
-        // Whether it can be written is seen when it is.
+        // A failure to write shows later, at the write.
         let _ = self.put_frame(PONG_BYTES, |protocol| protocol.close(Some(frame)));
     }
 

@@ -69,7 +69,7 @@ pub(super) fn throttled() -> Option<Nanos> {
     times.max()
 }
 
-/// Of `/proc/self/cgroup` the group in the one hierarchy of version 2, and all that it is part of.
+/// The process's group of version 2 in `/proc/self/cgroup`, and all its parents.
 fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     let own = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     let own = own.trim_end_matches('/');

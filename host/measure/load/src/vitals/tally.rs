@@ -1,4 +1,4 @@
-//! Turns samples of what threads and cores have spent into figures. Pure.
+//! Turns samples of the time of threads and cores into figures. Pure.
 
 use super::system::{Cores, Spent, seconds};
 use model::client::{Client, Machine, Thread};
@@ -277,7 +277,7 @@ mod tests {
         let client = tally.finish(&end, Nanos::ZERO, NOTHING);
         let shares: Vec<(&str, f64)> =
             (client.threads.iter()).map(|(name, thread)| (name.as_str(), thread.cpu)).collect();
-        // The first has ended after a second; of the one in the middle nothing is known.
+        // The first has ended after a second; the middle one is unknown.
         assert_eq!(shares, [("read-0", 0.1), ("read-2", 0.1)]);
     }
 

@@ -1,13 +1,13 @@
-//! The limits of one request of several, and of what its reply is cut into.
+//! The limits of one request of several, and of its framing.
 
 use super::{Framing, STATE_BYTES, Step};
 
 /// The longest delay before a request: an hour, in nanoseconds.
 const DELAY: u64 = 3_600_000_000_000;
-/// The most statuses beside those of success whose replies are decoded.
+/// The most other statuses than success whose replies are decoded.
 const ACCEPTED: usize = 16;
 
-/// Says what is wrong with the first request of several.
+/// Describes the fault of the first request of several.
 pub(super) fn fault_of_first(step: &Step) -> Option<String> {
     (step.delay > 0)
         .then(|| {
@@ -16,8 +16,8 @@ pub(super) fn fault_of_first(step: &Step) -> Option<String> {
         .or_else(|| fault(step))
 }
 
-/// Says what is wrong with a next request. Where it may go is not looked at: a server named that, so
-/// a place that cannot be reached is not the plugin's fault.
+/// Describes the fault of a next request. Its place is not checked: the server named it, so an
+/// unreachable place is not the plugin's fault.
 pub(super) fn fault(step: &Step) -> Option<String> {
     let Step { framing, delay, accepted, context, request: _ } = step;
     if matches!(framing, Framing::Grpc) {
@@ -44,7 +44,7 @@ pub(super) fn fault(step: &Step) -> Option<String> {
     fault_of_framing(framing)
 }
 
-/// Says what is wrong with a framing.
+/// Describes the fault of a framing.
 pub(super) fn fault_of_framing(framing: &Framing) -> Option<String> {
     match framing {
         Framing::LengthPrefixed(prefix)

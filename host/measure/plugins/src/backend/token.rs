@@ -100,7 +100,7 @@ impl Escape {
     }
 }
 
-/// Says what is wrong with a login.
+/// Describes the fault of a login.
 pub(super) fn fault(described: &Token) -> Option<String> {
     let Token { login, token, lifetime, headers } = described;
     let fault = path::fault_of_request(&login.path).or_else(|| fault_of_method(&login.method));

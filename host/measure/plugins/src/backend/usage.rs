@@ -90,7 +90,7 @@ pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     })
 }
 
-/// Says what is wrong with the name of a count.
+/// Describes the fault of a count's name.
 pub(super) fn wrong_name(name: &str) -> Option<String> {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -107,7 +107,7 @@ pub(super) fn wrong_name(name: &str) -> Option<String> {
     })
 }
 
-/// Says what is wrong with the list of steps, if it is too long or does not add up to their number.
+/// Describes the fault of the list of steps: it is too long, or does not add up to their number.
 pub(super) fn wrong_steps(speculation: &Speculation) -> Option<String> {
     let Speculation { steps, steps_by_accepted: list } = speculation;
     let entries = list.len();

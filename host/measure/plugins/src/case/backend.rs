@@ -128,7 +128,7 @@ fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
 /// The extension of the file with a server's messages over a WebSocket.
 pub(super) const MESSAGES: &str = "ws";
 
-/// How the one reply of a case is cut.
+/// The framing of a case's only reply.
 pub(super) fn cutting(
     dialect: &mut Dialect,
     ask: &Ask,
@@ -347,7 +347,7 @@ struct Trial<'a> {
     seen: &'a mut Observations,
 }
 
-/// Reads a reply in every way, one of several or not; gives what it means, unless that depends on
+/// Reads a reply, alone or of several, in every way; returns its meanings, unless they depend on
 /// the way.
 fn read(
     plugin: &Backend,

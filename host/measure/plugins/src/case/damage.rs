@@ -33,7 +33,7 @@ pub fn cut(framing: impl Into<Cutting>, body: &[u8], dice: &mut Dice) -> Option<
     Some((format!("cut after {end} bytes"), frames))
 }
 
-/// A damaged reply, and what was done to it.
+/// A damaged reply, and a description of the damage.
 pub fn reply(
     framing: impl Into<Cutting>,
     body: &[u8],

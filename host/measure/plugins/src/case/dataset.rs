@@ -29,8 +29,7 @@ const STEP: usize = 37;
 struct Drawn {
     spare: Vec<Sample>,
     samples: Vec<Sample>,
-    /// The number of samples that were asked for and given, with those that belong to no session
-    /// that is measured.
+    /// The number of requested and returned samples, including samples of unmeasured sessions.
     given: usize,
     remarks: Vec<Remark>,
 }

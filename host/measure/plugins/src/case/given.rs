@@ -1,5 +1,5 @@
 //! The files of a case's folder, read and checked. All mistakes are collected, and unknown files
-//! are mistakes: an expectation that nothing reads would pass without ever being checked.
+//! are mistakes: an expectation that nothing reads passes unchecked.
 //!
 //! | file | kind | contents |
 //! | --- | --- | --- |

@@ -16,10 +16,10 @@ use base64::prelude::BASE64_STANDARD;
 use model::frame::{FRAME_BYTES, Frames};
 use model::units::Nanos;
 
-/// Reads lines as the frames that a run makes of the messages.
+/// Reads lines as the frames of the messages in a run.
 ///
 /// # Errors
-/// Which line is no message.
+/// If a line is no message.
 pub fn frames(lines: &[u8]) -> Result<Frames, String> {
     let mut frames = Frames::default();
     for (number, line) in (1..).zip(lines.split(|byte| *byte == b'\n')) {

@@ -80,7 +80,7 @@ pub fn page() -> String {
     page
 }
 
-/// The table of a type: of its keys, or of the alternatives of which a value is exactly one.
+/// The table of a type: its keys, or its alternatives.
 fn written(schema: &Value) -> String {
     let mut rows = Vec::new();
     if let Some(alternatives) = alternatives(schema) {
@@ -191,7 +191,7 @@ fn is_optional(rules: &Value) -> bool {
     }
 }
 
-/// A type in words.
+/// The name of a type.
 fn kind(rules: &Value) -> String {
     let either = |parts: &mut dyn Iterator<Item = String>| {
         let parts: Vec<String> = parts.filter(|part| part != "null").collect();

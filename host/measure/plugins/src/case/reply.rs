@@ -40,7 +40,7 @@ pub struct Misdeed {
     pub on: Range<usize>,
 }
 
-/// How the body of a case becomes frames.
+/// The framing of a case's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cutting {
     Framed(Framing),
@@ -62,7 +62,7 @@ pub fn batches(cutting: impl Into<Cutting>, reads: &[&[u8]]) -> Result<Vec<Frame
     let framing = match cutting.into() {
         Cutting::Framed(framing) => framing,
         Cutting::Messages => {
-            // Where the network cuts them makes no difference to messages.
+            // The network's cuts do not change messages.
             let frames = messages::frames(&reads.concat())?;
             return Ok((!frames.is_empty()).then_some(frames).into_iter().collect());
         }

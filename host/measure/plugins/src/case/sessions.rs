@@ -1,6 +1,5 @@
 //! The rules for samples that depend on others: the samples of a session follow its root directly,
-//! each after those that it depends on. A run checks most of them too, when it puts a session
-//! together.
+//! each after its dependencies. A run checks most of them too, when it puts a session together.
 
 use std::collections::HashMap;
 
@@ -157,7 +156,7 @@ mod tests {
             root("a"),
             turn("b", "a", &["a"], Vec::new()),
             turn("c", "a", &["a"], Vec::new()),
-            // It waits for both, and its own next turn may repeat what it knows.
+            // It waits for both, and its next turn may repeat the answers.
             turn("d", "a", &["a", "b", "c"], answer("c")),
             turn("e", "d", &["d"], answer("b")),
             root("f"),

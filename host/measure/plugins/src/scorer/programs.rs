@@ -14,9 +14,9 @@
 //! "x-runs-answers": {"passed": "code", "killed": "code-killed"}
 //! ```
 //!
-//! `passed` is the score that is 1 for a program that passed its tests; `killed` the one that is 1
-//! for a program that was stopped. The host gives a program that it stops 0 for `passed` and 1 for
-//! `killed`, so no scorer can declare that such a program passed.
+//! The score `passed` is 1 for a program that passed its tests; `killed` is 1 for a program that
+//! was stopped. The host gives a program that it stops 0 for `passed` and 1 for `killed`, so no
+//! scorer can declare that such a program passed.
 
 use std::collections::BTreeMap;
 
@@ -26,12 +26,12 @@ use serde_json::Value;
 /// The annotation's key in the configuration schema.
 const KEY: &str = "x-runs-answers";
 
-/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because what
-/// was counted until then would be of some samples only.
+/// Most bytes of sample ids that are kept for pass@k. Beyond them there is no pass@k, because the
+/// counts cover only some samples.
 const IDS: usize = 16 << 20;
 
-/// The numbers of attempts for which pass@k is given, if every sample has as many answers: those of
-/// HumanEval and of the tasks of lm-evaluation-harness.
+/// The numbers of attempts for which pass@k is given, if every sample has as many answers: as in
+/// HumanEval and in the tasks of lm-evaluation-harness.
 const ATTEMPTS: [u32; 11] = [1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100];
 
 /// The declaration of a scorer that runs answers.
@@ -48,7 +48,7 @@ impl Declaration {
     /// Reads the declaration in a configuration schema; `None` if the scorer does not run answers.
     ///
     /// # Errors
-    /// What is wrong with the declaration.
+    /// If the declaration is invalid.
     pub fn from_schema(schema: &Value) -> Result<Option<Self>, String> {
         let Some(value) = schema.get(KEY) else {
             return Ok(None);
@@ -139,8 +139,8 @@ impl Programs {
     }
 }
 
-/// The unbiased estimate of the probability that at least one of `k` programs passes, from `tried`
-/// programs of which `passed` passed: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
+/// The unbiased estimate of the probability that at least one of `k` programs passes, where
+/// `passed` of `tried` programs pass: `1 - C(n - c, k) / C(n, k)`, as the product of Chen et al.,
 /// 2021 (Evaluating Large Language Models Trained on Code, figure 3). `k` is at most `tried`.
 fn pass_at_k(tried: u32, passed: u32, k: u32) -> f64 {
     let failed = tried - passed;
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_estimate_is_the_share_of_choices_with_a_program_that_passes() {
-        // All choices of k of n programs, of which the first c pass, counted one by one.
+        // All choices of k of n programs, counted one by one; the first c programs pass.
         for tried in 1_u32..=10 {
             for passed in 0..=tried {
                 for k in 1..=tried {

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does all tasks, on as many threads as this process may use processors, of which the caller's is
-/// one. Tasks begin in their order. Where no thread can be started, those that run do all the work.
+/// Does all tasks, on one thread per processor that this process may use, the caller's included.
+/// Tasks begin in their order. If no thread can be started, the running threads do all the work.
 pub(super) fn share<T: Send>(tasks: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     let tasks = Mutex::new(tasks);
     let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -1,4 +1,4 @@
-//! Requests with what shows who asks, in both versions of HTTP.
+//! Authenticated requests, in both versions of HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn key_is_sent_as_its_scheme_requires() {
     let header = Access::Header { name: "x-api-key".to_owned(), key: "sk-1".to_owned() };
     for version in BOTH {
         let of = |access| {
-            // What a backend writes there does not stand.
+            // The backend's own value is replaced.
             let request = made(version, "http://h", access, &[("x-api-key", "mine")]);
             sent(request.unwrap().ready(never))
         };

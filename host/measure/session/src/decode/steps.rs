@@ -23,9 +23,9 @@ use plugins::backend::{self, path_fault};
 /// The most requests of an exchange.
 pub(super) const MOST: u32 = 1_000;
 
-/// What it takes to make a request of a step.
+/// The means to turn a step into a request.
 pub struct Routes {
-    /// Where requests may go.
+    /// The places that requests may go to.
     pub places: Places,
     /// The version of HTTP.
     pub version: Version,
@@ -45,7 +45,7 @@ impl WayBack {
     /// Sends this step next, or nothing more.
     ///
     /// # Errors
-    /// Why the step cannot be sent, which ends the exchange.
+    /// If the step cannot be sent, which ends the exchange.
     pub(super) fn demand(
         &self,
         routes: &Routes,
@@ -170,7 +170,7 @@ impl Routes {
         })
     }
 
-    /// Where a path below the target's URL, or a whole URL, leads.
+    /// Finds the place of a path below the target's URL, or of a whole URL.
     fn place(&self, target: u32, location: &str) -> Result<(Place<'_>, String), String> {
         let (place, path) = if location.starts_with('/') {
             let place = self.places.target(target);

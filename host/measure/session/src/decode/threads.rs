@@ -110,7 +110,7 @@ impl DecodeThread {
                 self.work(&inbox);
                 let is_awaited = inbox.way_back.is_open();
                 drop(inbox);
-                // A reader that waits to be told what to send gets it at once.
+                // A reader that waits for an instruction gets it at once.
                 if self.queue.is_empty() && !is_awaited {
                     std::thread::sleep(REST);
                 }

@@ -2,7 +2,7 @@
 //! buckets. Each consists of counts, so that parts can be merged, and takes the same memory however
 //! many samples there are.
 //!
-//! They are coarser than those of the result (`statistics`), which is made of the records.
+//! They are coarser than the result's (`statistics`), which come from the records.
 
 pub mod packed;
 
@@ -10,8 +10,7 @@ use hdrhistogram::Histogram;
 
 use model::units::Nanos;
 
-/// Largest distance of a percentile from that of the samples, as a share of it: half a cell of two
-/// significant digits.
+/// Largest relative error of a percentile: half a cell of two significant digits.
 pub const ERROR: f64 = 1.0 / 256.0;
 
 /// The length of the recent past in seconds.
@@ -93,8 +92,8 @@ impl Cells {
     }
 }
 
-/// A summary of a distribution. Percentiles are within [`ERROR`] of those of the samples, the rest
-/// is exact.
+/// A summary of a distribution. Percentiles are within [`ERROR`] of the samples', the rest is
+/// exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     /// Number of samples.
@@ -280,8 +279,8 @@ mod tests {
         };
         let seen = [1, 9, 10, 11].map(|at| counts(&seconds, at));
         assert_eq!(seen, [(3, 3), (3, 3), (2, 3), (0, 3)]);
-        // The twelfth second takes the place of the second; what comes late for that one is of the
-        // past.
+        // The twelfth second takes the place of the second; late values of the second one are
+        // dropped.
         seconds.add(Nanos(11 * SECOND), Nanos(9 * MS), 1);
         seconds.add(Nanos(SECOND), Nanos(11 * MS), 1);
         assert_eq!(counts(&seconds, 11), (1, 5));

@@ -55,7 +55,7 @@ mod tests {
             Box::new([0, 10, 10, 25, 40].map(|at| Due::At(Nanos(at))).into_iter());
         let mut count = DueCount { times: times.peekable(), end: Nanos(40), count: 0 };
         let counts = [0, 9, 10, 24, 25, 39, 1_000].map(|elapsed| count.upto(Nanos(elapsed)));
-        // What is due at the very end is not sent, and so never due.
+        // A request that is due at the very end is not sent, and so never due.
         assert_eq!(counts, [1, 1, 3, 3, 4, 4, 4]);
     }
 }

@@ -4,8 +4,8 @@
 //! Every series has the label `run`, the name of the run's folder, and counts from zero with each
 //! run: counters of two runs are two series. Times are in seconds. An unknown value has no series.
 //!
-//! Of a fleet there is one page, on rank 0. Its series are those of all processes together; what is
-//! of one process has the labels `agent` and `host`.
+//! A fleet has one page, on rank 0. Its series are sums over all processes; series of one process
+//! have the labels `agent` and `host`.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ use scenario::plan::Plan;
 /// The page's media type.
 pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The identity of a run, in labels. It only holds what the plan holds, and therefore no secret.
+/// The identity of a run, in labels. It holds only facts of the plan, and therefore no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The run's own name, which is its folder's name.

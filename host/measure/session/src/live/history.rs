@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use crate::live::{Counts, Live};
 
-    /// So many milliseconds after the beginning, with so many tokens and requests.
+    /// A snapshot at this time in milliseconds, with this many tokens and ended requests.
     fn at(ms: u64, tokens: u64, over: u64) -> Snapshot {
         Snapshot {
             counts: Counts {

@@ -10,7 +10,7 @@
 //!   "turns": [...]}` a conversation, with delays and timestamps in milliseconds. Prompts are as
 //!   they are sent.
 //!
-//! What a format has no place for and a server would see is refused, not left out.
+//! Content that a server would see and a format has no place for is refused, not left out.
 
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,8 @@ pub struct Exporter<'t> {
     is_timed: bool,
     /// The dataset of the runner that reads the rows so far, once they are not for either.
     reader: Option<Reader>,
-    /// True if a conversation is only of a user's messages, of which `custom` would send the first.
+    /// True if a conversation has only messages of a user, as `custom` would send only the first
+    /// one.
     only_user: bool,
 }
 
@@ -60,8 +61,7 @@ impl<'t> Exporter<'t> {
         Exporter { format, tokenizer, is_timed, reader: None, only_user: false }
     }
 
-    /// The flags with which the runner sends the rows so far again, if they are for it. `file` is
-    /// where they are.
+    /// The flags with which the runner sends the rows in `file` again, if they are for the runner.
     pub fn replay(&self, file: &str) -> Option<String> {
         if self.format != Format::Runner {
             return None;
@@ -84,7 +84,7 @@ impl<'t> Exporter<'t> {
     /// The rows of a session.
     ///
     /// # Errors
-    /// What the format cannot express, with the sample that has it.
+    /// If the format cannot express a sample, which the message names.
     pub fn rows(&mut self, drawn: &Drawn) -> Result<Vec<Value>, String> {
         let due = drawn.due.filter(|_| self.is_timed);
         if self.format != Format::Runner {
@@ -171,7 +171,7 @@ impl<'t> Exporter<'t> {
 /// A row of the dataset `custom`.
 fn alone(request: &Request, due: Option<Nanos>) -> Result<Value, String> {
     let mut row = prompt_row(&request.given)?;
-    // Where `conversation` reads it too, by the name that both know.
+    // If `conversation` reads the row too, the key is the one that both know.
     let output = if is_for_either(request) { "output_length" } else { "output_tokens" };
     beside(&mut row, request, output);
     put(&mut row, "timestamp", due.map(milliseconds));
@@ -265,7 +265,7 @@ fn is_only_user(sample: &Sample) -> bool {
     }
 }
 
-/// Refuses what the formats of other tools have no place for.
+/// Refuses content that the formats of other tools have no place for.
 fn only_tools(request: &Request, format: &str) -> Result<(), String> {
     let sample = &request.given;
     let refused = |what: &str| {
@@ -281,7 +281,7 @@ fn only_tools(request: &Request, format: &str) -> Result<(), String> {
     }
 }
 
-/// A turn of AIPerf's: what is new in it. `as_sent` with what the plan puts before it.
+/// A turn of AIPerf's, without its history. `as_sent`: with the plan's system prompt and salt.
 fn turn(
     request: &Request,
     due: Option<Nanos>,
@@ -312,7 +312,7 @@ fn turn(
     Ok(row)
 }
 
-/// The requests of a conversation in order, each with the one before it.
+/// The requests of a conversation in order, each with its predecessor.
 fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)>, String> {
     let mut before: Option<&Request> = None;
     let mut turns = Vec::new();

@@ -22,7 +22,7 @@ impl MadeUp {
         MadeUp { words: words.unwrap_or_default().pop().unwrap_or_default(), last: None }
     }
 
-    /// An answer of about so many tokens; an empty one if none are asked for.
+    /// An answer of about this many tokens; empty if no number is requested.
     pub(super) fn answer(&mut self, tokenizer: &Tokenizer, tokens: Option<u32>) -> Message {
         let wanted = tokens.map_or(0, |tokens| (tokens as usize).min(LONGEST));
         let text = match &self.last {

@@ -5,7 +5,7 @@ use plugins::backend::{Message, Part, Prompt, Sample};
 use plugins::chat;
 use runs::outlook::{Said, Shown};
 
-/// A request's prompt, each message cut to so many characters.
+/// A request's prompt, each message cut to this many characters.
 pub(super) fn shown(request: &Request, cut: Option<usize>) -> Shown {
     Shown {
         index: request.index,
@@ -16,7 +16,7 @@ pub(super) fn shown(request: &Request, cut: Option<usize>) -> Shown {
     }
 }
 
-/// The messages of a prompt, each cut to so many characters.
+/// The messages of a prompt, each cut to this many characters.
 pub(super) fn messages(sample: &Sample, cut: Option<usize>) -> Vec<Said> {
     let one = |role: Option<&str>, text: String| {
         let cut = cut.and_then(|most| text.char_indices().nth(most));

@@ -1,4 +1,4 @@
-//! Counting what was drawn.
+//! Counts of the drawn requests.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ const CLASSES: usize = 1000;
 /// The name under which the others are counted.
 const OTHERS: &str = "(others)";
 
-/// Figures of what was drawn so far.
+/// The figures of the requests so far.
 pub(super) struct Tally {
     show: u64,
     cut: Option<usize>,
@@ -54,7 +54,7 @@ pub(super) struct Tally {
     shown: Vec<Shown>,
 }
 
-/// Requests, their tokens, and those of them that a cache would have found.
+/// Requests, their tokens, and the tokens that a cache would have found.
 #[derive(Default)]
 struct CacheHits {
     requests: u64,

@@ -45,7 +45,7 @@ pub async fn wait_ready<C: Connect>(
     }
 }
 
-/// Asks once; the inner error is what came instead of a ready server.
+/// Asks once; the inner error is the sign that the server is not ready.
 async fn ask<C: Connect>(
     access: &TargetAccess<'_, C>,
     dialect: &mut Dialect,
@@ -70,8 +70,7 @@ async fn ask<C: Connect>(
     };
     Ok(match answered {
         Err(cause) => Err(cause),
-        // A server that refuses the key is ready; the next question finds out what is wrong with
-        // the key.
+        // A server that refuses the key is ready; the next question finds the fault of the key.
         Ok((head, _)) if matches!(head.status, 200..300 | 401 | 403) => Ok(()),
         Ok((head, body)) => {
             let message = explained(dialect, secrets, head.status, &body)?;

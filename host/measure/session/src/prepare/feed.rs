@@ -13,8 +13,8 @@ use load::thread_group::GroupThread;
 
 /// The most bytes of requests held ready.
 const AHEAD_BYTES: usize = 1 << 30;
-/// A side that waits is woken for so many requests at once: a wake-up takes about as long as to
-/// write one.
+/// A waiting side is woken for this many requests at once: a wake-up takes about as long as writing
+/// one.
 const STEP: usize = 64;
 /// The interval at which a waiting pacer looks whether the run was stopped.
 const GLANCE: Duration = Duration::from_millis(20);

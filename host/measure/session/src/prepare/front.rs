@@ -62,8 +62,8 @@ fn instruct(prompt: &mut Prompt, system: &str) {
     }
 }
 
-/// Puts the salt before everything else, so that no page of a prefix cache is that of another run.
-/// All prompts of the run have the same one, and share what they share without it.
+/// Puts the salt before everything else, so that no page of another run's prefix cache fits. All
+/// prompts of the run have the same salt, and share the same text as without it.
 fn salted(prompt: &mut Prompt, salt: &Salt) {
     match prompt {
         Prompt::Text(text) => text.insert_str(0, &salt.text),
@@ -78,7 +78,7 @@ fn salted(prompt: &mut Prompt, salt: &Salt) {
                 }
             }
         }
-        // What is embedded or ranked is the text itself: another one would have another result.
+        // An embedded or ranked text stays as it is: another text has another result.
         Prompt::Continuation(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {}
     }
 }

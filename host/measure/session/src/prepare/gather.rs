@@ -95,11 +95,11 @@ impl Whole {
         (self.number, self.samples)
     }
 
-    /// Its first request, written, with the rest; nothing if this slice of the plan does not hold
+    /// The session with its first request written; nothing if this slice of the plan does not hold
     /// it.
     ///
     /// # Errors
-    /// What in it breaks the contract.
+    /// If the session breaks the contract.
     pub(crate) fn item(mut self, plan: &Plan, writer: &mut Writer) -> Result<Option<Item>, String> {
         if !plan.holds(self.number) {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! From a sample to a request: what the plan adds to the sample, what is recorded of it, and the
-//! backend's call.
+//! From a sample to a request: the plan's additions to the sample, its record, and the backend's
+//! call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,10 +46,10 @@ pub struct Writer {
     version: Version,
     secrets: Secrets,
     failures: FailureLimit,
-    /// How many requests it was given.
+    /// The number of requests so far.
     count: u64,
     prompts: Option<Arc<SentPrompts>>,
-    /// The values that the backend prepared, and the one in the settings.
+    /// The values that the backend prepared, and the value in the settings.
     prepared: (Prepared, Option<Arc<[u8]>>),
     identities: Identities,
     /// The note of the first request beyond the model's context.
@@ -175,12 +175,12 @@ impl Writer {
         self.write_complete(&pending)
     }
 
-    /// Gives a sample what the plan adds to it.
+    /// Gives a sample the plan's additions.
     pub(crate) fn complete(&self, pending: &mut PendingRequest) {
         if self.identities.routes_by_prefix() {
             pending.beginning = prompts::beginning(&pending.composed.sample.prompt);
         }
-        // What the user says explicitly goes before what the dataset would ask for.
+        // The user's explicit value takes precedence over the dataset's.
         if let Some(tokens) = self.settings.output_tokens {
             pending.composed.sample.output_tokens = Some(tokens);
         }
@@ -197,7 +197,7 @@ impl Writer {
         }
     }
 
-    /// Writes the request for a sample that has what the plan adds.
+    /// Writes the request for a sample with the plan's additions.
     pub(crate) fn write_complete(&mut self, pending: &PendingRequest) -> Item {
         self.note_beyond_context(&pending.composed.sample);
         let mut prepared = self.prepared(pending);
@@ -294,7 +294,7 @@ impl Writer {
             call: "encode",
             what,
         };
-        // The messages of a WebSocket are the body for what is recorded.
+        // In the record, the messages of a WebSocket are the body.
         let of_socket = match &call {
             Call::Socket(_) => Some(call.as_request().into_owned()),
             Call::Request(_) | Call::Steps(_) => None,
@@ -356,13 +356,13 @@ impl Writer {
     }
 }
 
-/// What is written for a sample.
+/// The written form of a sample.
 struct Written {
     /// The request, the first if there are several.
     request: Outgoing,
-    /// How its reply is cut, if not as those of the run.
+    /// The framing of its reply, if it differs from the run's.
     framing: Option<Framing>,
-    /// How the exchange goes on after it.
+    /// The further course of the exchange.
     course: Course,
 }
 

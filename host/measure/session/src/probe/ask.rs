@@ -1,4 +1,4 @@
-//! One question of a probe, and what came of it: on a connection of its own, with the key and the
+//! One question of a probe and its answer: on a connection of its own, with the key and the
 //! timeouts of a run.
 
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Silence {
     }
 }
 
-/// A reply, or what was seen in place of one that can be read.
+/// A reply, or the failure in its place.
 pub(super) struct ProbeReply {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
@@ -103,7 +103,7 @@ impl<C: Connect> Asker<'_, C> {
         }
     }
 
-    /// Asks for an answer, and says what came.
+    /// Asks for an answer, and describes the reply.
     ///
     /// # Errors
     /// If the backend breaks its contract.

@@ -1,5 +1,4 @@
-//! Knowledge of engines: what shows that a server is one, and which of the shipped backends speaks
-//! to it on which routes.
+//! Knowledge of engines: the signs of each one, and the shipped backends and routes that fit it.
 
 use serde_json::Value;
 
@@ -160,7 +159,7 @@ const OF_ONE_ENGINE: [(&str, Engine); 4] = [
     ("ollama", Engine::Ollama),
 ];
 
-/// The backend that fits an engine by this name, where a run uses that of another engine.
+/// The backend that fits an engine by this name, if a run uses another engine's.
 pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
     let (_, own) = OF_ONE_ENGINE.iter().find(|(name, _)| *name == backend)?;
     let is_other = |of: &Try| of.engine.name() == engine && of.engine != *own;
@@ -168,7 +167,7 @@ pub(crate) fn fitting(engine: &str, backend: &str) -> Option<&'static str> {
     fits.map(|of| of.backend).next()
 }
 
-/// A route of an engine's own, and what its answer must hold to be one.
+/// A route of an engine's own, and the condition on its answer.
 pub(crate) struct Clue {
     pub(super) engine: Engine,
     /// The path of a request with GET.

@@ -1,5 +1,5 @@
-//! Records one reply: asks a server with a backend's own request, and keeps what came as it came,
-//! without what is secret. For an author's case; nothing of it is measured.
+//! Records one reply: asks a server with a backend's own request, and keeps the bytes as they came,
+//! without secrets. For an author's case; nothing is measured.
 
 use hyper::header::CONTENT_TYPE;
 
@@ -56,7 +56,7 @@ impl Recorder {
     /// Resolves a scenario's backend and target.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// If they are invalid.
     pub fn new(source: &Source) -> Result<Self, Faults> {
         alone(source).map(Recorder)
     }
@@ -78,7 +78,7 @@ impl Recorder {
         self.0.backend.open()
     }
 
-    /// Prepares what connections need.
+    /// Prepares connections.
     ///
     /// # Errors
     /// Where the host is unknown, or a certificate cannot be read.

@@ -1,4 +1,4 @@
-//! The shape of a reply: pure, over its frames and what the backend made of them.
+//! The shape of a reply: pure, from its frames and the backend's meanings.
 
 use std::collections::BTreeMap;
 

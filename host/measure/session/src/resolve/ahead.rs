@@ -18,9 +18,9 @@ use reader::Located;
 pub(super) struct Ahead {
     /// By the name under which it was asked for.
     pub(super) plugins: BTreeMap<String, Result<Plugin, PluginError>>,
-    /// The tokenizer, or why the one that the scenario names cannot be had.
+    /// The tokenizer, or the reason why the scenario's cannot be opened.
     pub(super) tokenizer: Result<Counting, String>,
-    /// Path, length and SHA-256, by the scenario's names; of a folder, those of each file.
+    /// Path, length and SHA-256, by the scenario's names; of a folder, for each file.
     pub(super) files: BTreeMap<String, Measured>,
 }
 

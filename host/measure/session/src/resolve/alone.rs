@@ -1,5 +1,5 @@
-//! A backend alone, with what it takes to ask its target: for questions that need no dataset, and
-//! make no run.
+//! A backend alone, with the means to ask its target: for questions that need no dataset, and make
+//! no run.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,7 @@ pub(crate) struct Alone {
     pub(crate) secrets: Secrets,
     pub(crate) wiring: Wiring,
     pub(crate) timeouts: Timeouts,
-    /// Remarks for the user: what a plugin's loading took, and which secrets are sent to the
-    /// target.
+    /// Remarks for the user: the time to load a plugin, and the secrets that the target gets.
     pub(crate) remarks: Vec<String>,
 }
 

@@ -54,8 +54,7 @@ impl Resolution<'_> {
                 }
             }
         });
-        // Without a backend there is no run, but what is wrong with the key is reported along with
-        // that.
+        // Without a backend there is no run, but a fault of the key is still reported.
         let (name, credentials) = authentication.unwrap_or((
             "",
             Credentials { scheme: Authentication::Bearer, variable: None, cookies: false },
@@ -125,8 +124,7 @@ impl Resolution<'_> {
         value.filter(|value| !value.is_empty())
     }
 
-    /// The first variable that is set, with its value. That one which the user named is not set is
-    /// an error.
+    /// The first variable that is set, with its value. It is an error if the user's own is not set.
     fn found(&mut self, sources: &Sources) -> Option<(String, String)> {
         let found = (sources.variables.iter())
             .find_map(|name| self.variable(name).map(|value| (name.clone(), value)));

@@ -1,5 +1,4 @@
-//! The parts of a plan that need nothing but the scenario: its values, and defaults for what it
-//! does not set.
+//! The parts of a plan that need only the scenario: its values, and defaults for other keys.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Scorers alone, with what they take to judge: for answers of a run that was made before.
+//! Scorers alone, with their inputs: for answers of an earlier run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

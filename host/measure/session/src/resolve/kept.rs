@@ -1,9 +1,8 @@
-//! Tokenizers between processes: what was read of a `tokenizer.json` is kept beside the compiled
-//! plugins, because reading it anew takes a fifth of a second, longer than all else before the
-//! first request.
+//! Tokenizers between processes: the parsed `tokenizer.json` is kept beside the compiled plugins.
+//! Reading it anew takes a fifth of a second, longer than all else before the first request.
 //!
-//! What is kept goes by the digest of the file and by the build of the program. The tokenizer's
-//! crate owns its form, and [`cache`] the folder.
+//! The key is the digest of the file and the build of the program. The tokenizer's crate owns the
+//! form, and [`cache`] the folder.
 
 use std::path::Path;
 
@@ -16,11 +15,11 @@ use tokenizer::Tokenizer;
 const TABLES: Kind =
     Kind { magic: b"runner tokenizer", what: "a tokenizer", source: "tokenizer", maker: "runner" };
 
-/// Opens a tokenizer, if possible by what was kept of its file, whose digest is known if it could
-/// be read. What the user should know goes to the remarks.
+/// Opens a tokenizer, if possible from the cached form of its file, whose digest is known if it
+/// could be read. Adds warnings to the remarks.
 ///
 /// # Errors
-/// Why it cannot be opened.
+/// If it cannot be opened.
 pub(super) fn open(
     path: &Path,
     file: &Path,
@@ -28,7 +27,7 @@ pub(super) fn open(
     remarks: &mut Vec<String>,
 ) -> Result<Tokenizer, String> {
     let maker = Sha256::digest(tokenizer::BUILD.to_le_bytes()).into();
-    // That a folder is not used is said where plugins are loaded from it.
+    // The loader of plugins reports a folder that is not used.
     let cache = Cache::opened(&TABLES, maker).ok().flatten();
     open_with(path, file, cache.as_ref().zip(digest), remarks)
 }
@@ -59,7 +58,7 @@ fn open_with(
         // The file may have been replaced since its digest was taken.
         && measure(file).is_ok_and(|(_, now)| now == digest)
     {
-        // Where it cannot be written, the next process reads the file too.
+        // If this fails, the next process reads the file too.
         let _ = cache.put(digest, &form);
     }
     Ok(tokenizer)
@@ -114,7 +113,7 @@ mod tests {
         };
         assert_eq!(opened(), [""; 0]);
 
-        // What lies there is taken, and not the file: this one has no merge.
+        // The cached form is used, and not the file: this one has no merge.
         let other = file().replace("a b", "a c").replace("\"ab\"", "\"ac\"");
         std::fs::write(&path, &other).unwrap();
         assert_eq!(opened(), [""; 0]);

@@ -1,9 +1,9 @@
-//! Names of runs: the name that its author gave it, or, where that would not be true of it, its
-//! dataset with the lengths, and its load.
+//! Names of runs: the author's name or, if it does not describe the run any more, the dataset with
+//! its lengths and the load.
 //!
-//! A name in a scenario's file says what the file describes, as "Random 1k/1k" does. Once flags, a
-//! lab or a sweep have set other lengths, another dataset or another load, it is untrue, and the
-//! run is called after what it is.
+//! A name in a scenario's file describes the file, as "Random 1k/1k" does. Once flags, a lab or a
+//! sweep set other lengths, another dataset or another load, it is untrue, and the run gets a name
+//! of its own.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const OF_LOAD: [&str; 11] = [
     "load.think-spread",
     "load.max-in-flight",
 ];
-/// Keys beside `[dataset]` that say what is asked for.
+/// Keys outside `[dataset]` that set the requested lengths.
 const OF_REQUESTS: [&str; 2] = ["request.output-tokens", "request.min-output-tokens"];
 
 impl Source {
@@ -64,7 +64,7 @@ impl Source {
     /// The name that somebody gave it, unless its file did and something else was set since.
     fn said_name(&self) -> Option<&str> {
         match &self.scenario.name {
-            // Whoever names it on the command line knows what else stands there.
+            // A name on the command line was chosen together with the other flags.
             Some(Located { value, place: Place::Flag(_) }) => Some(value),
             _ if self.name.is_empty() || self.is_changed() => None,
             Some(name) => Some(&name.value),
@@ -72,13 +72,13 @@ impl Source {
         }
     }
 
-    /// True if flags, or what stands for them, set another dataset, other lengths or another load
-    /// than the file.
+    /// True if flags, or a lab or a sweep in their place, set another dataset, other lengths or
+    /// another load than the file.
     fn is_changed(&self) -> bool {
         let entries = self.scenario.entries();
         let plugins = self.plugins.iter();
         let another = plugins.filter(|named| named.value.starts_with("datasets/"));
-        // Where nothing names a dataset, the usual one changes nothing.
+        // If nothing names a dataset, the default one changes nothing.
         let mut another = another
             .filter(|named| !matches!(&named.place, Place::Flag(flag) if flag == BY_DEFAULT));
         another.next().is_some() || entries.iter().any(changes)
@@ -139,7 +139,7 @@ fn changes(entry: &Entry) -> bool {
     matches!(entry.place, Place::Flag(_)) && (is_of_dataset || keys.copied().any(of))
 }
 
-/// Describes the amount of load in words.
+/// Describes the load.
 fn load(load: &Load) -> String {
     let users = |count: u64| {
         let sessions = load.users.as_ref().map(|users| users.value) == Some(Users::Sessions);

@@ -17,7 +17,7 @@ use plugins::scorer::Scorer;
 /// backend or a dataset that it leaves to flags is no mistake.
 ///
 /// # Errors
-/// Plugins that do not load or are of another kind, and what is wrong with a configuration.
+/// If a plugin does not load, is of another kind, or refuses its configuration.
 pub fn plugins_of(source: &Source) -> Result<(), Faults> {
     let mut resolution = Resolution {
         source,

@@ -1,6 +1,6 @@
-//! Check of the backend's options: can it express those of every request, and does it read them?
-//! The check runs before the first request: an option that the backend refuses is a mistake of the
-//! command line or the scenario, and one that it ignores is reported, because the run then measures
+//! Check of the options of every request: can the backend express them, and does it read them? The
+//! check runs before the first request: an option that the backend refuses is a mistake of the
+//! command line or the scenario. An ignored option is reported, because the run then measures
 //! something else than it states.
 
 use plugins::PluginError;
@@ -104,14 +104,12 @@ impl Inputs {
 }
 
 impl Resolution<'_> {
-    /// Writes a request with each option alone, next to one with none of them, and one with all of
-    /// them, next to those that lack one. A backend that writes no request without options either
-    /// is not judged.
+    /// Writes a request with each option alone, to compare with none, and requests that lack one,
+    /// to compare with all. A backend that writes no request without options either is not judged.
     ///
-    /// Gives the options of the run. Of those that are on by default, answers that go on past the
-    /// end-of-sequence token and the temperature, it leaves out what the engine has no word for and
-    /// the scenario does not ask for. It names those that the scenario asks for and the backend
-    /// does not read.
+    /// Returns the options of the run. Two are on by default: `ignore-eos` and the temperature. If
+    /// the engine has no parameter for one and the scenario does not set it, it is left out.
+    /// Options that the scenario sets and the backend ignores are named.
     pub(super) fn options(&mut self, backend: &Backend) -> RequestOptions {
         let scenario = &self.source.scenario;
         let (options, mut plan) = (&scenario.request, request_options(scenario));
@@ -141,7 +139,7 @@ impl Resolution<'_> {
         if plan.ignore_eos && !generates {
             plain.ignore_eos = false;
             let without = accepted(&mut dialect, &plain);
-            // A backend writes requests for vectors and orders beside those of its route.
+            // A backend also writes requests for vectors and orders, beside its route's.
             if inputs.is_none() || without.as_ref().is_some_and(Inputs::generates) {
                 self.without_ignore_eos(&mut dialect, without.as_ref());
                 inputs = without;
@@ -212,8 +210,8 @@ impl Resolution<'_> {
         kept
     }
 
-    /// Says that answers end where the model ends them, or that the scenario asks for what the
-    /// backend cannot express.
+    /// Notes that the model ends its answers, or reports that the backend cannot express
+    /// `ignore-eos`.
     fn without_ignore_eos(&mut self, dialect: &mut Dialect, inputs: Option<&Inputs>) {
         let source = self.source;
         if let (Some(entry), Some(inputs)) = (&source.scenario.request.ignore_eos, inputs) {
@@ -231,8 +229,7 @@ impl Resolution<'_> {
     }
 }
 
-/// The options that the scenario states, apart from those that ask for what requests without
-/// options do too.
+/// The options that the scenario states, except at their defaults.
 fn stated<'s>(
     options: &'s scenario::RequestOptions,
     plain: &Inputs,
@@ -270,7 +267,7 @@ fn stated<'s>(
     let body = options.extra_body.iter().next().map(|entry| &entry.key);
     option!(body, "extra-body", settings.extra_body);
     if plain.generates() {
-        // Off is what requests without options have, too.
+        // Off is the default of requests, too.
         let exact = options.ignore_eos.as_ref();
         let exact = exact.filter(|_| plain.settings.ignore_eos);
         option!(exact, "ignore-eos", settings.ignore_eos);
@@ -307,7 +304,7 @@ fn all_of(plain: &Inputs, plan: &RequestOptions, temperature: Option<f64>) -> In
         stop: plan.stop.clone(),
     };
     settings.extra_body = plan.extra_body.as_ref().map(ToString::to_string);
-    // What the masked would put back does not matter: nothing is sent.
+    // The masked values do not matter: nothing is sent.
     MaskedSecrets::mask(&mut settings.extra_body);
     full
 }
@@ -332,7 +329,7 @@ fn ignores(dialect: &mut Dialect, full: &Inputs, option: Take) -> bool {
 fn accepted(dialect: &mut Dialect, settings: &Settings) -> Option<Inputs> {
     let message =
         Message { role: Role::User, parts: vec![Part::Text("Hello".to_owned())], extra: None };
-    // Where a sound is turned into text, nothing but a sound will do, and perhaps of one rate alone.
+    // Transcription needs a sound, and perhaps one of a certain rate.
     let sound = |rate: u32| {
         Prompt::Messages(vec![Message {
             role: Role::User,

@@ -13,8 +13,8 @@ use scenario::ServerSeries;
 use scenario::plan::Wiring;
 
 impl Resolution<'_> {
-    /// Returns the targets of requests: what the scenario sets, else where the backend's engine
-    /// listens by default on this machine.
+    /// Returns the targets of requests: the scenario's, else the default address of the backend's
+    /// engine on this machine.
     ///
     /// A plugin does not choose who gets the user's key, headers and prompts: another machine must
     /// be named by the user.
@@ -47,7 +47,7 @@ impl Resolution<'_> {
         targets.into_iter().collect()
     }
 
-    /// Checks that the backend knows how to ask what is asked in addition to the measured requests.
+    /// Checks that the backend can write the control requests that the scenario needs.
     pub(super) fn questions(&mut self, backend: &Backend) {
         let scenario = &self.source.scenario;
         let load = &scenario.load;
@@ -101,8 +101,7 @@ impl Resolution<'_> {
         None
     }
 
-    /// Returns the version of HTTP: what the scenario sets, and without that what the backend's
-    /// framing needs.
+    /// Returns the version of HTTP: the scenario's, else the one that the backend's framing needs.
     pub(super) fn http(&mut self, backend: Option<&Backend>) -> Version {
         let scenario = &self.source.scenario;
         let version = scenario.connection.http();
@@ -142,7 +141,7 @@ impl Resolution<'_> {
     /// Returns the hosts that the user allows beside the targets.
     pub(super) fn hosts(&self) -> Vec<AllowedHost> {
         let hosts = self.source.scenario.target.hosts.iter();
-        // The scenario's own check has reported what is none.
+        // The scenario's own check has reported invalid hosts.
         let hosts = hosts.flat_map(|entry| &entry.value);
         hosts.filter_map(|host| host.value.parse().ok()).collect()
     }

@@ -1,6 +1,6 @@
-//! The tokenizer that counts on this side: the one that the scenario names, by its path or by its
-//! name on the Hugging Face hub; else one that the hub's local cache has under a name of the served
-//! model; else bytes. Nothing is downloaded.
+//! The tokenizer that counts on this side. The scenario names it, by a path or a name on the
+//! Hugging Face hub. Else the hub's local cache may have it under a name of the served model; else
+//! bytes count. Nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const OF_FILES: [&str; 3] = [".json", ".model", ".tiktoken"];
 /// less.
 const LARGEST: u64 = 256 << 20;
 
-/// A tokenizer, and what there is to say about it.
+/// A tokenizer, and remarks about it.
 pub(super) struct Counting {
     pub(super) tokenizer: Tokenizer,
     pub(super) planned: PlannedTokenizer,
@@ -43,8 +43,7 @@ impl Counting {
 
     fn open(name: String, path: &Path) -> Result<Self, String> {
         let file = Tokenizer::file(path).map_err(|cause| cause.to_string())?;
-        // What is there no file of, or is too large for one, is refused when it is opened, and not
-        // read to its end.
+        // A missing or too large file is refused when it is opened, and not read to its end.
         let is_one = |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
         let known = if std::fs::metadata(&file).is_ok_and(is_one) {
             Digests::read(path, &file).ok()
@@ -75,13 +74,12 @@ impl Counting {
 }
 
 impl ResolvedRun {
-    /// The same with the tokenizer that is found under one of the names that a server has for its
-    /// model, where the scenario names none and none was found before; then everything that depends
-    /// on it is resolved again. As it is, where none is found now either. Second, what there is to
-    /// say about it.
+    /// Looks for a tokenizer under the server's names for its model, if the scenario names none and
+    /// none was found before. If one is found, everything that depends on it is resolved again.
+    /// Second, remarks about it.
     ///
     /// # Errors
-    /// Where the scenario does not resolve with it.
+    /// If the scenario does not resolve with it.
     pub(crate) fn counting_for(
         self,
         names: Vec<String>,
@@ -102,10 +100,10 @@ impl ResolvedRun {
     }
 }
 
-/// Opens the tokenizer that a scenario names, or looks for one where it names none.
+/// Opens the tokenizer that a scenario names, or looks for one.
 ///
 /// # Errors
-/// Why the one that is named cannot be had, in words.
+/// If the named tokenizer cannot be opened.
 pub(super) fn open(source: &Source) -> Result<Counting, String> {
     let Some(entry) = &source.scenario.tokenizer.path else {
         return Ok(find(&candidates(source), cache(source).as_ref()));
@@ -118,10 +116,10 @@ pub(super) fn open(source: &Source) -> Result<Counting, String> {
     }
 }
 
-/// The tokenizer that a source names, with what a plan says of it.
+/// The tokenizer that a source names, with its entry in a plan.
 ///
 /// # Errors
-/// Why it cannot be had, in words.
+/// If it cannot be opened.
 pub(crate) fn tokenizer_of(source: &Source) -> Result<(Tokenizer, PlannedTokenizer), String> {
     let counting = open(source)?;
     Ok((counting.tokenizer, counting.planned))
@@ -139,9 +137,9 @@ pub(super) fn candidates(source: &Source) -> Vec<String> {
     names
 }
 
-/// Opens the first tokenizer that a cache has under one of these names: those that a server has for
-/// its model, as they come. A name that is none of the hub, such as a path, is passed over. Without
-/// any, the substitute.
+/// Opens the first tokenizer that a cache has under one of these names, the server's for its model.
+/// A name that cannot be on the hub, such as a path, is skipped. Without any, returns the
+/// substitute.
 pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
     let mut remarks = Vec::new();
     for name in names {

@@ -70,7 +70,7 @@ impl Resolution<'_> {
         trace
     }
 
-    /// The trace that the scenario names, and what the plan records about its file.
+    /// The trace that the scenario names, and the plan's record of its file.
     pub(super) fn trace(&mut self) -> Option<(PlannedFile, Trace)> {
         let entry = self.source.scenario.load.trace.file.as_ref()?;
         let path = path_of(self.source, entry);

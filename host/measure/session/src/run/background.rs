@@ -29,7 +29,7 @@ use model::exchange::Exchange;
 use runs::record::{RecordError, Recorder};
 use scenario::plan::Plan;
 
-/// Returns how many threads write what follows from replies if this many decode them.
+/// Returns the number of threads that write follow-up requests, if this many decode replies.
 fn continuers_for(decoders: usize) -> usize {
     decoders.div_ceil(4)
 }
@@ -40,7 +40,7 @@ pub(super) struct Background {
     pub(super) replies: Arc<Inboxes>,
     /// The receiver of finished exchanges.
     pub(super) finished: Finished,
-    /// Bounds what is in memory between the readers and the recorder.
+    /// Bounds the memory between the readers and the recorder.
     pub(super) backlog: Arc<Backlog>,
     /// The sessions under way.
     pub(super) sessions: Arc<Sessions>,
@@ -166,8 +166,8 @@ impl Background {
 }
 
 impl Rest {
-    /// Waits until everything is on disk. `cleaned` are the requests that were sent after their
-    /// exchanges, `renewed` those that renewed leases.
+    /// Waits until everything is on disk. `cleaned` counts requests after exchanges, `renewed`
+    /// requests that renewed leases.
     pub(super) fn finish(
         self,
         cleaned: Option<Errands>,

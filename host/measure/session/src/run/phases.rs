@@ -347,8 +347,8 @@ impl Phases<'_> {
         unsent
     }
 
-    /// The worker for a request: the one with the fewest in flight, but the same for the same
-    /// conversation, whose connection it holds.
+    /// The worker for a request: the least busy, but always the same for a conversation, whose
+    /// connection it holds.
     fn worker_of(&self, job: &Job) -> usize {
         match &job.session {
             Some(session) if self.plan.connection.reuse == Reuse::Session => {
@@ -408,8 +408,7 @@ impl Phases<'_> {
             }
             (Verdict::NotSent { due }, request) => {
                 if measured && request.is_err() {
-                    // It counts as given out, because only those that found no slot count as not
-                    // sent.
+                    // It counts as given out: only requests without a slot count as not sent.
                     self.control.live.gave_out();
                 }
                 let outcome = request.err().unwrap_or_else(|| failed(Class::NotSent, NOT_SENT));

@@ -46,7 +46,7 @@ impl<'r> ServerControl<'r> {
     /// If it cannot be opened.
     pub(super) fn open(plan: &Plan, parts: &'r Parts) -> Result<Option<Self>, PluginError> {
         let asks = plan.control.flush_cache || plan.control.server_metrics;
-        // One of those that share a plan asks for all.
+        // One of the runs that share a plan asks for all.
         let wanted = asks && plan.slice.is_none_or(|slice| slice.index == 0);
         let open = || {
             let dialect = parts.backend.open()?;

@@ -1,7 +1,7 @@
 //! The history in front of a request that continues a conversation: the messages before it, and the
 //! answers to them.
 //!
-//! Conversations that fork share what they have in common.
+//! Conversations that fork share their common messages.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Conversation {
     /// The messages of the last request, without its history.
     pub messages: Vec<Message>,
     pub answer: Message,
-    /// True if it is the one on record.
+    /// True if it is the recorded answer.
     pub is_recorded: bool,
     /// The last request's number.
     pub index: u64,
@@ -79,7 +79,7 @@ impl ComposedSample {
         });
         messages.extend(own);
         sample.prompt = Prompt::Messages(messages);
-        // The dataset counted only what the sample adds.
+        // The dataset counted only the sample's own tokens.
         sample.input_tokens = None;
         ComposedSample {
             sample,

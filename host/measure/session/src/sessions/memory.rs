@@ -1,8 +1,7 @@
-//! The memory of sessions under way: what they still have to send, and the answers in their
-//! histories.
+//! The memory of sessions under way: their unsent requests, and the answers in their histories.
 //!
-//! Sessions that have begun go on, because what they hold is freed only when they end. At the bound
-//! no new session begins; its first request is then sent late, and its record says so.
+//! Sessions under way continue, because their memory is freed only when they end. At the bound no
+//! new session begins; its first request is then sent late, and its record says so.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! A run that several processes make together: what each has measured, and one result of all of it.
+//! A run of several processes: the measurement of each, and one result of all.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl<E> StartedRun<E> {
         self.control.live.pages.finish(devices.1);
     }
 
-    /// Writes what others measured, in place of a load of its own.
+    /// Writes the measurements of others, in place of a load of its own.
     pub fn made_elsewhere(self, made: Elsewhere, ending: &Ending) -> SavedRun {
         let StartedRun { run, folder, started, control, .. } = self;
         let pages = control.live.pages.written();

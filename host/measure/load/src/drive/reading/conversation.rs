@@ -189,7 +189,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> State<Io> {
         for _ in 0..WRITES_IN_A_ROW {
             // Read before the write: a server may have answered when the write returns.
             let now = self.reading.timer.clock.now();
-            // Why nothing can be sent is seen when the WebSocket is read.
+            // The reading side reports why nothing can be sent.
             let Poll::Ready(Ok(())) = self.socket.poll_write(cx) else {
                 return;
             };

@@ -1,5 +1,4 @@
-//! Sessions on virtual time: what follows from an answer is due when it should be, whoever else is
-//! waiting.
+//! Sessions on virtual time: followers of an answer are due on time, whoever else is waiting.
 
 use super::*;
 

@@ -265,8 +265,8 @@ async fn the_servers_close_is_answered() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-/// A server that does not read is still read, and what waits for it is bounded however often it asks
-/// for an answer.
+/// A server that does not read is still read, and its queue is bounded however often it asks for an
+/// answer.
 #[tokio::test]
 async fn a_server_that_does_not_read_is_read() {
     let (mut client, mut server) = open(1 << 10, b"");

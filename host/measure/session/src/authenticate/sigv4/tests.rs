@@ -1,4 +1,4 @@
-//! Signatures against those that AWS publishes.
+//! Signatures against the vectors of AWS.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::*;
 
 /// AWS's test suite for signers, with its headers for the requests, the texts on the way and the
-/// signatures. Of its cases, those are left out whose paths are signed as for S3, and the one whose
-/// token is not signed.
+/// signatures. Cases with paths that are signed as for S3, and with an unsigned token, are left
+/// out.
 const VECTORS: &str = include_str!("vectors.json");
 /// The key of all of them.
 const ID: &str = "AKIDEXAMPLE";

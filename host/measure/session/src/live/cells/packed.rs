@@ -13,8 +13,8 @@ use super::{Buckets, Cells};
 /// The width of the finest cells is two to this, in nanoseconds: the largest power of two that is
 /// not above [`super::FINEST`].
 const FINEST_BITS: u32 = super::FINEST.ilog2();
-/// Cells of one width: twice as many as two significant digits need, and a power of two. Of all
-/// widths but the finest the lower half is that of the width before.
+/// Cells of one width: twice as many as two significant digits need, and a power of two. Except in
+/// the finest width, the lower half repeats the width before.
 const OF_A_WIDTH: u64 = 256;
 const HALF: u64 = OF_A_WIDTH / 2;
 /// The number of the last cell, which holds the longest span that there is.
@@ -118,10 +118,10 @@ impl PackedCells {
         }
     }
 
-    /// Adds what is held to other cells.
+    /// Adds its counts to other cells.
     ///
     /// # Errors
-    /// If it is no distribution of this program. The other cells may hold a part of it then.
+    /// If this program did not write the distribution. The other cells may then hold a part of it.
     pub fn add_to(&self, cells: &mut Cells) -> Result<(), NotPacked> {
         let (pairs, []) = self.cells.as_chunks::<2>() else {
             return Err(NotPacked("a count is missing"));
@@ -161,10 +161,10 @@ impl PackedBuckets {
         }
     }
 
-    /// Adds what is held to other buckets.
+    /// Adds its counts to other buckets.
     ///
     /// # Errors
-    /// If there are other bounds.
+    /// If the bounds differ.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
             return Err(NotPacked("its bounds are others"));

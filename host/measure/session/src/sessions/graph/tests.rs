@@ -77,7 +77,7 @@ fn turn_contains_the_live_answers() {
     let second = graph.compose(1).unwrap();
     assert_eq!(texts(&second), ["ask a", "one", "ask b"]);
     assert_eq!(second.parents, [10]);
-    // The dataset counted only what the turn adds.
+    // The dataset counted only the turn's own tokens.
     assert_eq!(second.sample.input_tokens, None);
     assert_eq!(graph.over(1, Nanos(200), given("two")).ready, [2]);
     let third = graph.compose(2).unwrap();
