@@ -2,7 +2,7 @@
 //! asked again where the network failed.
 //!
 //! Redirects are followed here, hop by hop, because each decides anew who may see the token: only
-//! the hub itself may, and never the servers for contents that it sends us to.
+//! the hub itself, never its servers for contents.
 //!
 //! Contents come into `TAG.incomplete` and get their name when their digest is right. `runner
 //! fetch` is the only command that downloads anything; a run only looks into the cache.

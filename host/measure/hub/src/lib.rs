@@ -1,9 +1,9 @@
 //! Tokenizers and datasets of the Hugging Face hub: its local cache, and downloads into it.
 //!
 //! This crate owns the names of repositories, the layout of the cache that all tools of the hub
-//! share, and the routes by which files come into it: each is checked, and goes on where an earlier
-//! download stopped. The decision to download ([`Client`] is made by `runner fetch` alone), the
-//! meaning of the files, and the display are left to others.
+//! share, and downloads into it. Each file is checked, and resumes an earlier download. The
+//! decision to download ([`Client`] is made by `runner fetch` alone), the meaning of the files, and
+//! the display are left to others.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and read clocks"))]
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,17 @@
 //! The bytes that this process holds between the socket and the disk, and their bound.
 //!
-//! Everything that a reply brings is counted here for as long as it is in memory: pieces of frames,
-//! frames that wait for decoding, answers that are being put together, and exchanges that wait for
-//! the recorder. Where the sum reaches the bound, readers stop reading ([`Gate`]). The kernel goes
-//! on to receive, and to stamp, until its own buffers are full; then the engine has to wait, and
-//! the run says so. [`drive`](crate::drive) counts and waits; the further use of the bytes is left
-//! to the code that takes them.
+//! All data of a reply counts here while it is in memory: pieces of frames, frames that wait for
+//! decoding, unfinished answers, and exchanges that wait for the recorder. Where the sum reaches
+//! the bound, readers stop reading ([`Gate`]). The kernel goes on to receive, and to stamp, until
+//! its own buffers are full; then the engine has to wait, and the run says so.
+//! [`drive`](crate::drive) counts and waits; the further use of the bytes is left to the code that
+//! takes them.
 //!
-//! Two rules keep this free of deadlocks. Where nothing is queued, so that only incomplete frames
-//! and answers fill the bound, one stream at a time may read on (or the streams that share a
-//! connection); a stream that brings nothing lets another go on. And answers do not fill it: beyond
-//! a quarter of the bound, answers of a KiB and more go to unnamed files in the run's folder.
-//! Timeouts between tokens do not run while a reply is not read.
+//! Two rules keep this free of deadlocks. If nothing is queued, only incomplete frames and answers
+//! fill the bound. Then one stream at a time may read on (or the streams of one connection), until
+//! it brings nothing more. And answers do not fill it: beyond a quarter of the bound, answers of a
+//! KiB and more go to unnamed files in the run's folder. Timeouts between tokens do not run while a
+//! reply is not read.
 
 mod spares;
 
@@ -25,11 +25,11 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: large enough to decode bursts of an engine that sends faster than the
-/// decoder works, and small compared with the memory of 10,000 connections.
+/// The bound of a run: large enough for bursts of an engine that is faster than the decoder, and
+/// small compared with the memory of 10,000 connections.
 pub const BOUND: usize = 32 << 20;
-/// A stream that waited, and received this much in the meantime, may have made its engine wait: the
-/// smallest receive buffer that Linux gives a connection has room for twice as much.
+/// A stream that waited, and received this much in the meantime, may have made its engine wait. The
+/// smallest receive buffer on Linux has room for twice as much.
 const THROTTLED_BYTES: usize = 32 << 10;
 /// The same of a reply that shares a connection: about as much of the connection's window is its
 /// own.
@@ -374,8 +374,8 @@ impl Gate {
         }
     }
 
-    /// Decides, by the bytes read right after a wait, if the engine had to wait too and how late
-    /// their stamps may be: all that is read at once has the time of its last packet.
+    /// Decides, by the bytes read right after a wait, if the engine had to wait too, and how late
+    /// their stamps may be. Bytes that are read together share the time of the last packet.
     fn settle(&mut self) {
         let Some((since, until, bytes)) = self.after.take() else {
             return;

@@ -9,12 +9,11 @@
 //! replies of one exchange; [`pool`] chooses the connection for a request; [`reading`] reads the
 //! reply and applies the timeouts.
 //!
-//! A reader naps: with the kernel's timestamps nothing depends on when it looks, so with 32 streams
-//! or more it looks every half millisecond and reads all that has arrived. In a closed loop or with
-//! a cap a nap is a thousandth of what replies take at most, and with the program's own timestamps
-//! there is none. Timers are checked when they ring and not with every event: the backend decides
-//! whether a frame has a token, so everything that has arrived is decoded before a request is given
-//! up.
+//! A reader naps: the kernel's timestamps do not depend on the time of a read. So with 32 streams
+//! or more it reads all arrived bytes every half millisecond. In a closed loop or with a cap, a nap
+//! is at most a thousandth of a reply's time. With the program's own timestamps there is none.
+//! Timers are checked when they ring and not with every event. The backend decides whether a frame
+//! has a token, so all arrived frames are decoded before a request is given up.
 
 pub mod demand;
 pub mod jars;
@@ -182,8 +181,8 @@ pub struct Worker<C> {
     /// Bounds the bytes that are read and not yet decoded.
     pub backlog: Arc<Backlog>,
     pub timeouts: Timeouts,
-    /// The number of idle connections to keep ready in addition to those opened by order, so that a
-    /// request that is due finds one; replaced in the background.
+    /// The number of idle connections to keep ready in addition to ordered ones, so that a due
+    /// request finds one; replaced in the background.
     pub spare: usize,
     /// Counts connections that were opened ahead, or could not be.
     pub opened: Arc<Opened>,

@@ -1,9 +1,9 @@
 //! The pacer: sends each request when it is due and a slot is free, and not before.
 //!
 //! One loop for every arrival model. In a real run it has an OS thread of its own, because a
-//! runtime's timers are late by a millisecond; on a paused clock it is a task, and exact.
-//! [`arrival`](model::arrival) decides when requests are due, except for requests that depend on
-//! others: they come as [`news`] once the others have got far enough, each with its due time.
+//! runtime's timers are late by a millisecond. On a paused clock it is a task, and exact.
+//! [`arrival`](model::arrival) sets the due times of independent requests. Requests that depend on
+//! others come as [`news`] with their due times, once the others have got far enough.
 
 use model::arrival::{Due, Think};
 use model::clock::Clock;

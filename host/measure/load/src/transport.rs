@@ -1,11 +1,10 @@
 //! One request and its reply over one connection: sends, reads, and keeps each instant where it
 //! happened. There are no retries and no proxies.
 //!
-//! HTTP/1.1 has a reader of our own ([`http1`]), because the timestamps and the processor time of a
-//! reply's events are what this program is for; hyper handles HTTP/2 ([`http2`]). A connection of
-//! HTTP/1.1 can become a [`websocket`]. `drive` decides which connection a request takes and
-//! interprets its bytes. Where a socket is registered with the thread's [`poller`], its events
-//! reach their reader without a task.
+//! HTTP/1.1 has a reader of our own ([`http1`]), for exact timestamps and little processor time per
+//! event; hyper handles HTTP/2 ([`http2`]). A connection of HTTP/1.1 can become a [`websocket`].
+//! `drive` decides which connection a request takes and interprets its bytes. Where a socket is
+//! registered with the thread's [`poller`], its events reach their reader without a task.
 
 pub mod dial;
 mod http1;
@@ -262,8 +261,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which has
-    /// none.
+    /// The WebSocket that it has become with a reply of the status 101; absent over HTTP/2, which
+    /// has none.
     pub fn into_websocket(self) -> Option<WebSocket<Io>> {
         match self {
             Connection::Http1(connection) => Some(connection.into_websocket()),
@@ -337,8 +336,8 @@ pub fn visible(fields: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &Header
 /// The field of gRPC that says how a call ended.
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 
-/// A call of gRPC that failed, where these fields say that it did, as an error reply: the status of
-/// HTTP with the same meaning, and the message.
+/// A failed call of gRPC, by these fields, as an error reply: the status of HTTP with the same
+/// meaning, and the message.
 fn failed_call(fields: &HeaderMap) -> Option<(u16, Vec<u8>)> {
     let field = |name| fields.get(name).and_then(|value| value.to_str().ok());
     let code = field(GRPC_STATUS).filter(|code| *code != "0")?;

@@ -1,5 +1,5 @@
-//! The run watches itself: how much of a core its threads use, how far decoding is behind reading,
-//! and whether the process was paused or its processor taken away while it measured.
+//! The run watches itself: the use of cores by its threads, the lag of decoding behind reading, and
+//! pauses of the process or its processor.
 //!
 //! Threads enlist when they start; one further thread watches during the measured phase, wakes
 //! every ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`,

@@ -34,8 +34,8 @@ impl Artifacts {
         Ok(Cache::opened(&COMPILED, engines())?.map(Artifacts))
     }
 
-    /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it is
-    /// not there.
+    /// Looks for a component by the SHA-256 of its file, for the engine that it needs; absent if it
+    /// is not there.
     ///
     /// # Errors
     /// If it cannot be used.
@@ -60,8 +60,8 @@ impl Artifacts {
 fn deserialize(engine: &Engine, payload: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must come from `Component::serialize`. This program wrote them, for this
     // component and an engine of this configuration, and they are unchanged: the header names both,
-    // and the digest of the bytes. A header can be forged, but only by someone who may write to the
-    // file, and that is only this user (`cache` checks it), who can run any machine code anyway.
+    // and the digest of the bytes. A header can be forged only by someone who may write to the
+    // file. That is only this user (`cache` checks it), who can run any machine code anyway.
     unsafe { Component::deserialize(engine, payload) }
 }
 

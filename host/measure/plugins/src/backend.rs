@@ -297,7 +297,8 @@ impl Dialect {
         }
     }
 
-    /// The part of a reply to a control request that the plugin reads: over gRPC, the message alone.
+    /// The part of a reply to a control request that the plugin reads: over gRPC, the message
+    /// alone.
     ///
     /// # Errors
     /// If the reply is not one message with its trailers, or the plugin traps.

@@ -1,5 +1,5 @@
-//! Cases: folders and files that define a plugin's expected output, run in the sandbox under the limits of a
-//! run.
+//! Cases: folders and files that define a plugin's expected output, run in the sandbox under the
+//! limits of a run.
 //!
 //! [`find`] finds them, [`Suite::read`] reads them and reports all their mistakes, [`Suite::check`]
 //! runs one and returns a typed report. The top of `case/given.rs` documents the files of a case.

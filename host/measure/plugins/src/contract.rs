@@ -2,8 +2,8 @@
 //! built.
 //!
 //! The contract is in `wit/`, its released versions in `wit/frozen`. Within one major version it
-//! only grows, so this version serves every older one: the host has every interface that the
-//! component imports, and the component has every function that the host calls.
+//! only grows, so this version serves every older one. The host has the interfaces that the
+//! component imports, and the component the functions that the host calls.
 
 /// A version of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,8 @@ const LOCALS: u64 = 8 << 20;
 /// Most parameters and results of a function or block: each jump passes all of them.
 const PASSED: usize = 64;
 
-/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet:
-/// above the measured values for functions that have only costly instructions.
+/// The compiler's memory for a byte of a function, and for a variable at a place where paths meet.
+/// Functions of only costly instructions were measured below it.
 const BYTES_A_BYTE: u64 = 1_024;
 const BYTES_A_MEETING: u64 = 64;
 

@@ -52,7 +52,7 @@ pub fn load(name: &str, search: &SearchPath) -> Result<Plugin, PluginError> {
 ///
 /// # Errors
 /// If it is not found, not readable, not the pinned file, not a component, of another world or
-/// version, beyond the limits, or imports something that is not allowed.
+/// version, beyond the limits, or has a forbidden import.
 pub fn load_within(
     name: &str,
     search: &SearchPath,

@@ -67,8 +67,8 @@ pub struct SearchPath {
     pub shipped: Shipped,
 }
 
-/// The bytes of a name, and their place: the path as given, the scenario's folder, the folders of
-/// the search path, or the shipped plugins, in this order.
+/// The bytes of a name, and their place. Searched in this order: the path as given, the scenario's
+/// folder, the search path, the shipped plugins.
 pub(super) fn bytes(
     name: &str,
     search: &SearchPath,

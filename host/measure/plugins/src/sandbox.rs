@@ -1,5 +1,5 @@
-//! The sandbox every plugin runs in: one engine with a ticker for deadlines, and for each
-//! instance a store with limits on memory, time, returned data and log lines.
+//! The sandbox of plugins: one engine with a ticker for deadlines, and for each instance a store
+//! with limits on memory, time, returned data and log lines.
 //!
 //! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the
 //! [`Guest`] decides which files and which tokenizer a plugin sees.
@@ -49,7 +49,8 @@ pub fn engine(imports: &[String]) -> &'static Engine {
     }
 }
 
-/// The engine of components whose imports may be asynchronous. It exists once such a component does.
+/// The engine of components whose imports may be asynchronous. It exists once such a component
+/// does.
 static CONCURRENT: OnceLock<Engine> = OnceLock::new();
 
 /// The engine of components without asynchronous functions.

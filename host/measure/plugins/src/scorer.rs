@@ -103,8 +103,9 @@ impl Configured<ScorerPlugin> {
 }
 
 impl Judge {
-    /// Scores of one exchange. Of a scorer that runs answers as programs they are the mean over all
-    /// answers of the exchange, each judged alone; a program that the sandbox stops has scores too.
+    /// Scores of one exchange. If the scorer runs answers as programs, they are the mean over all
+    /// answers of the exchange. Each is judged alone; a program that the sandbox stops has scores
+    /// too.
     ///
     /// # Errors
     /// If the plugin returns an error or a value that is not finite, or traps.

@@ -1,10 +1,10 @@
 //! An empty WASI 0.2 and 0.3, for components whose tools cannot build without WASI:
 //! `wasm32-wasip2`, componentize-py and componentize-js. A component may import both.
 //!
-//! There are no arguments, environment variables, files, terminals or network; input is empty;
-//! clocks stand still at 0 and nothing blocks; random numbers are derived from the run's seed;
-//! standard output and error go to the plugin's log. Any other function aborts the plugin's call
-//! with an error that names the function. `imports` defines which packages exist.
+//! There are no arguments, environment variables, files, terminals or network. Input is empty,
+//! clocks stand still at 0 and nothing blocks. Random numbers derive from the run's seed; standard
+//! output and error go to the plugin's log. Any other function aborts the plugin's call with an
+//! error that names the function. `imports` defines which packages exist.
 //!
 //! Functions are defined with the types with which the component imports them, so any 0.2 and 0.3
 //! works. The asynchronous ones of 0.3 are ready at once.

@@ -78,7 +78,7 @@ pub struct RunFolder(PathBuf);
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Status {
     pub started: String,
-    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock; absent if
+    /// The origin of the run's instants, in nanoseconds since 1970 by the system's clock. Absent if
     /// the run never began, in virtual time, and of runs that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u64>,
@@ -322,8 +322,8 @@ impl RunFolder {
         self.read_if_there(STATUS)
     }
 
-    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else to
-    /// the second. Absent if neither the status nor the folder's name has a date.
+    /// The origin of the run's instants in nanoseconds since 1970: exact if the run kept it, else
+    /// to the second. Absent if neither the status nor the folder's name has a date.
     ///
     /// # Errors
     /// If the status exists but cannot be read.

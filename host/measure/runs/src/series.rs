@@ -1,5 +1,5 @@
-//! The file of a server's own series: one line of JSON per entry, compressed, written while the run
-//! goes on by the threads that sample the server's metrics page.
+//! The file of a server's own series: one line of JSON per entry, compressed. The threads that
+//! sample the server's metrics page write it during the run.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
 //! readable up to the last flush. The crate `series` owns the form of an entry, and the thinning of

@@ -2,9 +2,9 @@
 //! on by the thread that reads the devices.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
-//! readable up to the last flush. It has a bound that hardly grows with the run's length: after
-//! 36,000 samples, or fewer of many devices, the interval between two of them is doubled, and again
-//! after half as many. `devices` owns the form of an entry.
+//! readable up to the last flush. Its bound hardly grows with the run's length: after 36,000
+//! samples, or fewer of many devices, the interval is doubled, and again after half as many.
+//! `devices` owns the form of an entry.
 
 use std::path::Path;
 

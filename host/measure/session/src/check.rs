@@ -71,7 +71,7 @@ impl ResolvedRun {
     /// Prepares connections to the targets: addresses, and trusted certificates.
     ///
     /// # Errors
-    /// Where a host is unknown, or a certificate cannot be read.
+    /// If a host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.draft.connection;
         let (targets, places) = (&self.parts.targets, self.parts.places());
@@ -82,7 +82,7 @@ impl ResolvedRun {
     /// names no model, so that a server has to be access.
     ///
     /// # Errors
-    /// Where the model is not known.
+    /// If the model is not known.
     pub fn unchecked(self) -> Result<CheckedRun, Box<ResolvedRun>> {
         match self.draft.target.model.clone() {
             Some(model) => Ok(self.with_model(model)),

@@ -37,15 +37,15 @@ use steps::Routes;
 
 pub(crate) use spool::Spool;
 
-/// The maximum size of the decoded answer of one reply, in bytes: a server can send for ever, and a
+/// The maximum size of the decoded answer of one reply, in bytes. A server can send for ever, and a
 /// plugin can return far more than its input.
 const ANSWER_BYTES: usize = 32 << 20;
 /// The factor by which an answer may be larger than its input before its size is the plugin's
-/// fault: the smallest frames are smaller than the size that is counted for an event.
+/// fault. The smallest frames are smaller than the size that counts for an event.
 const INFLATION: usize = 4;
 /// A state beyond this is an incomplete frame of a framing that only the plugin knows. It crosses
-/// to the plugin and back with every batch, so the next batch waits for half as many bytes as it
-/// has: all together, a frame then crosses a few times, and not once for each read.
+/// to the plugin and back with every batch, so the next batch waits for half as many bytes as the
+/// state has. Then a frame crosses only a few times, and not once for each read.
 const LARGE_STATE_BYTES: usize = 64 << 10;
 /// The part of the backlog's bound that answers may take before they are written to disk: one in
 /// this many.

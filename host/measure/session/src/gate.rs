@@ -1,6 +1,5 @@
-//! The gate at which a run waits for others: before its first measured request, so that all begin
-//! at one instant, and after its last reply, when it asks the server for the metrics of all of
-//! them.
+//! The gate at which a run waits for others. All begin at one instant, with their first measured
+//! request. After the last reply, one run asks the server for the metrics of all.
 //!
 //! This module owns the two places. The caller knows the others and how to reach them.
 //!

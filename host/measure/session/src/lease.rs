@@ -152,7 +152,8 @@ impl Refusals {
     }
 }
 
-/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no lease.
+/// Returns the renewer of a run's leases, and the queue of refusals; absent if the run has no
+/// lease.
 ///
 /// # Errors
 /// If the backend fails.
@@ -336,7 +337,8 @@ impl Leases {
     }
 }
 
-/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is never.
+/// Returns the instant of renewal of a lease that was requested at this instant; absent if that is
+/// never.
 fn renewal(requested: Instant, lifetime: Duration) -> Option<Instant> {
     requested.checked_add(lifetime.mul_f64(RENEWED_AT).max(PAUSES.0))
 }

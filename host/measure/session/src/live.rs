@@ -63,7 +63,8 @@ pub struct Live {
     pub unsent: AtomicU64,
     /// The load on this client, once the measurement has ended; absent in virtual time.
     pub client: OnceLock<Client>,
-    /// The requests that were sent after their exchanges, once all are over; absent if there was none.
+    /// The requests that were sent after their exchanges, once all are over; absent if there was
+    /// none.
     pub cleaned: OnceLock<Errands>,
     /// The requests that renewed leases, once the last one is done.
     pub renewed: OnceLock<Errands>,
@@ -243,9 +244,9 @@ impl Live {
         lock(&self.totals).enter(exchange, streamed);
     }
 
-    /// The instant of the first token of an answer on record, of the warm-up or of the measurement,
-    /// as the timers of the runtime know it; where replies are not streamed, the end of the first
-    /// answer. `None` before, and where others made the load.
+    /// The instant of the first token on record, of the warm-up or of the measurement, on the
+    /// runtime's clock. Where replies are not streamed, it is the end of the first answer. `None`
+    /// before, and where others made the load.
     pub fn first_token(&self) -> Option<Instant> {
         let at = (*lock(&self.first_token))?;
         Some(self.begun.get()?.clock.instant(at))

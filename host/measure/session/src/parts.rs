@@ -1,4 +1,5 @@
-//! The parts of a run, and the reasons why it may end early. This stands below everything that prepares, sends, decodes and records, and knows none of them.
+//! The parts of a run, and the reasons why it may end early. This stands below everything that
+//! prepares, sends, decodes and records, and knows none of them.
 
 use std::sync::Arc;
 

@@ -261,8 +261,8 @@ pub async fn probe<C: Connect>(
     }
 }
 
-/// The engine that a list of models names, and the version that one of its own routes states, unless
-/// the scenario has it. A server without an answer leaves the version unknown.
+/// The engine that a list of models names, and the version that one of its own routes states,
+/// unless the scenario has it. A server without an answer leaves the version unknown.
 async fn engine<C: Connect>(
     access: &TargetAccess<'_, C>,
     connection: &mut Connection<C::Io>,

@@ -79,7 +79,7 @@ impl Prober {
     /// Prepares connections.
     ///
     /// # Errors
-    /// Where the host is unknown, or a certificate cannot be read.
+    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.first.wiring;
         let target = std::slice::from_ref(&self.first.target);
@@ -89,7 +89,7 @@ impl Prober {
     /// Asks, on a runtime of its own. The suggested command repeats these arguments of the user.
     ///
     /// # Errors
-    /// Where there is no runtime, or no server.
+    /// If there is no runtime, or no server.
     pub fn probe_now<C: Connect>(
         &self,
         connect: &C,

@@ -2,7 +2,7 @@
 //! load.
 //!
 //! Nothing is tokenized while requests are measured. Prompts go to an unnamed file in the run's
-//! folder, and 24 bytes per request are held; after the load they are read back in the order in
+//! folder, and 24 bytes per request are held. After the load they are read back in the order in
 //! which they were sent.
 
 use std::fs::File;

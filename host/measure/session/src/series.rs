@@ -1,5 +1,5 @@
-//! The server's own series: the metrics page of each target, or of each engine behind it, read at an
-//! interval on a thread of its own while the run goes on, and kept in the run's folder page by page.
+//! The server's own series: the metrics page of each target, or of each engine behind it. A thread
+//! of its own reads it at an interval during the run, into the run's folder.
 //!
 //! The backend names the page; `series` parses it and chooses the series to keep, `runs` has the
 //! file, and `result` computes the figures. Threads that pace, send or read take no part: each page

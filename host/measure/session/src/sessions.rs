@@ -150,8 +150,8 @@ impl Sessions {
         })
     }
 
-    /// True if a reply whose first output is watched, or whose frames are answered, waits until these
-    /// were looked at.
+    /// True if a reply whose first output is watched, or whose frames are answered, waits until
+    /// these were looked at.
     pub fn waits(&self) -> bool {
         self.waits
     }

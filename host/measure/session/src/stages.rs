@@ -137,9 +137,9 @@ pub struct MeasuredRun {
     pub summary: Summary,
     /// Answers that could not be judged, if any.
     pub unjudged: Option<Unjudged>,
-    /// The instant of the first token that the server sent, of the warm-up or of the measurement;
-    /// where replies are not streamed, the end of the first answer. `None` if no request was
-    /// answered, and where other machines made the load.
+    /// The instant of the server's first token, of the warm-up or of the measurement. Where replies
+    /// are not streamed, it is the end of the first answer. `None` if no request was answered, and
+    /// where other machines made the load.
     pub first_token: Option<Instant>,
     /// The result of writing it into the folder. After an error, as on a full disk, the rest is
     /// still shown.
@@ -311,7 +311,7 @@ impl LoadedRun {
     /// and [`AssessedRun::summarise`].
     ///
     /// # Errors
-    /// Where the measurement never began, or records cannot be read.
+    /// If the measurement never began, or records cannot be read.
     pub fn finish(self, ending: &Ending) -> Result<MeasuredRun, NotMeasured> {
         Ok(self.keep(ending).measured()?.assess()?.summarise()?)
     }
@@ -342,7 +342,7 @@ impl SavedRun {
     /// Makes sure that there are records to assess. Removes a folder that holds only a plan.
     ///
     /// # Errors
-    /// Where the measurement never began, or records cannot be read.
+    /// If the measurement never began, or records cannot be read.
     pub fn measured(self) -> Result<Self, NotMeasured> {
         let readable = self.folder.read().map(drop);
         let ended = match (readable, self.ended) {
@@ -368,7 +368,7 @@ impl SavedRun {
     /// Has the tokenizer count the answers, and the scorers judge them.
     ///
     /// # Errors
-    /// Where records cannot be read.
+    /// If records cannot be read.
     pub fn assess(self) -> Result<AssessedRun, FolderError> {
         self.assess_until(|| false)
     }
@@ -376,7 +376,7 @@ impl SavedRun {
     /// The same, but stops as soon as this is true: then nothing is counted or judged.
     ///
     /// # Errors
-    /// Where records cannot be read.
+    /// If records cannot be read.
     pub fn assess_until(self, given_up: impl Fn() -> bool) -> Result<AssessedRun, FolderError> {
         let SavedRun {
             run,
@@ -475,7 +475,7 @@ impl AssessedRun {
     /// Makes the summary and writes it.
     ///
     /// # Errors
-    /// Where records cannot be read.
+    /// If records cannot be read.
     pub fn summarise(self) -> Result<MeasuredRun, FolderError> {
         trip("summarise");
         let summary = match self.survey {

@@ -1,5 +1,5 @@
-//! The devices of a run: opened before its first request, read on a thread of its own while it goes
-//! on, kept in its folder entry by entry.
+//! The devices of a run: opened before its first request, and read by a thread of its own during
+//! the run, into the run's folder.
 //!
 //! `devices` reads them, `report` has the file, and `result` makes figures of them. Nothing that
 //! paces, sends or reads takes part. In virtual time nothing is read.

@@ -1,6 +1,5 @@
-//! A hub on this machine, and a second server for contents that it redirects to, as the real one
-//! does: files in git come from the hub itself behind a redirect of its own, and large files come
-//! from elsewhere.
+//! A hub on this machine, and a second server for contents, as the real one has. Files in git come
+//! from the hub itself behind a redirect, large files from the second server.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,6 @@
 //! Frames that were decoded, emptied, for readers to fill again. A reader takes its memory from the
-//! allocator and a decode thread gives it back, batch after batch; between two threads that costs
-//! more than to cut the frames.
+//! allocator and a decode thread gives it back, batch after batch. Between two threads that costs
+//! more than cutting frames.
 
 use std::sync::{Mutex, TryLockError};
 

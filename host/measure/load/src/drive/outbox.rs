@@ -1,9 +1,8 @@
 //! The unsent messages of one WebSocket: the next one, and its due time.
 //!
-//! Pure. Deadlines are absolute: a message is due its delay after the one before it was due, however
-//! late that was sent, so that delays do not add up. A message that was held, or that answers one of
-//! the server, cannot be due before it was released or demanded, and counts its delay from there if
-//! that is later.
+//! Pure. Deadlines are absolute: a delay counts from the due time of the previous message, even if
+//! that was sent late. So delays do not add up. A held message, or an answer to the server, cannot
+//! be due before its release or demand. If that is later, its delay counts from there.
 
 use std::collections::VecDeque;
 
@@ -55,8 +54,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Releases the first message that is held, and with it those behind it, up to the next one that
-    /// holds.
+    /// Releases the first message that is held, and with it those behind it, up to the next one
+    /// that holds.
     pub fn proceed(&mut self, now: Nanos) {
         if let Some(held) = self.waiting.iter_mut().find(|waiting| waiting.is_held) {
             held.is_held = false;

@@ -222,8 +222,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         is_usable.then_some(connection)
     }
 
-    /// A slot on a shared connection. Where none is free, connections are opened, one for as many
-    /// requests as can share it; a request waits for one that was begun, and for the next if others
+    /// A slot on a shared connection. If none is free, connections are opened, one for as many
+    /// requests as can share it. A request waits for an opening one, and for the next if others
     /// have taken all its places.
     async fn shared(
         self: &Rc<Self>,
@@ -242,8 +242,8 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Begins to open a connection that can be shared, on a task of its own: others may wait for it
-    /// even if the request for which it was begun is given up.
+    /// Starts to open a connection that can be shared, on a task of its own: others may wait for it
+    /// even if its first request is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());
         let place = self.place(target);

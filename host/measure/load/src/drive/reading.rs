@@ -1,8 +1,8 @@
 //! Reads one reply: passes frames to the decode thread, and applies the timeouts.
 //!
-//! The task of the request sends it and waits for the head. From then on [`streaming`] reads, and
-//! the task waits for the end and for events from outside the socket: timers, room in the backlog,
-//! and orders to give up.
+//! The task of the request sends it and waits for the head. From then on [`streaming`] reads. The
+//! task waits for the end and for events outside the socket: timers, room in the backlog, and
+//! orders to give up.
 
 mod conversation;
 mod streaming;

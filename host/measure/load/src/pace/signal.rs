@@ -11,9 +11,9 @@ use model::clock::Clock;
 use model::units::Nanos;
 
 /// Time before an instant at which a thread stops sleeping and watches the clock instead. A sleep
-/// ends some 30 µs after it should (80 µs with the kernel's usual timer slack); half of that
-/// watched costs no more processor time than the waking itself, 4 % of a core at 2000 requests a
-/// second at most, and brings the median lag from 30 down to 10 µs.
+/// ends some 30 µs late (80 µs with the kernel's usual timer slack). Watching half of that time
+/// costs no more than the waking itself: at most 4 % of a core at 2000 requests a second. The
+/// median lag falls from 30 to 10 µs.
 const WATCH: Nanos = Nanos(20_000);
 
 /// The signal that wakes the pacer while it waits: a slot is free, or the run must stop.

@@ -29,8 +29,9 @@ use model::exchange;
 use model::target::Target;
 use model::units::Nanos;
 
-/// Opens connections to the targets of a run, and to other hosts where an exchange may go on. Names are looked up before the run, to detect errors
-/// in them, and once more by the first connection to each target, whose record has the instant.
+/// Opens connections to the targets of a run, and to other hosts where an exchange may go on. Names
+/// are looked up before the run, to detect errors in them, and once more by the first connection to
+/// each target, whose record has the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,

@@ -1,10 +1,9 @@
 //! HTTP/1.1, the client's side: writes a prepared request, reads the reply's head, and passes the
-//! body on as it arrives, straight from the buffer it was read into.
+//! body on as it arrives, straight from the read buffer.
 //!
 //! The reader works at a lower level than a general HTTP library, for two reasons. Timestamps: a
 //! body's bytes are stamped where they were read. Cost: an event of a reply is one read into a
-//! buffer that all connections of a thread share, with no queue and no copy between the socket and
-//! the frame.
+//! buffer that a thread's connections share, without queue or copy between socket and frame.
 
 mod body;
 
@@ -124,9 +123,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         let mut upload = Upload { head, body, failed: None };
         let mut reply = Reply::default();
         poll_fn(|cx| {
-            // A server may answer before it has read everything, to refuse a body that is too
-            // large; so a reply is looked for while the request goes out, and after its sending
-            // failed.
+            // A server may answer before it has read everything, to refuse a too large body. So a
+            // reply is looked for while the request goes out, and after its sending failed.
             if upload.poll(&mut self.io, cx).is_ready() && marks.written.get().is_none() {
                 match &upload.failed {
                     None => marks.written.set(Some(self.wire.clock.now())),

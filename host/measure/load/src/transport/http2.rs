@@ -1,9 +1,8 @@
 //! HTTP/2 through hyper: many requests share a connection, each on a stream of its own.
 //!
 //! A task of its own drives the connection, and must run on the thread's `LocalSet`. The instant of
-//! a reply's bytes is the instant of the connection's last read when they are taken from it:
-//! streams are woken in the order in which their bytes came, before the connection is read again.
-//! [`outgoing`] has the instants of sending.
+//! a reply's bytes is the instant of the connection's last read. Streams are woken in the order of
+//! their bytes, before the connection is read again. [`outgoing`] has the instants of sending.
 
 mod outgoing;
 

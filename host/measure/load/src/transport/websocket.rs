@@ -2,10 +2,10 @@
 //! HTTP/1.1 ended with a [`handshake`].
 //!
 //! The protocol is tungstenite's, which never sees the socket: it reads and writes memory
-//! ([`Pipe`]). The bytes of one read of the socket are passed to it at once and emptied of whole
-//! messages before the socket is read again, so a message has the instant of the read that
-//! completed it, however the library reads. Writing never waits inside the library either, so a
-//! server that does not read does not keep this side from reading.
+//! ([`Pipe`]). The bytes of one read of the socket go to it at once, and all whole messages are
+//! taken before the next read. So a message has the instant of the read that completed it. Writing
+//! never waits inside the library either, so a server that does not read does not keep this side
+//! from reading.
 
 pub mod handshake;
 
@@ -169,8 +169,8 @@ fn config(message: usize) -> WebSocketConfig {
 }
 
 impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
-    /// Over a connection on which the server agreed to it. `early` are bytes that were read with the
-    /// head of its reply.
+    /// Over a connection on which the server agreed to it. `early` are bytes that were read with
+    /// the head of its reply.
     pub(super) fn new(opened: Opened<Io>, early: Vec<u8>) -> Self {
         let pipe = Pipe { incoming: early, ..Pipe::default() };
         WebSocket {
@@ -431,8 +431,8 @@ impl Closed {
         bytes
     }
 
-    /// True if the server closed as one does who has said everything: with the code 1000 or 1001, or
-    /// without one.
+    /// True if the server closed as one does who has said everything: with the code 1000 or 1001,
+    /// or without one.
     pub fn is_regular(&self) -> bool {
         matches!(self.code, None | Some(1000 | 1001))
     }

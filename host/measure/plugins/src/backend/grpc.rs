@@ -1,5 +1,5 @@
-//! Replies to control requests over gRPC: one message with its prefix, and the trailer fields as the
-//! last frame.
+//! Replies to control requests over gRPC: one message with its prefix, and the trailer fields as
+//! the last frame.
 
 /// The flags of a frame with trailer fields.
 const TRAILERS: u8 = 0x80;

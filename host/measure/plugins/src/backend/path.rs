@@ -12,8 +12,8 @@ const LONGEST: usize = 8 << 10;
 /// Servers differ in when they decode escapes, in what they take for a separator, and in what they
 /// cut off a segment at a semicolon. So an escape must not hide another escape, a delimiter or a
 /// control character, and dots must not lead upwards however they are written. An escaped slash may
-/// stand in a name, such as a model's, if the path leads down even to a server that takes the slash
-/// for a separator.
+/// stand in a name, such as a model's. The path must lead down even if a server takes it for a
+/// separator.
 pub fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =
         "leads upwards, or to the folder itself (`..`, `.` or a name that begins with `;`)";

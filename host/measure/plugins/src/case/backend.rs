@@ -1,5 +1,5 @@
-//! Checks of a backend: its request is written repeatedly, its reply is decoded in every way in
-//! which a run could deliver it, and it is given replies that no server should send.
+//! Checks of a backend: its request is written repeatedly, and its reply is decoded in every way in
+//! which a run can deliver it. It also gets damaged replies.
 
 mod steps;
 

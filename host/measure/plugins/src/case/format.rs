@@ -21,8 +21,8 @@ use model::hex;
 /// lines end in both characters.
 const RETURN: &str = "␍";
 
-/// `request.http`: method and path, header fields, an empty line, the body. A message of gRPC stands
-/// there as [hexadecimal digits](dump).
+/// `request.http`: method and path, header fields, an empty line, the body. A message of gRPC
+/// stands there as [hexadecimal digits](dump).
 pub fn request(request: &Request) -> String {
     let mut text = format!("{} {}\n", request.method, request.path);
     for (name, value) in &request.headers {

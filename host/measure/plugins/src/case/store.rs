@@ -1,6 +1,6 @@
 //! The files of a case: in a folder, or as the sections of one file, `NAME.case`, in the format of
-//! [`txtar`]. `-- FILE (crlf) --` means that the file's lines end with CR LF, `-- FILE (open) --` that
-//! its last line has no end, and `-- FILE (base64) --` that its bytes are in Base64.
+//! [`txtar`]. `-- FILE (crlf) --` means that the file's lines end with CR LF, `-- FILE (open) --`
+//! that its last line has no end, and `-- FILE (base64) --` that its bytes are in Base64.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

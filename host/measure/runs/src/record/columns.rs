@@ -1,7 +1,7 @@
 //! The columns of a record's events, read from its line directly: they are most of a line, and a
-//! run is summarised by reading every line of it. All else of the line is left to `serde_json`, and
-//! the whole line where the columns are not written to the letter as [`Recorder`](super::Recorder)
-//! writes them. So the meaning of a line does not depend on its reader.
+//! summary reads every line. All else of the line is left to `serde_json`, and the whole line where
+//! the columns are not written to the letter as [`Recorder`](super::Recorder) writes them. So the
+//! meaning of a line does not depend on its reader.
 
 use memchr::memmem;
 
@@ -125,9 +125,8 @@ impl Reader<'_> {
     }
 }
 
-/// The number that eight bytes stand for, the first of them lowest, if all of them are digits:
-/// neighbours are joined, then pairs, then fours (after Daniel Lemire, "Quickly parsing eight
-/// digits", 2018).
+/// The number of eight bytes, the first of them lowest, if all are digits. Neighbours are joined,
+/// then pairs, then fours (after Daniel Lemire, "Quickly parsing eight digits", 2018).
 #[inline]
 fn eight_digits(bytes: u64) -> Option<u64> {
     const ZEROS: u64 = 0x3030_3030_3030_3030;

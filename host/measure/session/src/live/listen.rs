@@ -225,8 +225,8 @@ async fn serve(
 }
 
 /// True if a request names this machine. A web page can give its own name this machine's address,
-/// and a browser then asks under that name; so only addresses, `localhost` and the name that was
-/// bound to are answered.
+/// and a browser then asks under that name. So only addresses, `localhost` and the bound name are
+/// answered.
 fn is_meant(host: &str, bound: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),

@@ -1,5 +1,5 @@
-//! The answers of saved runs beside their questions, as lines of JSON for the dataset `custom`: the
-//! samples of a run that asks a model how good they are (`scenarios/judge`).
+//! The answers of saved runs beside their questions, as lines of JSON for the dataset `custom`.
+//! They are the samples of a run that has a model judge them (`scenarios/judge`).
 
 use std::collections::{BTreeMap, HashMap};
 

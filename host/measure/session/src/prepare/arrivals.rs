@@ -1,5 +1,5 @@
-//! Due times that a dataset sets: read from its samples before the run, so that they are known as
-//! with any other arrival, and equal in each slice of a plan.
+//! Due times that a dataset sets, read from its samples before the run. So they are known as with
+//! any other arrival, and equal in each slice of a plan.
 
 use super::draw::BATCH;
 use model::arrival::{Arrival, MOST_TIMES};

@@ -242,7 +242,7 @@ impl Writer {
     }
 
     /// In turn, by the request's own number, so that a slice of the plan sends it to the same
-    /// target; a conversation stays with one target, which has the earlier turns in its cache.
+    /// target. A conversation stays with one target, which has the earlier turns in its cache.
     fn target_of(&self, index: u64, session: Option<&str>) -> u32 {
         let number = session.map_or(index, |session| {
             let digest = Sha256::digest(session);

@@ -81,7 +81,7 @@ impl Recorder {
     /// Prepares connections.
     ///
     /// # Errors
-    /// Where the host is unknown, or a certificate cannot be read.
+    /// If the host is unknown, or a certificate cannot be read.
     pub fn dial(&self) -> Result<Dial, DialError> {
         let wiring = &self.0.wiring;
         let target = std::slice::from_ref(&self.0.target);

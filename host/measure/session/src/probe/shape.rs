@@ -50,8 +50,8 @@ pub(super) fn shape(streamed: bool, frames: &Frames, meanings: &[(usize, Meaning
     shape
 }
 
-/// True if some field of the frames holds all of the text so far: it grows from frame to frame, and
-/// in the end it is the whole text.
+/// True if some field of the frames holds all of the text so far: it grows from frame to frame, up
+/// to the whole text.
 fn is_cumulative(frames: &Frames, text: &str) -> bool {
     let mut fields: BTreeMap<String, (String, u32)> = BTreeMap::new();
     for frame in frames.iter() {

@@ -1,9 +1,9 @@
 //! Secrets of requests, which nobody else may see: the key that the user keeps in a variable, used
 //! as the backend says, and the user's headers.
 //!
-//! A backend says how a key is used and where people keep it; it never sees one. Which of the
-//! user's secrets may leave the machine is not for it to choose: a variable that it names is read
-//! only if its name says that it holds an API key. Others have to be named by the user.
+//! A backend says how a key is used and where people keep it; it never sees one. It does not choose
+//! which of the user's secrets leave the machine. A variable that it names is read only if its name
+//! is that of an API key. Others have to be named by the user.
 
 use std::sync::Arc;
 

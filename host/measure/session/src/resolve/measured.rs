@@ -1,4 +1,5 @@
-//! Files as they are named in a plan: their length and their digest. A folder is all files below it.
+//! Files as they are named in a plan: their length and their digest. A folder is all files below
+//! it.
 
 use std::fs::File;
 use std::io;
@@ -39,8 +40,8 @@ pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measured)> {
 }
 
 /// Adds the files of a folder and of those below it, with `/` in their paths. Hidden ones are left
-/// out. A link to a file is one, because the cache of the Hugging Face hub has nothing else; a link
-/// to a folder is not followed, so that no folder comes twice.
+/// out. A link to a file counts as a file, because the cache of the Hugging Face hub has only
+/// links. A link to a folder is not followed, so that no folder comes twice.
 fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

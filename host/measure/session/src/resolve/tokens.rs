@@ -213,8 +213,8 @@ fn cached(repository: &Repository, path: &Path, cache: Option<&Cache>) -> Result
 struct Digests {
     /// SHA-256 of the tokenizer's file.
     of_file: String,
-    /// The same; of a folder, the SHA-256 of its files that decide tokens: of a line for each in
-    /// the order of their names, with its SHA-256 and its name.
+    /// The same; of a folder, the SHA-256 of a list of its files that decide tokens. The list has a
+    /// line for each, in the order of their names, with its SHA-256 and name.
     of_all: String,
 }
 

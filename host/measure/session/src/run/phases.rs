@@ -232,8 +232,8 @@ impl Phases<'_> {
         self.control.signal.wait(&self.clock, Some(until)).await;
     }
 
-    /// Returns how many requests must be ready before the first is due: all that may be sent at
-    /// once, and some more unless they are of use only for a time.
+    /// Returns the number of requests that must be ready before the first is due: all that may be
+    /// sent at once. Some more are ready, unless they expire.
     fn ready(&self, are_for_a_time: bool) -> u64 {
         let requests = self.plan.load.roots().unwrap_or(u64::MAX);
         let arrival = &self.plan.load.arrival;

@@ -44,8 +44,8 @@ struct Node {
     parents: Vec<usize>,
     /// The position of the request whose conversation it continues.
     continues: Option<usize>,
-    /// The position of a request of the conversation that began its conversation, if it is a turn of
-    /// one that another began, as an agent does with a sub-agent's.
+    /// The position of a request of the parent conversation, if another conversation began its own,
+    /// as an agent begins a sub-agent's.
     begun_by: Option<usize>,
     /// Number of dependencies that have not reached the required point.
     waits_for: usize,
@@ -417,8 +417,8 @@ impl Graph {
     }
 }
 
-/// True if a request is over before another, the next one, can be due: some dependency waits for
-/// its end, or for a request that was not sent before it was over.
+/// True if a request is over before the next one can be due: a dependency waits for its end, or for
+/// a request that was sent only afterwards.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
     let at_end = (sample.after.iter().zip(parents))
         .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);

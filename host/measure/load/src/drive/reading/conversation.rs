@@ -1,10 +1,10 @@
-//! A WebSocket while its exchange goes on: messages are sent when they are due, the server's
-//! messages are passed on as they arrive, and decoding says when the answer is complete.
+//! A WebSocket during its exchange. Messages are sent when they are due, and the server's messages
+//! are passed on as they arrive. Decoding reports the end of the answer.
 //!
-//! As with a body that is [streamed](super::streaming), the poll loop reads it as soon as its
-//! socket is ready, and the task of the request when it is woken: by a message that is due, a
-//! demand of decoding, a timeout or room in the backlog. Sending does not depend on whether more
-//! may be read, and reading does not depend on sending.
+//! As with a [streamed](super::streaming) body, the poll loop reads it as soon as its socket is
+//! ready. The task of the request reads it when woken: by a due message, a demand of decoding, a
+//! timeout or room in the backlog. Sending does not depend on whether more may be read, and reading
+//! does not depend on sending.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;

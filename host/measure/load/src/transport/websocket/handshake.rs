@@ -1,5 +1,5 @@
-//! The handshake that makes a WebSocket of a connection of HTTP/1.1 (RFC 6455, 4.1): the header
-//! fields it adds to a request, and the check of the server's reply.
+//! The handshake that turns a connection of HTTP/1.1 into a WebSocket (RFC 6455, 4.1): its header
+//! fields of the request, and the check of the reply.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
