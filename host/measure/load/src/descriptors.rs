@@ -1,9 +1,9 @@
 //! The process's file descriptors: how many it may have, and the kernel's table of them.
 //!
 //! Linux doubles the table of a process when a descriptor does not fit. If the process has several
-//! threads, the one that asked for the descriptor then waits until every core has passed through
-//! the scheduler (`expand_fdtable` in `fs/file.c`). That took 8 to 16 ms, in which a reader thread
-//! neither sends nor reads, so the table is made large before a run begins.
+//! threads, the requesting thread then waits until every core has passed through the scheduler
+//! (`expand_fdtable` in `fs/file.c`). That took 8 to 16 ms, in which a reader thread neither sends
+//! nor reads, so the table is made large before a run begins.
 
 use std::fs::File;
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! [`load`] turns a name into a [`Plugin`]; [`backend`], [`dataset`] and [`scorer`] call one.
 //!
-//! This crate owns the host's side of the contract, and the [`sandbox`] that decides what a plugin
-//! may use. It leaves the meaning of a plugin's answers to the caller.
+//! This crate owns the host's side of the contract, and the [`sandbox`], which limits a plugin. It
+//! leaves the meaning of a plugin's answers to the caller.
 //!
 //! **Decoding is a fold.** `decode(state, frames) -> (events, state)`: the state is opaque bytes
 //! that the host keeps for the reply, empty at first. So the instance of any thread can take the

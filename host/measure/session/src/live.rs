@@ -136,7 +136,7 @@ enum Due {
 }
 
 impl Live {
-    /// Of a run that is not begun, whose start is timed there.
+    /// The state of a run before its start, which is timed there.
     pub(crate) fn timed_by(timings: &Arc<Timings>) -> Self {
         Live { timings: Arc::clone(timings), ..Live::default() }
     }

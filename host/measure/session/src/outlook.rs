@@ -51,7 +51,7 @@ pub struct Question {
     pub show: u64,
     /// The most characters to show of a message; absent for all.
     pub cut: Option<usize>,
-    /// The answers that stand in histories, instead of those on record.
+    /// The answers that stand in histories, instead of the recorded ones.
     pub answers: Answers,
 }
 
@@ -106,8 +106,8 @@ impl ResolvedRun {
 }
 
 impl CheckedRun {
-    /// Computes what the run would send. `each` gets every session in order; an error from it ends
-    /// the drawing. If `signal` stops, so does this, with what was drawn until then.
+    /// Computes the requests of the run. `each` gets every session in order; an error from it ends
+    /// the drawing. If `signal` stops, so does this, with the sessions so far.
     ///
     /// # Errors
     /// If a plugin fails.

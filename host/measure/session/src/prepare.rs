@@ -106,8 +106,7 @@ impl Preparation {
             .collect())
     }
 
-    /// Begins to prepare the measured requests, of which this many must be ready before the first
-    /// is due.
+    /// Starts to prepare the measured requests. This many must be ready before the first is due.
     ///
     /// # Errors
     /// If no thread can be started.

@@ -281,8 +281,8 @@ impl Reading {
         }
     }
 
-    /// True if the next token is overdue. Only the decode thread knows what a token
-    /// is, so when a timeout may have passed, everything that has arrived is decoded first.
+    /// True if the next token is overdue. Only the decode thread knows tokens, so when a timeout
+    /// may have passed, everything that has arrived is decoded first.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(Class, String)> {
         while self.timer.poll_alarm(cx).is_ready() {
             self.hand_on();

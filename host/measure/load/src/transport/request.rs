@@ -83,8 +83,7 @@ impl Request {
         if missing.is_empty() { self } else { self.with(&missing) }
     }
 
-    /// The same with further header fields, none of which it has yet: fields that depend on the
-    /// time of sending.
+    /// The same with new header fields, which depend on the time of sending.
     #[must_use]
     pub fn with(self, fields: &[(HeaderName, HeaderValue)]) -> Self {
         match self {

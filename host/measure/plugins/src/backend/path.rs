@@ -9,10 +9,10 @@ const LONGEST: usize = 8 << 10;
 /// Describes the fault of a path: it does not begin with one `/`, leads anywhere but down, or is
 /// ambiguous.
 ///
-/// Servers differ in when they decode escapes, in what they take for a separator, and in what they
-/// cut off a segment at a semicolon. So an escape must not hide another escape, a delimiter or a
-/// control character, and dots must not lead upwards however they are written. An escaped slash may
-/// stand in a name, such as a model's. The path must lead down even if a server takes it for a
+/// Servers differ in the moment at which they decode escapes, in their separators, and in their
+/// treatment of a semicolon in a segment. So an escape must not hide another escape, a delimiter or
+/// a control character, and dots must not lead upwards however they are written. An escaped slash
+/// may stand in a name, such as a model's. The path must lead down even if a server takes it for a
 /// separator.
 pub fn fault(path: &str) -> Option<&'static str> {
     const UPWARD: &str =

@@ -12,7 +12,7 @@
 //! | `head.json` | backend | the status and the header fields of such a reply; optional |
 //! | `reply.STATUS.EXT` | backend | instead: the body of an error reply |
 //! | `reply.N.EXT`, `reply.N.STATUS.EXT` | backend | instead: the replies of an exchange of several requests, from 1 |
-//! | `case.toml` | dataset | what the dataset is opened with: see [`Draw`] |
+//! | `case.toml` | dataset | the dataset's inputs: see [`Draw`] |
 //! | `exchanges.json`, `exchanges.jsonl` | scorer | exchanges in the order in which they are scored |
 //! | `README.md` | all | documentation |
 //! | expectations | all | see [`expectations`] |

@@ -132,7 +132,7 @@ impl SuiteReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseReport {
-    /// The case's name: that of its folder.
+    /// The case's name, from its folder.
     pub name: String,
     /// The failures; empty if the case passed.
     pub failures: Vec<Failure>,
@@ -226,7 +226,7 @@ pub enum Failure {
     },
     /// The plugin's output violates its contract.
     Breach {
-        /// The breach, in words.
+        /// The message about the breach.
         what: String,
     },
     /// The case and the plugin do not match.

@@ -1,9 +1,9 @@
-//! Scorers that run answers as programs: how they declare it, what a killed program scores, and
+//! Scorers that run answers as programs: their declaration, the scores of a killed program, and
 //! pass@k.
 //!
 //! A program may loop, exhaust memory, or change the interpreter that runs it. So each program is
-//! judged by an instance of its own, alone, and the limits of the sandbox are those of the program.
-//! A program that the sandbox stops has not passed, which is a score and no failure of the scorer.
+//! judged by an instance of its own, alone, and the limits of the sandbox apply to the program. A
+//! program that the sandbox stops has not passed, which is a score and no failure of the scorer.
 //! Calling instances is left to `scorer`.
 //!
 //! # The declaration

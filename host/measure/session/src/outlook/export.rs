@@ -171,7 +171,7 @@ impl<'t> Exporter<'t> {
 /// A row of the dataset `custom`.
 fn alone(request: &Request, due: Option<Nanos>) -> Result<Value, String> {
     let mut row = prompt_row(&request.given)?;
-    // If `conversation` reads the row too, the key is the one that both know.
+    // If `conversation` reads the row too, both know this key.
     let output = if is_for_either(request) { "output_length" } else { "output_tokens" };
     beside(&mut row, request, output);
     put(&mut row, "timestamp", due.map(milliseconds));

@@ -3,7 +3,7 @@
 //!
 //! A backend says how a key is used and where people keep it; it never sees one. It does not choose
 //! which of the user's secrets leave the machine. A variable that it names is read only if its name
-//! is that of an API key. Others have to be named by the user.
+//! is that of an API key. The user must name others.
 
 use std::sync::Arc;
 

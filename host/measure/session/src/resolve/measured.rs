@@ -39,7 +39,7 @@ pub(super) fn measure_all(name: &str, path: &Path) -> Vec<(String, Measured)> {
     measured.collect()
 }
 
-/// Adds the files of a folder and of those below it, with `/` in their paths. Hidden ones are left
+/// Adds the files of a folder and of its subfolders, with `/` in their paths. Hidden ones are left
 /// out. A link to a file counts as a file, because the cache of the Hugging Face hub has only
 /// links. A link to a folder is not followed, so that no folder comes twice.
 fn list(folder: &Path, below: &str, found: &mut Vec<String>) -> io::Result<()> {

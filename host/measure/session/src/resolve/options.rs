@@ -65,8 +65,8 @@ impl Inputs {
         bare
     }
 
-    /// Another value of each option that is set. A backend may write of its own accord what the
-    /// scenario states, but not every other value.
+    /// Another value of each option that is set. A backend may write the scenario's value of its
+    /// own accord, but not every other value.
     fn otherwise(&self) -> Inputs {
         // In the range of every option: half of a large value, more than a small one.
         let number = |value: Option<f64>| {

@@ -101,7 +101,7 @@ impl Resolution<'_> {
         None
     }
 
-    /// Returns the version of HTTP: the scenario's, else the one that the backend's framing needs.
+    /// Returns the version of HTTP: the scenario's, else the framing's.
     pub(super) fn http(&mut self, backend: Option<&Backend>) -> Version {
         let scenario = &self.source.scenario;
         let version = scenario.connection.http();
