@@ -225,14 +225,14 @@ fn complete(
         let (status, host) = (answer.status(), answer.host.clone());
         let ended = match status {
             // The server's file is shorter, so the part on disk is of another file.
-            416 => Ended::Cut("HTTP 416, the rest cannot be had".to_owned()),
+            416 => Ended::Cut("HTTP 416, the server has no further bytes".to_owned()),
             200 | 206 => {
                 if held > 0 && !(status == 206 && starts_at(&answer, held)) {
                     on(Event::Lost(held));
                     held = empty(file).map_err(disk)?;
                 }
                 if status == 206 && !starts_at(&answer, held) {
-                    Ended::Cut("it sent another part than was asked for".to_owned())
+                    Ended::Cut("it sent another part than requested".to_owned())
                 } else {
                     pour(&mut answer, (file, part), &mut held, most, on)?
                 }

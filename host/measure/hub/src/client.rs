@@ -129,7 +129,7 @@ impl Pace {
         }
         if self.bytes < LEAST {
             return Err(format!(
-                "it sent {} bytes in {:.0} s, which is too slow to go on",
+                "it sent {} bytes in {:.0} s, which is too slow to continue",
                 self.bytes,
                 now.since(self.since).as_secs_f64()
             ));
@@ -155,7 +155,7 @@ impl Client {
             return Err(HubError::Offline);
         }
         let origin = Origin::of_text(&settings.endpoint)
-            .ok_or_else(|| HubError::Setting("HF_ENDPOINT is no address".to_owned()))?;
+            .ok_or_else(|| HubError::Setting("HF_ENDPOINT is not an address".to_owned()))?;
         let found = rustls_native_certs::load_native_certs();
         let trusted: Vec<Certificate<'static>> = (found.certs.iter())
             .map(|certificate| Certificate::from_der(certificate).to_owned())
@@ -229,7 +229,7 @@ impl Client {
         let mut of_hub = Vec::new();
         for _ in 0..=REDIRECTS {
             let origin =
-                Origin::from_uri(&address).ok_or_else(|| unexpected("it is no address"))?;
+                Origin::from_uri(&address).ok_or_else(|| unexpected("it is not an address"))?;
             let is_of_hub = origin == self.origin;
             let mut request = Request::builder()
                 .method(method.clone())

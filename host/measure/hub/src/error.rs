@@ -18,7 +18,7 @@ pub enum HubError {
     Gated { name: String, status: u16, advice: String },
     /// There is none, or it is not shown to everyone.
     #[error(
-        "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN is not a token of somebody who may read it"
+        "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN may not read it"
     )]
     NoRepository {
         endpoint: String,
@@ -40,7 +40,7 @@ pub enum HubError {
     },
     /// No connection, or no answer.
     #[error(
-        "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command: what has come is kept"
+        "cannot reach {host}: {cause}; check the network, a proxy (HTTPS_PROXY) and HF_ENDPOINT, and repeat the command, which resumes the download"
     )]
     Unreachable { host: String, cause: String },
     /// Something else than an answer.
@@ -54,7 +54,7 @@ pub enum HubError {
     },
     /// An answer that makes no sense.
     #[error(
-        "{host} answered {what} with something unexpected: {cause}; is HF_ENDPOINT the address of a hub?"
+        "{host} answered {what} with an unexpected reply: {cause}; is HF_ENDPOINT the address of a hub?"
     )]
     Unexpected {
         host: String,
@@ -64,7 +64,7 @@ pub enum HubError {
     },
     /// A file of unknown size exceeds the limit.
     #[error(
-        "{path}: the hub does not state its size, and more than the {limit} bytes came that may still be downloaded; it was deleted; allow more with --max-size"
+        "{path}: the hub does not state its size, and it exceeds the remaining {limit} bytes; it was deleted; allow more with --max-size"
     )]
     Larger {
         path: String,
@@ -73,7 +73,7 @@ pub enum HubError {
     },
     /// The contents do not match the hub's statements.
     #[error(
-        "{path}: what came is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
+        "{path}: the download is damaged: its {hash} is {found}, and the hub states {expected}; it was deleted; repeat the command, and if it happens again, suspect a proxy or the mirror in HF_ENDPOINT"
     )]
     Checksum {
         path: String,
@@ -94,7 +94,7 @@ pub enum HubError {
         found: u64,
     },
     /// A download that stopped too often.
-    #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to go on from there", size(*held))]
+    #[error("{path}: the download from {host} stopped at {} again and again: {cause}; repeat the command to resume", size(*held))]
     Stopped {
         path: String,
         host: String,
@@ -105,7 +105,7 @@ pub enum HubError {
     },
     /// The disk is full.
     #[error(
-        "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command: what has come is kept",
+        "the disk of {} is full; free some space, or choose another with HF_HUB_CACHE, and repeat the command, which resumes the download",
         folder.display()
     )]
     DiskFull { folder: PathBuf },

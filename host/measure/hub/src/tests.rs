@@ -254,12 +254,12 @@ fn a_server_that_is_too_slow_ends_the_download() {
     let (repository, wanted) = (model("org/model"), (&files[..], u64::MAX));
     let errors = fetch(&client, &settings.cache, &repository, commit, wanted, &|_| {});
     let stopped = errors.unwrap_err()[0].to_string();
-    assert!(stopped.contains("large.bin") && stopped.contains("too slow to go on"), "{stopped}");
+    assert!(stopped.contains("large.bin") && stopped.contains("too slow to continue"), "{stopped}");
     for number in 0..2_000 {
         hub.put(MODEL, &format!("file-{number}.json"), b"{}", false);
     }
     let error = list(&client, &model("org/model")).unwrap_err().to_string();
-    assert!(error.contains("too slow to go on"), "{error}");
+    assert!(error.contains("too slow to continue"), "{error}");
 }
 
 #[test]

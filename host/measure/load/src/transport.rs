@@ -287,7 +287,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
                 let room = self.most.saturating_sub(self.body.len());
                 self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 if bytes.len() > room {
-                    Err("it is longer than what is kept of it".to_owned())
+                    Err("it is longer than the limit".to_owned())
                 } else {
                     Ok(())
                 }

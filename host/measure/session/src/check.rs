@@ -180,7 +180,7 @@ impl ResolvedRun {
             }
             None => Err(PreflightError::NoModel {
                 target: listed(&self.parts.targets),
-                served: "cannot be asked".to_owned(),
+                served: "has no list of models that this backend can read".to_owned(),
             }),
         }
     }

@@ -281,7 +281,7 @@ impl Decoder {
         Err(PluginError::Contract {
             plugin: self.dialect.name().to_owned(),
             call: "decode",
-            what: format!("it counts more than {COUNTS} things by name in one exchange"),
+            what: format!("it reports more than {COUNTS} named counts in one exchange"),
         })
     }
 
@@ -310,7 +310,7 @@ impl Decoder {
             None => Err(PluginError::Contract {
                 plugin: self.dialect.name().to_owned(),
                 call: "decode",
-                what: "it means `send` or `proceed`, but the exchange is not over a WebSocket"
+                what: "it returns `send` or `proceed`, but the exchange is not over a WebSocket"
                     .to_owned(),
             }),
         }
@@ -397,7 +397,7 @@ impl Decoder {
         self.shared.output_tokens.fetch_add(outputs, Ordering::Relaxed);
         answer.received += frames.bytes().len();
         if answer.size() > ANSWER_BYTES && answer.size() / INFLATION < answer.received {
-            let what = format!("the reply goes on beyond {} MiB", ANSWER_BYTES >> 20);
+            let what = format!("the reply is longer than {} MiB", ANSWER_BYTES >> 20);
             answer.fault = Some(Fault::new(Class::Protocol, what));
         } else if answer.size() > ANSWER_BYTES {
             return Err(PluginError::Contract {

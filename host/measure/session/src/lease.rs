@@ -388,7 +388,7 @@ pub(crate) async fn log_in<C: Connect>(
 /// Reads the token and its lifetime in the reply to a login.
 fn token(with: &Token, body: &[u8]) -> Result<(String, Option<Duration>), String> {
     let body: Json = serde_json::from_slice(body)
-        .map_err(|_| format!("the reply to `{}` is no JSON", with.login.path))?;
+        .map_err(|_| format!("the reply to `{}` is not JSON", with.login.path))?;
     let token = body.pointer(&with.pointer).and_then(Json::as_str);
     let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
         format!("the reply to `{}` has no token at `{}`", with.login.path, with.pointer)

@@ -106,7 +106,9 @@ pub enum RunError {
     #[error("{0}")]
     Agent(String),
     /// The user did not wait until answers were counted and judged.
-    #[error("interrupted before all answers were counted and judged, so none of them is")]
+    #[error(
+        "interrupted before all answers were counted and judged, so no counts or scores are kept"
+    )]
     Unassessed,
     /// The user stopped it before it began.
     #[error("interrupted before the first request")]

@@ -106,7 +106,7 @@ pub enum PreflightError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// The scenario does not resolve with the tokenizer that was found for the model.
-    #[error("the run cannot be made with the tokenizer that was found for the model")]
+    #[error("the run does not resolve with the tokenizer that was found for the model")]
     Faults(Faults),
 }
 
@@ -182,7 +182,7 @@ pub async fn probe<C: Connect>(
     let Some(question) = dialect.control(Control::ListModels)? else {
         return match model {
             Some(model) => Ok(plain(model)),
-            None => Err(no_model("cannot be asked".to_owned())),
+            None => Err(no_model("has no list of models that this backend can read".to_owned())),
         };
     };
     let path = question.path.clone();
@@ -220,11 +220,11 @@ pub async fn probe<C: Connect>(
         (Ok(served), _) => served,
         (Err(error), Some(model)) => {
             let remark =
-                Some(format!("{target} answered {path} with something unexpected: {error}"));
+                Some(format!("{target} answered {path} with an unexpected reply: {error}"));
             return Ok(ModelFacts { remark, ..plain(model) });
         }
         (Err(error), None) => {
-            return Err(no_model(format!("answered {path} with something unexpected ({error})")));
+            return Err(no_model(format!("answered {path} with an unexpected reply ({error})")));
         }
     };
     let engine = engine(access, &mut connection, (&head, &body), is_named).await;

@@ -312,7 +312,7 @@ fn not_as_asked(headers: &HeaderMap, framing: Framing) -> Option<String> {
             "if the server does not stream, ask for whole replies (--disable-stream)",
         ),
         (kind, Framing::Grpc) if !kind.starts_with("application/grpc") => {
-            ("something else than gRPC", "are the port and the path those of its gRPC service?")
+            ("a reply that is not gRPC", "are the port and the path right for its gRPC service?")
         }
         _ => return None,
     };

@@ -361,7 +361,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
                 (CloseCode::Invalid, "a text message of the server is not UTF-8".to_owned())
             }
             error => {
-                (CloseCode::Protocol, format!("what the server sends is no WebSocket: {error}"))
+                (CloseCode::Protocol, format!("the server's bytes are not a WebSocket: {error}"))
             }
         };
         self.close(code);

@@ -27,7 +27,7 @@ pub(super) fn fault(socket: &Socket) -> Option<String> {
 pub(super) fn fault_of_message(outgoing: &Outgoing) -> Option<String> {
     (outgoing.delay > LONGEST).then(|| {
         format!(
-            "a message is to wait {} ns, at most {LONGEST} (an hour) are allowed",
+            "a message has a delay of {} ns, at most {LONGEST} (an hour) are allowed",
             outgoing.delay
         )
     })

@@ -108,7 +108,7 @@ pub(super) fn fault(described: &Token) -> Option<String> {
         return Some(format!("its login: {what}"));
     }
     if login.body.len() > BODY_BYTES || str::from_utf8(&login.body).is_err() {
-        return Some(format!("the body of its login is no text of at most {BODY_BYTES} bytes"));
+        return Some(format!("the body of its login is not a text of at most {BODY_BYTES} bytes"));
     }
     if headers.is_empty() {
         return Some("its token goes into no header field".to_owned());
@@ -117,7 +117,7 @@ pub(super) fn fault(described: &Token) -> Option<String> {
     if let Some(wrong) = pointers.into_iter().flatten().find(|pointer| !pointer.starts_with('/')) {
         let shown = wrong.escape_debug();
         return Some(format!(
-            "`{shown}` is no JSON pointer; expected one that begins with `/`, such as `/access_token`"
+            "`{shown}` is not a JSON pointer; expected one that begins with `/`, such as `/access_token`"
         ));
     }
     for (what, headers, read) in [
@@ -182,7 +182,7 @@ mod tests {
             headers.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
         };
         for (wrong, says) in [
-            (Token { token: "token".to_owned(), ..sound() }, "`token` is no JSON pointer"),
+            (Token { token: "token".to_owned(), ..sound() }, "`token` is not a JSON pointer"),
             (Token { headers: Vec::new(), ..sound() }, "goes into no header field"),
             (Token { headers: names(&[("x-a", "b")]), ..sound() }, "has `{token}`"),
             (Token { headers: names(&[("host", "{token}")]), ..sound() }, "names `host`"),

@@ -416,7 +416,7 @@ impl Files<'_> {
             (Some(count), None) => Amount::Samples(count),
             (None, Some(sessions)) => Amount::Sessions(sessions),
             (Some(_), Some(_)) => {
-                let what = "a run measures so many samples (`count`) or so many sessions (`sessions`), but this case gives both";
+                let what = "a run measures a number of samples (`count`) or of sessions (`sessions`), but this case gives both";
                 self.mistake("case.toml", what);
                 return None;
             }

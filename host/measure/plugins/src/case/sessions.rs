@@ -16,7 +16,7 @@ pub fn fault(samples: &[Sample]) -> Option<String> {
             session.clear();
         } else if session.is_empty() {
             return Some(format!(
-                "sample `{}` depends on others, but no sample that depends on none came before it",
+                "sample `{}` depends on others, but no independent sample came before it",
                 sample.id
             ));
         }
@@ -64,7 +64,7 @@ fn continuation(session: &HashMap<&str, &Sample>, sample: &Sample) -> Option<Str
     let is_conversation =
         matches!(prompt, Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_));
     (!is_conversation).then(|| {
-        format!("sample `{}` continues `{parent}`, whose prompt is no conversation", sample.id)
+        format!("sample `{}` continues `{parent}`, whose prompt is not a conversation", sample.id)
     })
 }
 
@@ -174,7 +174,7 @@ mod tests {
         for (samples, words) in [
             (
                 vec![turn("b", "a", &["a"], Vec::new())],
-                "`b` depends on others, but no sample that depends on none came before it",
+                "`b` depends on others, but no independent sample came before it",
             ),
             (
                 vec![root("a"), turn("b", "x", &["x"], Vec::new())],
@@ -191,7 +191,7 @@ mod tests {
             ),
             (
                 vec![ids, turn("b", "a", &["a"], Vec::new())],
-                "`b` continues `a`, whose prompt is no conversation",
+                "`b` continues `a`, whose prompt is not a conversation",
             ),
             (
                 vec![

@@ -303,7 +303,7 @@ impl Log {
 
 /// Appends the events of a part of a log. `at` is the time of the event before.
 fn unpack(mut log: &[u8], at: &mut Nanos, reply: &mut Reply) -> io::Result<()> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what was written");
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the answer on disk is damaged");
     while let Some((first, rest)) = log.split_first() {
         log = rest;
         let kind = *KINDS.get(usize::from(first & KIND)).ok_or_else(damaged)?;

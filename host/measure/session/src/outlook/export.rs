@@ -111,7 +111,7 @@ impl<'t> Exporter<'t> {
                     let before = *self.reader.get_or_insert(reader);
                     if before != reader {
                         let what = format!(
-                            "its row is for the dataset `{}`, and rows before it are for `{}`; a file is for one of them",
+                            "its row is for the dataset `{}`, and earlier rows are for `{}`; a file is for one dataset",
                             reader.name(),
                             before.name()
                         );
@@ -141,7 +141,7 @@ impl<'t> Exporter<'t> {
             |what: &str| Err(fault(sample, &format!("vLLM's format has no place for {what}")));
         let prompt = match &sample.prompt {
             Prompt::Text(_) if parameters(sample).contains_key("tools") => {
-                return refused("tools of a text");
+                return refused("tools beside a text");
             }
             Prompt::Text(text) => text.clone(),
             Prompt::Messages(turns) => {
@@ -186,7 +186,7 @@ fn session(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Strin
         let sample = &request.given;
         let follows = position == 0 || is_after(sample, &requests[position - 1].given);
         if !follows || sample.after.iter().any(|dependency| dependency.delay > 0) {
-            let what = "whole prompts of a session can only follow one another without delay in this format";
+            let what = "this format holds only sessions whose whole prompts follow one another without delay";
             return Err(fault(sample, what));
         }
         let mut row = prompt_row(sample)?;
@@ -216,7 +216,7 @@ fn continued(requests: &[Request], due: Option<Nanos>) -> Result<Vec<Value>, Str
             return Err(fault(&request.given, &what));
         }
         if shared.as_ref() != Some(&own) {
-            let what = "its parameters differ from those of the turns before it, and a conversation has the same for all";
+            let what = "its parameters differ from earlier turns, and a conversation has one set for all turns";
             return Err(fault(&request.given, what));
         }
         let mut row = turn(request, due.filter(|_| before.is_none()), "messages", false)?;
@@ -300,7 +300,7 @@ fn turn(
             put(&mut row, "messages", Some(messages(sample, &next.messages)?));
         }
         Prompt::Tokens(_) | Prompt::Embedding(_) | Prompt::Ranking(_) => {
-            return Err(fault(sample, "this format only has texts and conversations"));
+            return Err(fault(sample, "this format holds only texts and conversations"));
         }
     }
     put(&mut row, "tools", parameters(sample).get("tools"));
@@ -321,7 +321,7 @@ fn conversation(requests: &[Request]) -> Result<Vec<(&Request, Option<&Request>)
         if let Some(before) = before {
             let continues = matches!(&sample.prompt, Prompt::Continuation(next) if next.parent == before.given.id);
             if !continues || !is_after(sample, &before.given) || !quotes(sample).is_empty() {
-                let what = "sessions that fork, join or start over within can not be written in this format, only conversations of one turn after the other";
+                let what = "this format holds only linear conversations, and this session forks, joins or starts over";
                 return Err(fault(sample, what));
             }
         }
@@ -352,7 +352,7 @@ fn prompt_row(sample: &Sample) -> Result<Fields, String> {
         }
         Prompt::Embedding(texts) => put(&mut row, "embedding", Some(texts)),
         Prompt::Continuation(_) => {
-            return Err(fault(sample, "a continuation has no place in a row"));
+            return Err(fault(sample, "a row has no place for a continuation"));
         }
     }
     Ok(row)

@@ -55,7 +55,7 @@ impl Gathering {
         let is_root = sample.after.is_empty();
         if !is_root && self.session.is_empty() {
             return Err(format!(
-                "sample `{}` depends on others, but no sample that depends on none came before it",
+                "sample `{}` depends on others, but no independent sample came before it",
                 sample.id
             ));
         }

@@ -52,7 +52,7 @@ impl Silence {
             Silence::Unreachable(cause) => format!("no connection: {cause}"),
             Silence::Unanswered(cause) => format!("no HTTP answer: {cause}"),
             Silence::Enough => {
-                format!("not asked: the server has been sent {MOST_REQUESTS} requests already")
+                format!("not sent: the server already got {MOST_REQUESTS} requests")
             }
         }
     }

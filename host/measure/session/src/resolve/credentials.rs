@@ -203,7 +203,7 @@ impl Resolution<'_> {
         using: &str,
         sources: Sources,
     ) -> (Access, ApiKey, Vec<String>) {
-        let what = format!("is no key for the {using} of this backend");
+        let what = format!("is not a key for the {using} of this backend");
         let help = "expected `SECRET` or `ID:SECRET` in visible characters, the second where the server asks for an identifier";
         self.wrong_key(variable, &what, help);
         (Access::Open, ApiKey::Carried(false), sources.variables)
@@ -241,7 +241,7 @@ impl Resolution<'_> {
             Err(not_key) => {
                 self.wrong_key(
                     &variable,
-                    "is no key for AWS Signature Version 4",
+                    "is not a key for AWS Signature Version 4",
                     &not_key.to_string(),
                 );
                 return none(sources.variables);

@@ -155,7 +155,7 @@ impl Resolution<'_> {
             && ignores(&mut dialect, &plain, take);
         if unread {
             self.remarks.push(format!(
-                "note: no request tells the server to ignore the end of the text, so answers may be shorter than asked for{}",
+                "note: no request tells the server to ignore the end of the text, so answers may be shorter than requested{}",
                 match dialect.name() {
                     "openai" => ": for vLLM or SGLang add --set backend.config.ignore-eos-field=ignore_eos, or name their own backend (--backend vllm-chat)",
                     _ => "",
@@ -223,7 +223,7 @@ impl Resolution<'_> {
             }
         } else if inputs.is_some_and(Inputs::generates) {
             self.remarks.push(
-                "note: this engine cannot be made to ignore the end-of-sequence token, so answers end where the model ends them and may be shorter than asked for".to_owned(),
+                "note: this engine cannot ignore the end-of-sequence token, so answers may be shorter than requested".to_owned(),
             );
         }
     }

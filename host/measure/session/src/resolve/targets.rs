@@ -32,7 +32,7 @@ impl Resolution<'_> {
             if !target.is_loopback() {
                 let name = &backend.plugin().name;
                 let problem = Problem::new(format!(
-                    "the backend `{name}` would send requests to {target} by default, which is not this machine"
+                    "the backend `{name}` sends requests to {target} by default, which is not this machine"
                 ));
                 self.faults.scenario.push(problem.help(format!(
                     "a plugin does not choose who gets your prompts, headers and API key; if you want this server, name it with --base-url {target}"

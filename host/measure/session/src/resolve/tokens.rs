@@ -155,7 +155,7 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
             Ok(mut made) => {
                 made.planned.found = true;
                 remarks.push(format!(
-                    "note: the tokenizer is that of {} (commit {commit}), which the local cache of the Hugging Face hub has under the served model's name; give another with --tokenizer",
+                    "note: tokens are counted with the tokenizer of {} (commit {commit}), found in the local Hugging Face cache by the served model's name; give another with --tokenizer",
                     repository.name()
                 ));
                 return Counting { remarks, ..made };

@@ -140,7 +140,7 @@ impl Graph {
                         Prompt::Text(_) | Prompt::Messages(_) | Prompt::Continuation(_)
                     ) {
                         return Err(format!(
-                            "sample `{}` continues `{}`, whose prompt is no conversation",
+                            "sample `{}` continues `{}`, whose prompt is not a conversation",
                             sample.id, next.parent
                         ));
                     }

@@ -59,7 +59,7 @@ impl Handshake {
         let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
         if *status != StatusCode::SWITCHING_PROTOCOLS.as_u16() {
             return Err(format!(
-                "the server answered HTTP {status} and did not open a WebSocket (HTTP 101); is the path that of its WebSocket?"
+                "the server answered HTTP {status} and did not open a WebSocket (HTTP 101); is this the WebSocket path?"
             ));
         }
         if !names(headers, &UPGRADE, "websocket") || !names(headers, &CONNECTION, "upgrade") {

@@ -81,7 +81,7 @@ fn span(number: u64) -> u64 {
 impl NotPacked {
     /// The process sent metrics that this version does not know.
     pub(in crate::live) fn other_metrics() -> Self {
-        NotPacked("its metrics are others")
+        NotPacked("its metrics differ")
     }
 }
 
@@ -135,7 +135,7 @@ impl PackedCells {
         let mut at = 0_u64;
         for (place, [step, count]) in pairs.iter().enumerate() {
             if place > 0 && *step == 0 {
-                return Err(NotPacked("a cell comes twice"));
+                return Err(NotPacked("a cell is repeated"));
             }
             at = at.saturating_add(*step);
             if at > LAST {
@@ -167,7 +167,7 @@ impl PackedBuckets {
     /// If the bounds differ.
     pub fn add_to(&self, buckets: &mut Buckets) -> Result<(), NotPacked> {
         if self.counts.len() != buckets.counts.len() {
-            return Err(NotPacked("its bounds are others"));
+            return Err(NotPacked("its bounds differ"));
         }
         for (held, more) in buckets.counts.iter_mut().zip(&self.counts) {
             *held = held.saturating_add(*more);

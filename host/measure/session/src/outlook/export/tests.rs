@@ -150,7 +150,7 @@ fn replay_flags_match_the_dataset() {
     );
     let refused = custom.rows(&talk).unwrap_err();
     assert!(
-        refused.contains("is for the dataset `conversation`, and rows before it are for `custom`"),
+        refused.contains("is for the dataset `conversation`, and earlier rows are for `custom`"),
         "{refused}"
     );
     let said_twice =

@@ -208,7 +208,7 @@ fn invalid_sessions_are_refused() {
     let beside = sample("b", next("a", Vec::new()), &[("a", Point::FirstOutput, 0)]);
     assert!(broken(vec![root("a"), beside]).contains("without depending on its end"));
     let ids = sample("a", Prompt::Tokens(vec![1]), &[]);
-    assert!(broken(vec![ids, turn("b", "a", 0)]).contains("no conversation"));
+    assert!(broken(vec![ids, turn("b", "a", 0)]).contains("not a conversation"));
 }
 
 /// Requests that hold an answer must not be due before that answer is there.
