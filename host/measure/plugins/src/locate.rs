@@ -153,5 +153,5 @@ fn not_found(wanted: &str, search: &SearchPath) -> PluginError {
         Some((closeness, name)) if closeness > 0.8 => format!("; did you mean `{name}`?"),
         _ => format!("; shipped plugins: {}", names.join(", ")),
     };
-    PluginError::NotFound { wanted: wanted.to_owned(), searched, nearest }
+    PluginError::NotFound { name: wanted.to_owned(), searched, nearest }
 }

@@ -142,7 +142,7 @@ impl Host {
 
     /// The addresses, and when they were looked up: by the first connection, which finds
     /// `looked_up` unset.
-    async fn addresses_are_parsed(
+    async fn addresses(
         &self,
         clock: Clock,
         looked_up: &AtomicBool,
