@@ -21,9 +21,7 @@ pub enum PluginError {
     /// The file could not be read.
     #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
     Unreadable {
-        /// The plugin.
         plugin: String,
-        /// The system's error.
         cause: std::io::Error,
     },
     /// It is a folder.
@@ -37,7 +35,6 @@ pub enum PluginError {
     /// The pinned digest is malformed.
     #[error("plugin `{plugin}`: a pinned digest is `{plugin}@sha256:` followed by 64 hexadecimal digits, but this one {what}", plugin = text(.plugin), what = text(.what))]
     Pin {
-        /// The plugin.
         plugin: String,
         /// The mistake in the digest.
         what: String,
@@ -45,7 +42,6 @@ pub enum PluginError {
     /// Its digest is not the pinned one.
     #[error("plugin `{plugin}` ({origin}) does not match its pinned digest: its SHA-256 is {found}, but {pinned} is pinned; use the file that was pinned, or pin this one once you trust it", plugin = text(.plugin), origin = text(.origin), found = text(.found), pinned = text(.pinned))]
     OtherDigest {
-        /// The plugin.
         plugin: String,
         origin: String,
         /// The digest it must have.
@@ -56,7 +52,6 @@ pub enum PluginError {
     /// It exceeds a limit of the sandbox.
     #[error("plugin `{plugin}` is refused: {what}", plugin = text(.plugin), what = text(.what))]
     Excessive {
-        /// The plugin.
         plugin: String,
         /// The quantity that exceeds the limit, the limit, and how to raise it.
         what: String,
@@ -64,7 +59,6 @@ pub enum PluginError {
     /// The file is not a WebAssembly component.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     NotComponent {
-        /// The plugin.
         plugin: String,
         /// The kind of file that it is, and the remedy.
         what: String,
@@ -72,7 +66,6 @@ pub enum PluginError {
     /// It is a component, but not a runner plugin, or one for another version of the contract.
     #[error("plugin `{plugin}` {what}", plugin = text(.plugin), what = text(.what))]
     WrongWorld {
-        /// The plugin.
         plugin: String,
         /// The found world, the expected world, and the remedy.
         what: String,
@@ -80,7 +73,6 @@ pub enum PluginError {
     /// It is a plugin of another kind than requested.
     #[error("plugin `{plugin}` is a {found}, but a {expected} is expected at {place}", plugin = text(.plugin), place = text(.place))]
     WrongKind {
-        /// The plugin.
         plugin: String,
         /// Its kind.
         found: &'static str,
@@ -92,7 +84,6 @@ pub enum PluginError {
     /// It trapped, ran too long or used too much.
     #[error("plugin `{plugin}` failed in `{call}`: {cause}", plugin = text(.plugin), cause = text(.cause))]
     Trapped {
-        /// The plugin.
         plugin: String,
         /// The function that was called.
         call: &'static str,
@@ -102,7 +93,6 @@ pub enum PluginError {
     /// It returned something that its contract forbids.
     #[error("plugin `{plugin}` broke its contract in `{call}`: {what}", plugin = text(.plugin), what = text(.what))]
     Contract {
-        /// The plugin.
         plugin: String,
         /// The function that was called.
         call: &'static str,
@@ -112,33 +102,25 @@ pub enum PluginError {
     /// It rejected its configuration.
     #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
     Config {
-        /// The plugin.
         plugin: String,
-        /// Its message.
         message: String,
     },
     /// It found an error in an input file.
     #[error("plugin `{plugin}` cannot use its input: {message}", plugin = text(.plugin), message = text(.message))]
     Input {
-        /// The plugin.
         plugin: String,
-        /// Its message.
         message: String,
     },
     /// The server sent something it does not understand.
     #[error("plugin `{plugin}` does not understand the reply: {message}", plugin = text(.plugin), message = text(.message))]
     Protocol {
-        /// The plugin.
         plugin: String,
-        /// Its message.
         message: String,
     },
     /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
     Located {
-        /// The plugin.
         plugin: String,
-        /// Its message.
         message: String,
     },
 }

@@ -55,7 +55,6 @@ pub enum NoLease {
     /// The login failed.
     #[error("cannot log in at {target}: {cause}{advice}")]
     Login {
-        /// The target.
         target: String,
         cause: String,
         /// Advice about the key, after a semicolon.
@@ -66,7 +65,6 @@ pub enum NoLease {
         "cannot prepare the run at {target}: {cause}{advice}; every request of this backend needs the reply"
     )]
     Prepare {
-        /// The target.
         target: String,
         cause: String,
         /// Advice about the key, after a semicolon.
@@ -115,7 +113,6 @@ struct Lease {
     pause: Duration,
 }
 
-/// The kind of a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeaseKind {
     Token,

@@ -68,7 +68,6 @@ pub enum RunError {
         "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
     Connections {
-        /// The target.
         target: String,
         failed: usize,
         wanted: usize,
@@ -81,7 +80,6 @@ pub enum RunError {
         "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
     Flush {
-        /// The target.
         target: String,
         cause: String,
     },
@@ -90,7 +88,6 @@ pub enum RunError {
         "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
     Metrics {
-        /// The target.
         target: String,
         cause: String,
     },

@@ -32,7 +32,6 @@ pub enum PreflightError {
         "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
     )]
     Unreachable {
-        /// The target.
         target: String,
         cause: String,
     },
@@ -41,7 +40,6 @@ pub enum PreflightError {
         "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
     )]
     NotReady {
-        /// The target.
         target: String,
         /// Length of the wait.
         limit: String,
@@ -53,7 +51,6 @@ pub enum PreflightError {
         "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
     NoAnswer {
-        /// The target.
         target: String,
         cause: String,
     },
@@ -62,19 +59,15 @@ pub enum PreflightError {
         "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
     )]
     WebPage {
-        /// The target.
         target: String,
         /// Path that was asked for.
         path: String,
-        /// The status.
         status: u16,
     },
     /// Access was refused.
     #[error("{target} refuses the request (HTTP {status}: {message}); {advice}")]
     Unauthorized {
-        /// The target.
         target: String,
-        /// The status.
         status: u16,
         /// The server's message.
         message: String,
@@ -87,7 +80,6 @@ pub enum PreflightError {
     /// It does not serve the model.
     #[error("{target} does not serve the model `{model}`; it serves {served}")]
     UnknownModel {
-        /// The target.
         target: String,
         /// The model asked for.
         model: String,
@@ -97,7 +89,6 @@ pub enum PreflightError {
     /// No model was named, and the server does not decide it.
     #[error("cannot choose a model: {target} {served}; name one with --model")]
     NoModel {
-        /// The target.
         target: String,
         /// The models that it serves, or that it does not say.
         served: String,

@@ -13,7 +13,6 @@ use tokenizer::Tokenizer;
 /// A prompt as tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tokenized {
-    /// The tokens.
     pub tokens: Vec<u32>,
     /// True if it is a conversation without the model's template, because that is not known or does
     /// not take it. Then these are the tokens of its texts, one after the other.

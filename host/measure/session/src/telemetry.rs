@@ -47,7 +47,6 @@ pub enum NoDevices {
         "the devices cannot be sampled from {url}: {why} (look at DCGM's exporter with `curl {url}`; --device-metrics none leaves the devices out)"
     )]
     Page {
-        /// The URL.
         url: String,
         /// The reason why there is no page, or none with devices.
         why: String,

@@ -5,17 +5,13 @@ use serde_json::Value;
 model::names! {
     /// An engine, or a service.
     pub(crate) enum Engine {
-        /// vLLM.
         Vllm = "vLLM",
-        /// SGLang.
         Sglang = "SGLang",
-        /// LMDeploy.
         Lmdeploy = "LMDeploy",
         /// Text Generation Inference.
         Tgi = "TGI",
         /// llama.cpp's server.
         LlamaCpp = "llama.cpp",
-        /// Ollama.
         Ollama = "Ollama",
         /// `trtllm-serve`.
         TensorRtLlm = "TensorRT-LLM",

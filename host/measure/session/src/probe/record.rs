@@ -42,7 +42,6 @@ pub enum RecordError {
     /// It is not known which model to ask for.
     #[error("{target} does not say which models it serves: {why}; name one with --model")]
     NoModel {
-        /// The target.
         target: String,
         /// The reason why there is none.
         why: String,

@@ -18,7 +18,6 @@ pub enum ProbeError {
         "{target} has none of the generating routes that were tried ({tried}); name its backend with --backend, or add a path before them to the URL"
     )]
     NoRoute {
-        /// The target.
         target: String,
         /// The routes.
         tried: String,
@@ -26,7 +25,6 @@ pub enum ProbeError {
     /// Routes are there and give no answer.
     #[error("no generating route of {target} gives an answer: {seen}")]
     NoAnswer {
-        /// The target.
         target: String,
         /// The first error.
         seen: String,
