@@ -20,10 +20,7 @@ pub enum PluginError {
     },
     /// The file could not be read.
     #[error("plugin `{plugin}`: cannot read the file: {cause}", plugin = text(.plugin))]
-    Unreadable {
-        plugin: String,
-        cause: std::io::Error,
-    },
+    Unreadable { plugin: String, cause: std::io::Error },
     /// It is a folder.
     #[error("plugin `{plugin}` is a folder; {what}", plugin = text(.plugin), what = text(.what))]
     Folder {
@@ -101,28 +98,16 @@ pub enum PluginError {
     },
     /// It rejected its configuration.
     #[error("plugin `{plugin}` refuses its configuration: {message}", plugin = text(.plugin), message = text(.message))]
-    Config {
-        plugin: String,
-        message: String,
-    },
+    Config { plugin: String, message: String },
     /// It found an error in an input file.
     #[error("plugin `{plugin}` cannot use its input: {message}", plugin = text(.plugin), message = text(.message))]
-    Input {
-        plugin: String,
-        message: String,
-    },
+    Input { plugin: String, message: String },
     /// The server sent something it does not understand.
     #[error("plugin `{plugin}` does not understand the reply: {message}", plugin = text(.plugin), message = text(.message))]
-    Protocol {
-        plugin: String,
-        message: String,
-    },
+    Protocol { plugin: String, message: String },
     /// It returned an error of another kind.
     #[error("plugin `{plugin}` says: {message}", plugin = text(.plugin), message = text(.message))]
-    Located {
-        plugin: String,
-        message: String,
-    },
+    Located { plugin: String, message: String },
 }
 
 impl PluginError {

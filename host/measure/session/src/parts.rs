@@ -67,11 +67,7 @@ pub enum RunError {
     #[error(
         "cannot open connections to {target}: {failed} of {wanted} attempts failed; is the engine still running, and does it allow that many connections?"
     )]
-    Connections {
-        target: String,
-        failed: usize,
-        wanted: usize,
-    },
+    Connections { target: String, failed: usize, wanted: usize },
     /// A server gave no token, or nothing was prepared.
     #[error(transparent)]
     Lease(Box<NoLease>),
@@ -79,18 +75,12 @@ pub enum RunError {
     #[error(
         "{target} did not flush its prefix cache: {cause}; leave --flush-cache out, or start the server with flushing enabled"
     )]
-    Flush {
-        target: String,
-        cause: String,
-    },
+    Flush { target: String, cause: String },
     /// A server does not report its metrics.
     #[error(
         "{target} did not report its metrics: {cause}; leave --server-metrics out, or start the server with metrics enabled"
     )]
-    Metrics {
-        target: String,
-        cause: String,
-    },
+    Metrics { target: String, cause: String },
     /// A thread could not be started.
     #[error(
         "cannot start a thread: {0}; is the number of processes or the memory limited (ulimit -u, ulimit -v)?"

@@ -31,10 +31,7 @@ pub enum PreflightError {
     #[error(
         "cannot reach {target}: {cause}; is the engine running, and is this its address (--base-url, or --host and --port)?"
     )]
-    Unreachable {
-        target: String,
-        cause: String,
-    },
+    Unreachable { target: String, cause: String },
     /// It never became ready.
     #[error(
         "{target} is not ready after {limit}; its last response: {seen}; is the engine running, and does its model take longer to load (--ready-check-timeout-sec)?"
@@ -50,10 +47,7 @@ pub enum PreflightError {
     #[error(
         "{target} accepted the connection but gave no HTTP answer: {cause}; is this the engine's port?"
     )]
-    NoAnswer {
-        target: String,
-        cause: String,
-    },
+    NoAnswer { target: String, cause: String },
     /// A web page.
     #[error(
         "{target} answered {path} with a web page (HTTP {status}, text/html), not with an engine's API; is this the right port?"
