@@ -34,7 +34,7 @@ fn settings(hub: &Hub, cache: &TempDir, token: Option<&str>) -> Settings {
 }
 
 /// The result of a download, and its events.
-struct Came {
+struct Outcome {
     result: Result<Snapshot, Vec<HubError>>,
     got: u64,
     lost: u64,
@@ -42,7 +42,7 @@ struct Came {
     were_there: usize,
 }
 
-fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Came {
+fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Outcome {
     let events = Mutex::new((0, 0, 0, 0));
     let on = |event: Event<'_>| {
         let mut events = events.lock().unwrap();
@@ -63,11 +63,11 @@ fn download(settings: &Settings, repository: &Repository, files: &[&str]) -> Cam
         fetch(&client, &settings.cache, repository, &listing.commit, (&remotes, LIMIT), &on)
     })();
     let (got, lost, again, were_there) = *events.lock().unwrap();
-    Came { result, got, lost, again, were_there }
+    Outcome { result, got, lost, again, were_there }
 }
 
-fn error(came: Came) -> String {
-    let errors = came.result.unwrap_err();
+fn error(outcome: Outcome) -> String {
+    let errors = outcome.result.unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
     errors[0].to_string()
 }
@@ -89,9 +89,9 @@ fn downloads_are_checked_and_laid_out_for_other_tools() {
     hub.put(MODEL, "sub/deep/vocab.bin", &large, true);
     let settings = settings(&hub, &cache, None);
     let files = ["tokenizer.json", "sub/deep/vocab.bin"];
-    let came = download(&settings, &model("org/model"), &files);
-    let snapshot = came.result.unwrap();
-    assert_eq!(came.got, 300_012);
+    let outcome = download(&settings, &model("org/model"), &files);
+    let snapshot = outcome.result.unwrap();
+    assert_eq!(outcome.got, 300_012);
     assert_eq!(snapshot.commit, COMMIT);
     let folder = cache.path().join("models--org--model");
     assert_eq!(snapshot.folder, folder.join("snapshots").join(COMMIT));
@@ -106,9 +106,9 @@ fn downloads_are_checked_and_laid_out_for_other_tools() {
     assert_eq!(settings.cache.find(&model("org/model")), Some(snapshot));
 
     let before = hub.seen().len();
-    let came = download(&settings, &model("org/model@main"), &files);
-    came.result.unwrap();
-    assert_eq!(came.were_there, 2);
+    let outcome = download(&settings, &model("org/model@main"), &files);
+    outcome.result.unwrap();
+    assert_eq!(outcome.were_there, 2);
     let asked_again = hub.seen().split_off(before);
     assert!(
         !asked_again.iter().any(|seen| seen.is_of_contents),
@@ -122,8 +122,8 @@ fn a_revision_has_a_reference_of_its_own() {
     hub.put("datasets/org/data", "a.jsonl", b"{}\n", false);
     let settings = settings(&hub, &cache, None);
     let data = |name: &str| Repository::parse(Kind::Dataset, name).unwrap();
-    let came = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
-    came.result.unwrap();
+    let outcome = download(&settings, &data("org/data@refs/pr/1"), &["a.jsonl"]);
+    outcome.result.unwrap();
     let folder = cache.path().join("datasets--org--data");
     assert_eq!(read(&folder.join("refs/refs/pr/1")), COMMIT.as_bytes());
     assert!(!folder.join("refs/main").exists());
@@ -141,8 +141,8 @@ fn token_is_sent_only_to_the_hub() {
     hub.state.lock().unwrap().gate = Some(("hf_secret".to_owned(), "GatedRepo"));
     let settings = settings(&hub, &cache, Some("hf_secret"));
     assert!(!format!("{settings:?}").contains("hf_secret"));
-    let came = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
-    came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin", "small.json"]);
+    outcome.result.unwrap();
     let (elsewhere, to_hub): (Vec<_>, Vec<_>) =
         hub.seen().into_iter().partition(|seen| seen.is_of_contents);
     assert!(!elsewhere.is_empty());
@@ -179,10 +179,10 @@ fn resumes_a_cut_download() {
     hub.put(MODEL, "large.bin", &large, true);
     hub.state.lock().unwrap().cuts = vec![100_000, 50_000];
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((came.got, came.lost, came.again), (500_000, 0, 2));
+    assert_eq!((outcome.got, outcome.lost, outcome.again), (500_000, 0, 2));
     let from: Vec<_> =
         hub.seen().iter().filter(|seen| seen.is_of_contents).map(|seen| seen.from).collect();
     assert_eq!(from, [None, Some(100_000), Some(150_000)]);
@@ -198,8 +198,8 @@ fn resumes_a_partial_download() {
     let part = blobs.join(format!("{}.incomplete", server::sha256(&large)));
     std::fs::write(&part, &large[..123_456]).unwrap();
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
     assert!(!part.exists());
     let seen = hub.seen();
@@ -219,10 +219,10 @@ fn a_server_without_ranges_sends_all_again() {
         state.knows_no_ranges = true;
     }
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let snapshot = came.result.unwrap();
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let snapshot = outcome.result.unwrap();
     assert_eq!(read(&snapshot.folder.join("large.bin")), large);
-    assert_eq!((came.got - came.lost, came.lost), (200_000, 150_000));
+    assert_eq!((outcome.got - outcome.lost, outcome.lost), (200_000, 150_000));
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn stalled_download_keeps_its_bytes() {
     hub.put(MODEL, "large.bin", &large, true);
     hub.state.lock().unwrap().cuts = vec![4_000, 0, 0, 0, 0, 0, 0, 0];
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["large.bin"]);
-    let stopped = error(came);
+    let outcome = download(&settings, &model("org/model"), &["large.bin"]);
+    let stopped = error(outcome);
     assert!(stopped.contains("large.bin") && stopped.contains("stopped at 4.0 kB"), "{stopped}");
     let part = format!("models--org--model/blobs/{}.incomplete", server::sha256(&large));
     assert_eq!(read(&cache.path().join(part)), large[..4_000]);
@@ -277,16 +277,16 @@ fn wrong_contents_are_deleted() {
         };
         sent(damaged);
         let settings = settings(&hub, &cache, None);
-        let came = download(&settings, &model("org/model"), &["file.bin"]);
-        let refused = error(came);
+        let outcome = download(&settings, &model("org/model"), &["file.bin"]);
+        let refused = error(outcome);
         let hash = if is_large { "SHA-256" } else { "SHA-1" };
         assert!(refused.contains("damaged") && refused.contains(hash), "{refused}");
         let blobs = cache.path().join("models--org--model/blobs");
         assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "it is deleted");
         assert_eq!(settings.cache.find(&model("org/model")), None);
         sent(right.clone());
-        let came = download(&settings, &model("org/model"), &["file.bin"]);
-        assert_eq!(read(&came.result.unwrap().folder.join("file.bin")), right);
+        let outcome = download(&settings, &model("org/model"), &["file.bin"]);
+        assert_eq!(read(&outcome.result.unwrap().folder.join("file.bin")), right);
     }
 }
 
@@ -312,8 +312,11 @@ fn a_file_of_unknown_size_has_a_limit() {
     hub.put(MODEL, "small.bin", &some_bytes(1_000), true);
     hub.put(MODEL, "endless.bin", &some_bytes(3 << 20), true);
     let settings = settings(&hub, &cache, None);
-    let came = download(&settings, &model("org/model"), &["small.bin"]);
-    assert_eq!(came.result.unwrap().file("small.bin").map(|path| read(&path).len()), Some(1_000));
+    let outcome = download(&settings, &model("org/model"), &["small.bin"]);
+    assert_eq!(
+        outcome.result.unwrap().file("small.bin").map(|path| read(&path).len()),
+        Some(1_000)
+    );
     let refused = error(download(&settings, &model("org/model"), &["endless.bin"]));
     assert!(refused.contains("does not state its size"), "{refused}");
 }

@@ -313,11 +313,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         if let Some((status, message)) = failed_call(&head.headers) {
             return Ok((Head { status, ..head }, message));
         }
-        let mut kept = Keep { body: Vec::new(), most, failed: None };
-        match poll_fn(|cx| self.poll_body(cx, &marks, &mut kept)).await {
-            Ok(()) | Err(Broke::Refused(_)) => match kept.failed {
+        let mut keep = Keep { body: Vec::new(), most, failed: None };
+        match poll_fn(|cx| self.poll_body(cx, &marks, &mut keep)).await {
+            Ok(()) | Err(Broke::Refused(_)) => match keep.failed {
                 Some((status, message)) => Ok((Head { status, ..head }, message)),
-                None => Ok((head, kept.body)),
+                None => Ok((head, keep.body)),
             },
             Err(Broke::Connection(what)) => Err(what),
         }

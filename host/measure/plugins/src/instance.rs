@@ -64,8 +64,8 @@ macro_rules! by_bindings {
             if !$crate::sandbox::is_concurrent(store.engine()) {
                 return ready.instantiate(store);
             }
-            let made = ready.instance_pre().instantiate_async(&mut *store);
-            let instance = $crate::awaited::finish(made)??;
+            let instance = ready.instance_pre().instantiate_async(&mut *store);
+            let instance = $crate::awaited::finish(instance)??;
             store.data_mut().concurrent = Some(instance);
             Self::new(store, &instance)
         }

@@ -97,7 +97,7 @@ impl Guest {
         takes: impl Fn(&T) -> u64,
     ) -> wasmtime::Result<Vec<T>> {
         let most = self.grants.limits.memory_bytes;
-        let mut made = Vec::new();
+        let mut results = Vec::new();
         let mut taken = 0_u64;
         let mut rest = items;
         while !rest.is_empty() {
@@ -122,7 +122,7 @@ impl Guest {
             rest = later;
             for result in work(some).map_err(wasmtime::Error::msg)? {
                 taken += LIST + takes(&result);
-                made.push(result);
+                results.push(result);
             }
             if taken > most {
                 return Err(Exceeded::Memory(most).into());
@@ -131,6 +131,6 @@ impl Guest {
         if self.is_late() {
             return Err(Trap::Interrupt.into());
         }
-        Ok(made)
+        Ok(results)
     }
 }

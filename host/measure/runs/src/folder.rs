@@ -174,8 +174,8 @@ impl RunFolder {
     /// Removes the files written before the first request, if neither a record nor plugin output
     /// followed.
     pub fn discard_unbegun(&self) {
-        let begun = [record::FILE, LOG];
-        if !begun.iter().any(|name| self.0.join(name).exists()) {
+        let records = [record::FILE, LOG];
+        if !records.iter().any(|name| self.0.join(name).exists()) {
             let files = [PLAN, ENVIRONMENT, REPEAT, STATUS, telemetry::FILE, series::FILE];
             for name in files {
                 let _ = std::fs::remove_file(self.0.join(name));

@@ -171,8 +171,8 @@ impl<'r> Looking<'r> {
     }
 
     fn warm_up(&mut self) -> Result<(), OutlookError> {
-        let wanted = self.plan.load.warmup_requests();
-        for (index, sample) in (0..).zip(spares(self.drawing.samples(), wanted, || false)?) {
+        let count = self.plan.load.warmup_requests();
+        for (index, sample) in (0..).zip(spares(self.drawing.samples(), count, || false)?) {
             let pending = PendingRequest::alone(index, Phase::Warmup, sample);
             let request = self.write(pending, None);
             self.tally.warm_up(&request);
@@ -223,9 +223,9 @@ impl<'r> Looking<'r> {
                         Some(Due::At(due)) => Some(due),
                         Some(Due::WhenFree) | None => None,
                     };
-                    let drawn = self.session(whole, due).map_err(E::from)?;
-                    self.tally.add(&drawn);
-                    each(&drawn)?;
+                    let session = self.session(whole, due).map_err(E::from)?;
+                    self.tally.add(&session);
+                    each(&session)?;
                 }
                 if gathering.is_over() {
                     return Ok(End::Whole);

@@ -186,18 +186,19 @@ impl<'s> Resolution<'s> {
         let scenario = &self.source.scenario;
         let backend = chosen.backend.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Backend::describe, Backend::plugin)
+            let backend = Backend::new(plugin, &config_json(config), grants.clone());
+            self.planned(backend, place, config, Backend::describe, Backend::plugin)
         });
         let dataset = chosen.dataset.and_then(|(plugin, place)| {
             let config = &scenario.dataset.config;
-            let made = Dataset::new(plugin, &config_json(config), grants.clone());
-            self.planned(made, place, config, Dataset::describe, Dataset::plugin)
+            let dataset = Dataset::new(plugin, &config_json(config), grants.clone());
+            self.planned(dataset, place, config, Dataset::describe, Dataset::plugin)
         });
         let scorers = (chosen.scorers.into_iter())
             .filter_map(|(plugin, place, config)| {
-                let made = Scorer::new(plugin, &config_json(&config), grants.clone());
-                let planned = self.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+                let scorer = Scorer::new(plugin, &config_json(&config), grants.clone());
+                let planned =
+                    self.planned(scorer, place, &config, Scorer::describe, Scorer::plugin);
                 planned.map(|(scorer, planned)| (scorer, planned, place))
             })
             .collect();
@@ -435,14 +436,15 @@ impl<'s> Resolution<'s> {
     /// Returns the plan's record of a plugin, once its configuration agrees with its schema.
     fn planned<P>(
         &mut self,
-        made: Result<P, PluginError>,
+        instance: Result<P, PluginError>,
         place: Option<&Place>,
         config: &ConfigTable,
         describe: impl FnOnce(&P) -> Result<Info, PluginError>,
         plugin: impl FnOnce(&P) -> &Plugin,
     ) -> Option<(P, PlannedPlugin)> {
-        let described = made.and_then(|made| describe(&made).map(|info| (made, info)));
-        let (made, info) = match described {
+        let described =
+            instance.and_then(|instance| describe(&instance).map(|info| (instance, info)));
+        let (instance, info) = match described {
             Ok(described) => described,
             Err(error) => {
                 self.faults.add(error, place);
@@ -454,7 +456,7 @@ impl<'s> Resolution<'s> {
             self.faults.scenario.extend(problems);
             return None;
         }
-        let component = plugin(&made);
+        let component = plugin(&instance);
         let planned = PlannedPlugin {
             plugin: component.name.clone(),
             name: info.name,
@@ -463,7 +465,7 @@ impl<'s> Resolution<'s> {
             config: config_json(config),
             secret_keys: redact::write_only(&info.config_schema),
         };
-        Some((made, planned))
+        Some((instance, planned))
     }
 
     fn tokenizer(&mut self, opened: Result<Counting, String>) -> Counting {

@@ -145,8 +145,8 @@ impl ServerPages {
         }
         // Nothing is ever sent: it ends when the last thread has.
         let _ = ended.recv_timeout(LAST_WITHIN);
-        let kept = lock(&shared.kept).take();
-        *lock(&self.written) = kept.map(|kept| kept.log.finish());
+        let file = lock(&shared.kept).take();
+        *lock(&self.written) = file.map(|file| file.log.finish());
     }
 
     /// The sum of the targets' latest pages; absent before the first, and if a target has none.
@@ -209,8 +209,8 @@ impl Reader {
 
     /// The time to the next page; `None` once the file has ended.
     fn every(&self) -> Option<Nanos> {
-        let kept = lock(&self.shared.kept);
-        let every = kept.as_ref()?.encoder.every();
+        let file = lock(&self.shared.kept);
+        let every = file.as_ref()?.encoder.every();
         let doublings = self.in_a_row.min(MOST_DOUBLINGS);
         Some(Nanos(every.0.saturating_mul(1 << doublings)))
     }

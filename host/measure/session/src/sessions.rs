@@ -242,17 +242,17 @@ impl Continuer {
                 Event::Over(place, at, ended) => (place, at, ended),
             };
             let left = matches!(ended, Ended::Left);
-            let given = match ended {
-                Ended::Answered(given) => Some(given),
+            let answer = match ended {
+                Ended::Answered(answer) => Some(answer),
                 Ended::Failed | Ended::Left => None,
             };
             let steps = {
                 let mut session = place.lock();
                 session.last = session.last.max(at);
-                let more = given.as_ref().map_or(0, ReplyContent::bytes);
+                let more = answer.as_ref().map_or(0, ReplyContent::bytes);
                 session.bytes += more;
                 self.sessions.memory.hold(more);
-                session.graph.over(place.node, at, given)
+                session.graph.over(place.node, at, answer)
             };
             let mut news = self.follow(&place, steps, left);
             let mut session = place.lock();

@@ -401,14 +401,14 @@ impl Trial<'_> {
         batches: &[Frames],
     ) -> Option<Reading> {
         self.seen.checks.decodings += 1;
-        let begun = (self.head, self.cutting == Framing::Raw.into());
-        match reply::decode(dialects, begun, batches) {
+        let start = (self.head, self.cutting == Framing::Raw.into());
+        match reply::decode(dialects, start, batches) {
             Ok(reading) => Some(reading),
             Err(mut misdeed) => {
                 let all = reply::together(batches);
                 // Decoding frame by frame may show which frame causes it.
                 if misdeed.on.len() > 1
-                    && let Err(closer) = reply::decode(dialects, begun, &reply::singly(&all))
+                    && let Err(closer) = reply::decode(dialects, start, &reply::singly(&all))
                 {
                     misdeed = closer;
                 }

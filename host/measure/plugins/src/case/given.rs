@@ -196,13 +196,13 @@ pub fn read(kind: Kind, path: &Path, mistakes: &mut Vec<Mistake>) -> Option<Case
     let name = store.name();
     let mut reading = Files::new(store.clone(), mistakes);
     let config = reading.config();
-    let given = match kind {
+    let input = match kind {
         Kind::Backend => reading.backend(),
         Kind::Dataset => reading.draw().map(Input::Draw),
         Kind::Scorer => reading.exchanges().map(Input::Judge),
     };
     reading.others(kind);
-    let case = Case { name, path: path.to_owned(), store, config, given: given? };
+    let case = Case { name, path: path.to_owned(), store, config, given: input? };
     (mistakes.len() == before).then_some(case)
 }
 

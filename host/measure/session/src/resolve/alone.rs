@@ -44,8 +44,8 @@ impl Resolution<'_> {
         let named = self.named(scenario.backend.plugin.as_ref(), Kind::Backend, false);
         let backend = named.and_then(|(plugin, place)| {
             let config = &scenario.backend.config;
-            let made = Backend::new(plugin, &config_json(config), grants);
-            self.planned(made, place, config, Backend::describe, Backend::plugin)
+            let backend = Backend::new(plugin, &config_json(config), grants);
+            self.planned(backend, place, config, Backend::describe, Backend::plugin)
         });
         let backend = backend.map(|(backend, _)| backend);
         let http = self.http(backend.as_ref());

@@ -46,8 +46,8 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
     };
     let mut judges = Judges { scorers: Vec::new(), planned: Vec::new(), log, remarks: Vec::new() };
     for (plugin, place, config) in chosen {
-        let made = Scorer::new(plugin, &config_json(&config), grants.clone());
-        let planned = resolution.planned(made, place, &config, Scorer::describe, Scorer::plugin);
+        let scorer = Scorer::new(plugin, &config_json(&config), grants.clone());
+        let planned = resolution.planned(scorer, place, &config, Scorer::describe, Scorer::plugin);
         let Some((scorer, planned)) = planned else {
             continue;
         };

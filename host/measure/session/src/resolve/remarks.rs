@@ -15,13 +15,13 @@ pub fn for_plugin(plugin: &Plugin) -> Vec<String> {
     let loading = &plugin.loading;
     let warnings = (loading.warnings.iter()).map(|warning| format!("warning: {warning}"));
     let slow = (loading.compiled_in).filter(|took| *took > SLOW).map(|took| {
-        let kept = if loading.kept {
+        let cached = if loading.kept {
             "cached for next time"
         } else {
             "not cached, so the next run compiles it again"
         };
         format!(
-            "compiled plugin {} ({:.1} MB) in {:.1} s; {kept}",
+            "compiled plugin {} ({:.1} MB) in {:.1} s; {cached}",
             plugin.name,
             plugin.size as f64 / 1e6,
             took.as_secs_f64()

@@ -67,9 +67,9 @@ impl Counting {
     }
 
     fn of_snapshot(repository: &Repository, snapshot: Snapshot) -> Result<Self, String> {
-        let mut made = Counting::open(repository.name().to_owned(), &snapshot.folder)?;
-        made.planned.revision = Some(snapshot.commit);
-        Ok(made)
+        let mut counting = Counting::open(repository.name().to_owned(), &snapshot.folder)?;
+        counting.planned.revision = Some(snapshot.commit);
+        Ok(counting)
     }
 }
 
@@ -152,13 +152,13 @@ pub(super) fn find(names: &[String], cache: Option<&Cache>) -> Counting {
         };
         let commit: String = snapshot.commit.chars().take(12).collect();
         match Counting::of_snapshot(&repository, snapshot) {
-            Ok(mut made) => {
-                made.planned.found = true;
+            Ok(mut counting) => {
+                counting.planned.found = true;
                 remarks.push(format!(
                     "note: tokens are counted with the tokenizer of {} (commit {commit}), found in the local Hugging Face cache by the served model's name; give another with --tokenizer",
                     repository.name()
                 ));
-                return Counting { remarks, ..made };
+                return Counting { remarks, ..counting };
             }
             Err(cause) => remarks.push(format!(
                 "note: the local cache of the Hugging Face hub has {repository}, but its tokenizer cannot be used: {cause}"
@@ -347,10 +347,14 @@ mod tests {
             names.iter().map(|name| (*name).to_owned()).collect()
         };
         let at = Cache::at(cache.path());
-        let made = find(&names(&["/models/llama", "org/other", "org/model"]), Some(&at));
-        assert_eq!(made.planned.name, "org/model");
-        assert!(made.planned.found && !made.planned.approximate);
-        assert!(made.remarks[0].contains("org/model (commit abc123)"), "{:?}", made.remarks);
+        let counting = find(&names(&["/models/llama", "org/other", "org/model"]), Some(&at));
+        assert_eq!(counting.planned.name, "org/model");
+        assert!(counting.planned.found && !counting.planned.approximate);
+        assert!(
+            counting.remarks[0].contains("org/model (commit abc123)"),
+            "{:?}",
+            counting.remarks
+        );
 
         let none = find(&names(&["org/other"]), Some(&at));
         assert_eq!((none.planned.name.as_str(), none.planned.found), ("bytes", false));

@@ -132,9 +132,9 @@ async fn tasks_read_and_write_where_nothing_watches() {
         });
         let sent: Vec<u8> = (0..16 << 20).map(|at: usize| (at / 7) as u8).collect();
         polled.write_all(&sent).await.unwrap();
-        let mut came = Vec::new();
-        polled.read_to_end(&mut came).await.unwrap();
-        assert!(came == sent, "other bytes came back");
+        let mut bytes = Vec::new();
+        polled.read_to_end(&mut bytes).await.unwrap();
+        assert!(bytes == sent, "other bytes came back");
         echo.join().unwrap();
     })
     .await;
@@ -162,9 +162,9 @@ async fn bytes_and_the_end_that_came_together_are_both_seen() {
         peer.write_all(b"last words").unwrap();
         drop(peer);
         until(|| polled.readiness().is_over.get()).await;
-        let mut came = [0; 64];
-        assert_eq!(polled.read(&mut came).await.unwrap(), 10);
-        assert_eq!(polled.read(&mut came).await.unwrap(), 0);
+        let mut bytes = [0; 64];
+        assert_eq!(polled.read(&mut bytes).await.unwrap(), 10);
+        assert_eq!(polled.read(&mut bytes).await.unwrap(), 0);
     })
     .await;
 }
@@ -295,8 +295,8 @@ async fn ready_socket_wakes_only_its_task() {
         };
         for _ in 0..5 {
             first_peer.write_all(b"!").unwrap();
-            let mut came = [0; 8];
-            assert_eq!(first.read(&mut came).await.unwrap(), 1);
+            let mut bytes = [0; 8];
+            assert_eq!(first.read(&mut bytes).await.unwrap(), 1);
         }
         assert_eq!(polls.get(), 1);
         waits.abort();

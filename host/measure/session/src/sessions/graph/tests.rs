@@ -177,8 +177,8 @@ fn tool_results_carry_the_ids_of_live_calls() {
     let sent = |answer: Message| {
         let mut graph = graph(samples(), LIVE);
         graph.compose(0).unwrap();
-        let given = ReplyContent { answer, carry: None };
-        graph.over(0, Nanos(1), Some(given));
+        let reply = ReplyContent { answer, carry: None };
+        graph.over(0, Nanos(1), Some(reply));
         let composed = graph.compose(1).unwrap();
         let Prompt::Messages(messages) = composed.sample.prompt else {
             panic!("it is a conversation");
@@ -219,18 +219,18 @@ fn quoting_an_answer_requires_depending_on_its_end() {
         message.parts = vec![Part::Answer("a".to_owned())];
         sample(id, Prompt::Messages(vec![message]), after)
     };
-    let made = |samples: Vec<Sample>| Graph::new((0..).zip(samples).collect(), LIVE).err();
+    let fault_of = |samples: Vec<Sample>| Graph::new((0..).zip(samples).collect(), LIVE).err();
     let at_end = quoting("b", &[("a", Point::End, 0)]);
-    assert_eq!(made(vec![root("a"), at_end]), None);
+    assert_eq!(fault_of(vec![root("a"), at_end]), None);
     // Through another request, which is not due before.
     let later = quoting("c", &[("b", Point::FirstOutput, 0)]);
-    assert_eq!(made(vec![root("a"), turn("b", "a", 0), later]), None);
+    assert_eq!(fault_of(vec![root("a"), turn("b", "a", 0), later]), None);
     let early = quoting("b", &[("a", Point::FirstOutput, 0)]);
-    let wrong = made(vec![root("a"), early]).unwrap();
+    let wrong = fault_of(vec![root("a"), early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
     let through = sample("b", Prompt::Text("b".to_owned()), &[("a", Point::FirstOutput, 0)]);
     let early = quoting("c", &[("b", Point::End, 0)]);
-    let wrong = made(vec![root("a"), through, early]).unwrap();
+    let wrong = fault_of(vec![root("a"), through, early]).unwrap();
     assert!(wrong.contains("without depending on its end"), "{wrong}");
 }
 
