@@ -16,7 +16,7 @@ pub enum HubError {
     /// There are terms to accept first.
     #[error("{name} is gated (HTTP {status}): {advice}")]
     Gated { name: String, status: u16, advice: String },
-    /// There is none, or it is not shown to everyone.
+    /// The repository does not exist, or is private.
     #[error(
         "{endpoint} has no {kind} `{name}` (HTTP {status}): the name is wrong, or it is private and HF_TOKEN may not read it"
     )]

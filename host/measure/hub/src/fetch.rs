@@ -55,7 +55,7 @@ pub enum Event<'a> {
     Got(u64),
     /// Bytes that were there and are not used.
     Lost(u64),
-    /// A connection failed, and the download goes on with another.
+    /// A connection failed, and the download continues with another.
     Again { path: &'a str, cause: &'a str },
     /// A file is complete and checked.
     Done {

@@ -2,7 +2,7 @@
 //!
 //! All data of a reply counts here while it is in memory: pieces of frames, frames that wait for
 //! decoding, unfinished answers, and exchanges that wait for the recorder. Where the sum reaches
-//! the bound, readers stop reading ([`Gate`]). The kernel goes on to receive, and to stamp, until
+//! the bound, readers stop reading ([`Gate`]). The kernel continues to receive, and to stamp, until
 //! its own buffers are full; then the engine has to wait, and the run says so.
 //! [`drive`](crate::drive) counts and waits; the further use of the bytes is left to the code that
 //! takes them.
@@ -186,7 +186,8 @@ impl Backlog {
         if self.all.load(Ordering::SeqCst) < self.bound || self.is_exempt(stream) {
             return true;
         }
-        // Incomplete pieces are held, which more bytes must complete: one stream at a time goes on.
+        // Incomplete pieces are held, which more bytes must complete: one stream at a time
+        // continues.
         let own = stream.wrapping_add(1);
         self.queued.load(Ordering::SeqCst) == 0
             && (self.exempt).compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok()
@@ -314,7 +315,7 @@ impl Gate {
     }
 
     /// The stream shares a connection of this number with others, and its window: unread bytes of
-    /// one stream keep the others from reading. So they go on together.
+    /// one stream keep the others from reading. So they continue together.
     pub fn share(&mut self, connection: u64) {
         self.stream = connection;
         self.is_shared = true;

@@ -1,4 +1,4 @@
-//! The process's file descriptors: how many it may have, and the kernel's table of them.
+//! The process's file descriptors: their limit, and the kernel's table of them.
 //!
 //! Linux doubles the table of a process when a descriptor does not fit. If the process has several
 //! threads, the requesting thread then waits until every core has passed through the scheduler

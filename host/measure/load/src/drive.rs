@@ -111,7 +111,7 @@ pub trait Reply {
     /// share of the backlog.
     fn frames(&self, frames: Frames, handed_on: Nanos, held: Held);
 
-    /// One of several replies came to its proper end. A demand says how to go on.
+    /// One of several replies came to its proper end. A demand follows.
     fn turned(&self);
 
     /// The exchange ended: the transport's record of it, and its end. Called once, and last.
@@ -332,8 +332,8 @@ impl<C: Connect + Clone + 'static> Worker<C> {
         self.signal.release(key, freed);
     }
 
-    /// Waits until the user of a request leaves, and returns how long that is after it was sent;
-    /// for ever if the user does not.
+    /// Waits until the user of a request leaves, and returns the time since it was sent; for ever
+    /// if the user does not.
     async fn left(&self, marks: &Marks, after: Option<Nanos>) -> Duration {
         let Some(after) = after else {
             return std::future::pending().await;

@@ -37,10 +37,10 @@ pub struct Pacing {
     pub thinking: Option<Thinking>,
 }
 
-/// The think time of users, and which of the plan's users they are.
+/// The think time of users, and their numbers among the plan's users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// For how long.
+    /// The length.
     pub think: Think,
     /// Random seed.
     pub seed: u64,

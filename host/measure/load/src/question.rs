@@ -40,7 +40,7 @@ impl Question {
 /// Opens a connection for questions.
 ///
 /// # Errors
-/// If there is none; a message for people.
+/// If there is no answer; a message for users.
 pub async fn open<C: Connect>(
     connect: &C,
     target: u32,

@@ -44,7 +44,7 @@ pub struct Opened<Io> {
     pub io: Io,
     /// The record of when the stream was read and written.
     pub wire: Rc<Wire>,
-    /// Facts about how it was opened.
+    /// Facts about its opening.
     pub facts: exchange::Connection,
     /// The readiness of its socket; absent if a task must wait for it.
     pub readiness: Option<Rc<Readiness>>,
@@ -58,7 +58,7 @@ pub trait Connect {
     fn version(&self) -> Version;
 
     /// Opens one to the target of that number, and registers it with the thread's poller if it can
-    /// be. The error says why there is none, for people.
+    /// be. The error is a message for users.
     fn connect(
         &self,
         target: u32,
@@ -193,7 +193,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin + 'static> Connection<Io> {
         }
     }
 
-    /// Returns the facts about how it was opened.
+    /// Returns the facts about its opening.
     pub fn facts(&self) -> exchange::Connection {
         match self {
             Connection::Http1(connection) => connection.facts,

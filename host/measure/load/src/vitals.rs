@@ -67,7 +67,7 @@ pub struct Load {
     pub backlog: u64,
 }
 
-/// Returns how many replies wait to be decoded.
+/// Returns the number of replies that wait for decoding.
 type Length = Box<dyn Fn() -> usize + Send>;
 
 impl Vitals {

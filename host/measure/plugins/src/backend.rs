@@ -557,7 +557,7 @@ impl Dialect {
     ///
     /// # Errors
     /// As [`default_url`](Self::default_url), [`credentials`](Self::credentials) and
-    /// [`aside`](Self::aside), and if the default URL is none.
+    /// [`aside`](Self::aside), and if the default URL is invalid.
     pub fn outside(&mut self) -> Result<Outside, PluginError> {
         let default_url = self.default_url()?;
         if let Err(error) = Target::parse(&default_url) {

@@ -1,5 +1,5 @@
-//! Conversations as the model's chat template sees them: plain JSON messages, and how many tokens
-//! they become.
+//! Conversations as the model's chat template sees them: plain JSON messages, and their number of
+//! tokens.
 //!
 //! The crate `tokenizer` owns templates and their rendering.
 

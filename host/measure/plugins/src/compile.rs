@@ -29,8 +29,8 @@ pub struct Loading {
     pub warnings: Vec<String>,
 }
 
-/// A component as machine code, and how it was compiled. Each is compiled once per process: the
-/// scenarios of a folder share their plugins.
+/// A component as machine code, and facts about its compilation. Each is compiled once per process:
+/// the scenarios of a folder share their plugins.
 pub(super) fn component(
     name: &str,
     digest: &str,

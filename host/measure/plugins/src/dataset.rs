@@ -101,7 +101,7 @@ impl DatasetPlugin {
 }
 
 impl Configured<DatasetPlugin> {
-    /// Opens the sequence; `amount` says how many samples will be measured.
+    /// Opens the sequence; `amount` is the number of measured samples.
     ///
     /// # Errors
     /// If the plugin rejects its configuration or an input, cannot be instantiated or traps.

@@ -54,7 +54,7 @@ impl Effort {
         Ok(effort)
     }
 
-    /// Returns how many functions may be compiled at the same time.
+    /// Returns the number of functions to compile at the same time.
     pub(super) fn threads(&self, cores: usize) -> usize {
         let fit = BUDGET / self.largest.max(1);
         usize::try_from(fit).unwrap_or(cores).clamp(1, cores.max(1))

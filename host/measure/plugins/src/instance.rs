@@ -20,7 +20,7 @@ pub trait World: Sized {
     /// A component with its imports bound and its exports found: everything that instances share.
     type Ready: Clone;
 
-    /// Returns how long a call may take, in milliseconds.
+    /// Returns the time limit of a call, in milliseconds.
     fn limit_ms(limits: &Limits) -> u64;
 
     /// Adds its imports.

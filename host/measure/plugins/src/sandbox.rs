@@ -149,7 +149,7 @@ impl LogBook {
         self.lines().overruns.clone()
     }
 
-    /// Takes the lines written so far, and adds how many were dropped.
+    /// Takes the lines written so far, and adds the number of dropped ones.
     pub fn drain(&self) -> Vec<String> {
         let Lines { mut kept, written, .. } = std::mem::take(&mut *self.lines());
         for (plugin, written) in written {

@@ -56,7 +56,7 @@ enum Function {
     AllReady,
     /// Says that a stream is closed.
     Closed,
-    /// Says how much a stream accepts.
+    /// Returns the number of bytes that a stream accepts.
     Room,
     /// Takes bytes for a stream.
     Write,

@@ -223,7 +223,7 @@ impl RunFolder {
         self.read_if_there(REPEAT)
     }
 
-    /// Writes how the run ended.
+    /// Writes the end of the run.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -231,7 +231,7 @@ impl RunFolder {
         self.write_json(STATUS, status)
     }
 
-    /// Writes how the client fared.
+    /// Writes the client's figures.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -412,7 +412,7 @@ impl RunFolder {
         })
     }
 
-    /// Finds the damage of the records, given how the run ended.
+    /// Finds the damage of the records, given the end of the run.
     ///
     /// # Errors
     /// If they cannot be opened.

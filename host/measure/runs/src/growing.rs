@@ -1,4 +1,4 @@
-//! A file of a run that grows line by line while the run goes on: JSON, compressed.
+//! A file of a run that grows line by line during the run: JSON, compressed.
 //!
 //! It is flushed every second of its entries' time, so however the run ends, it is readable up to
 //! the last flush. The contents of a line belong to its owners: `telemetry` and `series`.

@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// Reads the record of a server's series, as far as it is whole; absent if there is none.
+/// Reads the record of a server's series, up to its first damage; absent without one.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.

@@ -47,7 +47,7 @@ impl Log {
     }
 }
 
-/// Reads the record of a run's devices, as far as it is whole; absent if there is none.
+/// Reads the record of a run's devices, up to its first damage; absent without one.
 ///
 /// # Errors
 /// If the file is there but cannot be opened.

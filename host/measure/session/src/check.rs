@@ -45,7 +45,7 @@ pub enum Note {
     /// A target does not serve yet.
     Waiting {
         target: String,
-        /// For how long it has been waited for.
+        /// The waiting time so far.
         waited: Duration,
         /// The last answer.
         seen: String,

@@ -30,7 +30,7 @@ const WAITING: usize = 1024;
 const IN_FLIGHT: usize = 16;
 /// Time for the clean-up requests that are left when all exchanges are over.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Interval at which to check whether the run was given up.
+/// Interval of the checks for the end of the run.
 const GLANCE: Duration = Duration::from_millis(100);
 /// The longest part of a server's message that is kept, in bytes.
 const MESSAGE_BYTES: usize = 200;

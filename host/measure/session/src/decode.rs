@@ -235,7 +235,7 @@ impl Decoder {
         }
     }
 
-    /// One of several replies is read and decoded: tells the reader how to go on.
+    /// One of several replies is read and decoded: gives the reader its next order.
     fn turn(&mut self, answer: &mut Answer, inbox: &Inbox) {
         self.take_waiting(answer);
         let next = answer.next.take();
@@ -421,7 +421,7 @@ impl Decoder {
         }
     }
 
-    /// Puts the exchange together and judges how it went.
+    /// Puts the exchange together and judges its outcome.
     fn close(&mut self, key: u64, closed: Closed, mut answer: Answer) -> Box<Exchange> {
         let Closed { exchange, end, .. } = closed;
         let shared = Arc::clone(&self.shared);

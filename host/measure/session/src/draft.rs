@@ -77,7 +77,7 @@ pub struct DraftTarget {
     pub api_key: ApiKey,
     /// Names of the further header fields that the user gave; values may be secret.
     pub headers: Vec<String>,
-    /// The hosts beside the targets' where exchanges may go on.
+    /// The hosts beside the targets' where exchanges may continue.
     pub hosts: Vec<String>,
     /// The engines behind them whose metrics pages are read instead of theirs.
     pub metrics_urls: Vec<String>,

@@ -66,7 +66,7 @@ impl Gate {
         self.clock
     }
 
-    /// Follows how far the run has come.
+    /// Follows the progress of the run.
     pub fn stages(&self) -> watch::Receiver<Stage> {
         self.inner.stage.subscribe()
     }

@@ -438,7 +438,8 @@ fn texts(value: &Json, with: &mut impl FnMut(&str)) {
     }
 }
 
-/// The body of a successful reply; the inner error is why there is none, and advice about the key.
+/// The body of a successful reply; the inner error is the reason for a failure, and advice about
+/// the key.
 async fn reply<C: Connect>(
     access: &TargetAccess<'_, C>,
     with: &Secrets,

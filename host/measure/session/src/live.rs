@@ -48,7 +48,7 @@ use runs::record::Written;
 use scenario::plan::Plan;
 use tokio::time::Instant;
 
-/// The state of a run while it goes on.
+/// The state of a run in progress.
 #[derive(Default)]
 pub struct Live {
     /// The sessions under way, from the beginning of the run.

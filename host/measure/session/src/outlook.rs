@@ -39,7 +39,7 @@ use tally::Tally;
 
 /// The model's name in requests where the scenario names none.
 pub const PLACEHOLDER: &str = "MODEL";
-/// Requests that are drawn at most where the plan does not say how many there are.
+/// The most requests to draw if the plan has no number.
 pub const ENDLESS: u64 = 10_000;
 
 /// The question of an outlook: its details, and its limit.
@@ -55,7 +55,7 @@ pub struct Question {
     pub answers: Answers,
 }
 
-/// A session that was drawn.
+/// A drawn session.
 pub struct Drawn {
     /// Due time of its root, if that is known.
     pub due: Option<Nanos>,
@@ -95,7 +95,7 @@ pub enum OutlookError {
 }
 
 impl ResolvedRun {
-    /// Takes the targets as they are, without a question. Says whether the model's name is a
+    /// Takes the targets as they are, without a question. Second, true if the model's name is a
     /// placeholder.
     pub fn unasked(mut self) -> (CheckedRun, bool) {
         let is_placeholder = self.draft.target.model.is_none();
@@ -341,7 +341,7 @@ fn message(outcome: &Outcome) -> String {
     }
 }
 
-/// Returns how many sessions are due, if the plan says.
+/// Returns the number of due sessions, if the plan knows it.
 fn sessions(plan: &Plan, parts: &Parts) -> Option<u64> {
     let Amount::Duration(duration) = plan.load.amount else {
         return None;

@@ -27,7 +27,7 @@ pub struct Parts {
     pub targets: Vec<Target>,
     /// The engines behind them whose metrics pages are read; empty if the targets' pages are.
     pub monitored: Vec<Target>,
-    /// The hosts beside them where exchanges may go on.
+    /// The hosts beside them where exchanges may continue.
     pub hosts: Vec<AllowedHost>,
     /// Secrets, which must not leave the process except in requests.
     pub secrets: Secrets,

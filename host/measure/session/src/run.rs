@@ -412,7 +412,7 @@ struct Decoded<'r> {
 }
 
 impl Decoded<'_> {
-    /// Waits until everything is recorded; errors there matter more than how the run was conducted.
+    /// Waits until everything is recorded; its errors take precedence over those of the load.
     fn finish(
         self,
         conducted: Result<(), RunError>,

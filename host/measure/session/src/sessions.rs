@@ -81,8 +81,8 @@ pub struct Continuer {
 }
 
 impl Sessions {
-    /// For one run, with this many threads. `waits` says that replies must not go on while their
-    /// first output is looked at, as on a paused clock.
+    /// For one run, with this many threads. If `waits`, replies stop while their first output is
+    /// looked at, as on a paused clock.
     pub fn new(
         announcer: Announcer<Item>,
         memory: Memory,
@@ -107,7 +107,7 @@ impl Sessions {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An item of a session is handed on with this number. Says whether it begins one.
+    /// An item of a session is handed on with this number. Returns true if it begins one.
     pub fn enter(&self, key: u64, entry: Entry) -> bool {
         self.is_used.store(true, Ordering::Release);
         let (place, is_root) = match entry {

@@ -212,7 +212,7 @@ impl<E> StartedRun<E> {
         &self.control.group
     }
 
-    /// Returns the view of the run while it goes on.
+    /// Returns the live view of the run.
     pub fn live(&self) -> &Arc<Live> {
         &self.control.live
     }

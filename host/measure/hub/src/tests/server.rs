@@ -50,7 +50,7 @@ pub struct State {
     pub knows_no_ranges: bool,
     /// True if bodies come one byte after another.
     pub drips: bool,
-    /// True if neither server says how long a file is.
+    /// True if neither server states the length of a file.
     pub states_no_sizes: bool,
     /// The number of requests of each that are answered with HTTP 503 first.
     pub busy: usize,

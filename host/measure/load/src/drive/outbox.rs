@@ -63,7 +63,7 @@ impl Outbox {
         }
     }
 
-    /// Returns when the next message is due; absent if there is none, or it is held.
+    /// Returns the due time of the next message; absent without one, or if it is held.
     pub fn due(&self) -> Option<Nanos> {
         let next = self.waiting.front().filter(|next| !next.is_held)?;
         Some(self.last_due.max(next.from) + next.delay)

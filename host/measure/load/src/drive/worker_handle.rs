@@ -1,4 +1,4 @@
-//! Handles of workers: how a worker gets its orders, which worker gets a request, and how it naps.
+//! Handles of workers: orders to a worker, the choice of a worker for a request, and naps.
 //!
 //! A reader of a thousand streams would be woken for every event. If the kernel stamps arriving
 //! bytes, a reader can read all streams only every half millisecond: the timestamps are the same,

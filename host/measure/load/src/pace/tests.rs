@@ -31,7 +31,7 @@ async fn run(
     paced(&pacing, due_times, items, |_| service).await
 }
 
-/// Runs a phase on a paused clock; `service` is how long the reply to an item takes.
+/// Runs a phase on a paused clock; `service` is the time of the reply to an item.
 async fn paced(
     pacing: &Pacing,
     due_times: impl Iterator<Item = Due>,

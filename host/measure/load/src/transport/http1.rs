@@ -292,8 +292,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Connection<Io> {
         Poll::Pending
     }
 
-    /// Passes the body's part of these bytes to `sink`; returns how many at the end are not part of
-    /// the body.
+    /// Passes the body's part of these bytes to `sink`; returns the number of bytes at the end that
+    /// are not part of the body.
     fn hand_on(&mut self, mut bytes: &[u8], sink: &mut impl Sink) -> Result<usize, Broke> {
         let at = self.wire.read_at();
         while !bytes.is_empty() && !self.body.is_over() {

@@ -140,7 +140,7 @@ impl Stream {
         })
     }
 
-    /// Returns the facts about how the connection was opened.
+    /// Returns the facts about the connection's opening.
     pub fn facts(&self) -> exchange::Connection {
         let reused = self.shared.used.get();
         exchange::Connection {

@@ -62,7 +62,7 @@ pub fn socket<S: Ready + AsFd>(stream: S, wire: &Rc<Wire>, timestamps: Timestamp
     Stamped::reading(stream, wire, Receiver { kernel })
 }
 
-/// Reads once; gives how many bytes, and how long they had lain there.
+/// Reads once; returns the number of bytes, and their time in the socket.
 fn receive(
     stream: &impl AsRawFd,
     wire: &Wire,

@@ -90,7 +90,7 @@ impl Wire {
     }
 }
 
-/// A byte stream that notes when it is read and written. `Read` is how it is read.
+/// A byte stream that notes when it is read and written. `Read` reads it.
 pub struct Stamped<Io, Read = Plain> {
     io: Io,
     wire: Rc<Wire>,

@@ -57,8 +57,8 @@ pub(super) fn cores() -> Option<Cores> {
     parse_cores(&machine, &own)
 }
 
-/// Returns how long limits on processor time have kept this process's group, or one that it is part
-/// of, from running: the longest of them. Absent if there is no such accounting.
+/// Returns the longest time for which limits on processor time kept this process's group, or a
+/// parent of it, from running. Absent if there is no such accounting.
 pub(super) fn throttled() -> Option<Nanos> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let groups = groups(&own)?;
@@ -78,7 +78,7 @@ fn groups(text: &str) -> Option<impl Iterator<Item = &str>> {
     Some(parents.chain([own]))
 }
 
-/// Of a group's `cpu.stat` how long it was throttled.
+/// Reads the throttled time in a group's `cpu.stat`.
 fn parse_throttled(text: &str) -> Option<Nanos> {
     let line = text.lines().find_map(|line| line.strip_prefix("throttled_usec "))?;
     Some(Nanos(line.trim().parse::<u64>().ok()?.saturating_mul(1000)))

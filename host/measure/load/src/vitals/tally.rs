@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// Records by how many nanoseconds the system's clock is ahead of the run's.
+    /// Records the lead of the system's clock over the run's, in nanoseconds.
     pub(super) fn ahead(&mut self, ahead: i128) {
         if let Some(before) = self.ahead.replace(ahead) {
             let step = u64::try_from(before.abs_diff(ahead)).unwrap_or(u64::MAX);

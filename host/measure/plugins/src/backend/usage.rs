@@ -66,7 +66,7 @@ impl From<Speculation> for exchange::Speculation {
     }
 }
 
-/// Says which of the timings is no duration, if one is none.
+/// Describes the first timing that is not a duration.
 pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
     let parts = [
         ("queue", timings.queue),
@@ -82,7 +82,7 @@ pub(super) fn wrong_timing(timings: &Timings) -> Option<String> {
     })
 }
 
-/// Says that the length of a piece of sound is none, if it is.
+/// Describes an invalid length of a piece of sound.
 pub(super) fn wrong_length(sound: &Sound) -> Option<String> {
     let length = sound.duration?;
     (!length.is_finite() || length < 0.0).then(|| {

@@ -117,7 +117,7 @@ fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<Str
     })
 }
 
-/// True if nothing in a reply says how it ended, although its framing has no end of its own.
+/// True if a reply does not state its end, although its framing has no end of its own.
 fn is_endless(cutting: impl Into<Cutting>, reading: &Reading) -> bool {
     let mut events = reading.events.iter();
     cutting.into() != Framing::Whole.into()

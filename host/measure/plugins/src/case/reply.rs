@@ -150,7 +150,7 @@ pub fn decode(
     Ok(reading)
 }
 
-/// Decodes one batch; returns whether the reply continues.
+/// Decodes one batch; returns true if the reply continues.
 fn take(
     dialects: &mut [Dialect],
     turn: &mut usize,

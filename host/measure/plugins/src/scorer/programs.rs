@@ -86,7 +86,7 @@ impl Declaration {
     }
 }
 
-/// The programs of a run: how many each sample got, and how many of them passed.
+/// The programs of a run: the number of each sample's, and of its passes.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     samples: BTreeMap<String, Count>,

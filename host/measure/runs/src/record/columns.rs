@@ -24,7 +24,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The record in a line; absent if its columns are written otherwise, or it is none.
+    /// The record in a line; absent if its columns have another form, or it is not a record.
     pub(super) fn parsed(&mut self, line: &[u8]) -> Option<Exchange> {
         let begin = memmem::find(line, BEGIN)?;
         let mut from = Reader(&line[begin + BEGIN.len()..]);

@@ -1,5 +1,5 @@
 //! Exchanges of several requests: from the step that a backend names to the request that a reader
-//! sends. Where it may go, and whether it carries the key, is decided here.
+//! sends. Decides where it may go, and if it carries the key.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Routes {
     pub nothing: Secrets,
     /// Takes requests that are to be sent once an exchange has ended; absent where none is.
     clean_ups: Option<CleanUps>,
-    /// Receives refusals of tokens; absent where there are none.
+    /// Receives refusals of tokens; absent without tokens.
     refusals: Option<Refusals>,
     /// The cookies of conversations, if they are kept.
     jars: Option<Arc<Jars>>,

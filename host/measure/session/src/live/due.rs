@@ -33,8 +33,8 @@ impl DueCount {
         })
     }
 
-    /// Returns how many requests are due this long after the beginning. Spans must not get shorter
-    /// from call to call.
+    /// Returns the number of due requests at this time after the beginning. Spans must not get
+    /// shorter from call to call.
     pub fn upto(&mut self, elapsed: Nanos) -> u64 {
         let end = self.end;
         let passed = |due: &Due| matches!(due, Due::At(at) if *at <= elapsed && *at < end);

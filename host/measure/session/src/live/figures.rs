@@ -132,7 +132,7 @@ impl State {
         Ok(whole)
     }
 
-    /// Returns how long the run has been measuring; absent before.
+    /// Returns the time since the measurement began; absent before.
     pub fn elapsed(&self) -> Option<Nanos> {
         self.counts.elapsed
     }

@@ -121,7 +121,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Enters an exchange that has ended. `streamed` says whether replies were streamed.
+    /// Enters an exchange that has ended. `streamed` is true if replies were streamed.
     pub fn enter(&mut self, exchange: &Exchange, streamed: bool) {
         if exchange.phase == Phase::Warmup {
             self.warmup += 1;

@@ -14,8 +14,8 @@ use plugins::backend::{Control, Dialect};
 /// The pause between two questions.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks a target whether it is ready until it is, up to a time limit. Before each further try,
-/// `waits` gets the time waited so far and the last response.
+/// Waits until a target is ready, up to a time limit. Before each further try, `waits` gets the
+/// time waited so far and the last response.
 ///
 /// Must run on a `LocalSet`, where HTTP/2 keeps its connections.
 ///

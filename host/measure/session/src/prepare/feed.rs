@@ -16,7 +16,7 @@ const AHEAD_BYTES: usize = 1 << 30;
 /// A waiting side is woken for this many requests at once: a wake-up takes about as long as writing
 /// one.
 const STEP: usize = 64;
-/// The interval at which a waiting pacer looks whether the run was stopped.
+/// The interval at which a waiting pacer checks for a stop of the run.
 const GLANCE: Duration = Duration::from_millis(20);
 /// Time for which a plugin's call under way is waited for after the run was stopped; then it is
 /// left to itself.

@@ -169,7 +169,7 @@ impl Writer {
         Some(prompts::tail(&clean, PROMPT_CHARS).to_owned())
     }
 
-    /// Writes the request for a sample, or the record of why there is none.
+    /// Writes the request for a sample, or the record of the failure.
     pub fn write(&mut self, mut pending: PendingRequest) -> Item {
         self.complete(&mut pending);
         self.write_complete(&pending)

@@ -43,7 +43,7 @@ pub enum RecordError {
     #[error("{target} does not say which models it serves: {why}; name one with --model")]
     NoModel {
         target: String,
-        /// The reason why there is none.
+        /// The reason.
         why: String,
     },
     /// The reply is too long for a case.

@@ -11,7 +11,7 @@ use model::target::{Secrets, Target};
 use plugins::backend::Backend;
 use scenario::plan::Wiring;
 
-/// A backend, its target, and how it is asked.
+/// A backend, its target, and the means to ask it.
 pub(crate) struct Alone {
     /// The backend, with its configuration.
     pub(crate) backend: Backend,

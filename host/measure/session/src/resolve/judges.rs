@@ -62,7 +62,7 @@ pub fn judges(source: &Source) -> Result<Judges, Faults> {
 }
 
 impl<'s> Resolution<'s> {
-    /// Loads the scorers that the source names, and nothing that is none.
+    /// Loads the scorers that the source names, and no other plugins.
     fn scorers(&mut self) -> Vec<(Plugin, Option<&'s Place>, ConfigTable)> {
         let source = self.source;
         let mut scorers = Vec::new();

@@ -30,7 +30,7 @@ pub fn for_plugin(plugin: &Plugin) -> Vec<String> {
     warnings.chain(slow).collect()
 }
 
-/// Says which secrets are sent to which targets, by their names; nothing if there are none.
+/// Names the secrets that the targets get; nothing if there are none.
 pub fn sent(key: &ApiKey, headers: &[String], targets: &[Target]) -> Option<String> {
     let key = (key.variable()).map(|variable| format!("the API key from {variable}"));
     let verb = match usize::from(key.is_some()) + headers.len() {

@@ -52,7 +52,7 @@ pub(super) struct Background {
     rest: Rest,
 }
 
-/// Threads that go on once every reply is decoded: sessions and the recorder.
+/// Threads that work until every reply is recorded: sessions and the recorder.
 pub(super) struct Rest {
     finished: Finished,
     sessions: Arc<Sessions>,

@@ -47,7 +47,7 @@ struct Opening {
 }
 
 /// True if the last of these requests is expected to be ready soon. A quarter of them must be, so
-/// that the time that they took says how long the others will take.
+/// that their time predicts the time of the others.
 fn ends_soon(taken: Nanos, ready: u64, wanted: u64) -> bool {
     let left = wanted.saturating_sub(ready);
     let expected = u128::from(taken.0) * u128::from(left) / u128::from(ready.max(1));
@@ -290,8 +290,8 @@ impl Phases<'_> {
         Ok(())
     }
 
-    /// Paces one phase and waits for its replies. Gives how many requests were due when the run was
-    /// stopped, and are not on record.
+    /// Paces one phase and waits for its replies. Returns the number of requests that were due when
+    /// the run was stopped, and are not on record.
     async fn phase(
         &self,
         (origin, duration): (Nanos, Option<Nanos>),
@@ -360,7 +360,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Hands a request to a worker, or records why it is not sent. Says whether it begins a
+    /// Hands a request to a worker, or records why it is not sent. Returns true if it begins a
     /// session.
     fn hand_on(&self, item: Item, verdict: Verdict, framing: Framing, key: u64) -> bool {
         trip("pace");

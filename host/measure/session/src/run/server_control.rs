@@ -25,7 +25,7 @@ use scenario::plan::Plan;
 const ATTEMPTS: u32 = 5;
 /// The pause after a refusal before it is asked again.
 const AGAIN: Nanos = Nanos(200_000_000);
-/// Interval at which to check whether an answer has arrived.
+/// Interval of the checks for an answer.
 const GLANCE: Nanos = Nanos(1_000_000);
 /// Time for which an answer is waited for once the run was stopped.
 const GRACE: Nanos = Nanos(1_000_000_000);
@@ -133,7 +133,7 @@ impl<'r> ServerControl<'r> {
         }
     }
 
-    /// The body of a successful answer; the inner error is why there is none.
+    /// The body of a successful answer; the inner error is the reason for a failure.
     async fn ask(
         &mut self,
         phases: &Phases<'_>,

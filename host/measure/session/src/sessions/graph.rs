@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The most requests of a session.
 pub const MOST: usize = 100_000;
 
-/// The rules by which sessions go on.
+/// The rules by which sessions continue.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// The answers in histories.

@@ -136,7 +136,7 @@ impl Drop for Conversation {
 }
 
 /// The messages that a request adds to a conversation. Results of tools name the calls of the
-/// answer before them, which are other than those on record if the answer was given just now.
+/// answer before them, which differ from the recorded ones if the answer is live.
 pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> Vec<Message> {
     let mut messages = match prompt {
         Prompt::Text(text) => {
@@ -165,7 +165,7 @@ pub(super) fn first_messages(prompt: &Prompt, before: Option<&Conversation>) -> 
     messages
 }
 
-/// Returns how many results of tools stand at the beginning of these messages.
+/// Returns the number of tool results at the beginning of these messages.
 pub(super) fn result_count(messages: &[Message]) -> usize {
     let results = messages.iter().take_while(|message| message.role == Role::Tool);
     results.count()

@@ -140,7 +140,7 @@ impl CheckedRun {
 }
 
 impl SavedRun {
-    /// Returns how the load ended, and an error if files could not be written, if nothing else is
+    /// Returns the end of the load, and an error if files could not be written, if nothing else is
     /// made of it.
     pub fn ended(self) -> (Result<(), RunError>, Result<(), FolderError>) {
         (self.ended, self.kept)

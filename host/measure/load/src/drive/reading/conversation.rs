@@ -60,7 +60,7 @@ struct State<Io: AsyncRead + AsyncWrite + Unpin> {
     /// True if a message is being written.
     is_writing: bool,
     inputs: Inputs,
-    /// Its end and the end's instant; absent while it goes on.
+    /// Its end and the end's instant; absent before.
     ended: Option<(End, Nanos)>,
 }
 

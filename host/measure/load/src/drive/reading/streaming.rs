@@ -30,7 +30,7 @@ struct State<Io> {
     reading: Reading,
     connection: Connection<Io>,
     marks: Rc<Marks>,
-    /// The error if it broke, and when it ended; absent while it goes on.
+    /// The error if it broke, and the instant of its end; absent before.
     ended: Option<(Option<End>, Nanos)>,
 }
 

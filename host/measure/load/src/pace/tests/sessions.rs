@@ -182,8 +182,8 @@ async fn unavailable_roots_count_as_unsent() {
     drop(announcer);
 }
 
-/// A request that is lost goes on record at once; it takes no user and no slot, and nothing waits
-/// for its time.
+/// A lost request is recorded at once; it takes no user and no slot, and nothing waits for its
+/// time.
 #[tokio::test(start_paused = true)]
 async fn a_lost_request_takes_no_user() {
     let clock = Clock::start();

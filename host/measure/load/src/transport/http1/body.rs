@@ -114,7 +114,7 @@ impl Body {
         matches!(self.0, State::Over)
     }
 
-    /// Reads the part at the beginning of these bytes, and says how many of them it takes.
+    /// Reads the part at the beginning of these bytes, and returns its length.
     ///
     /// # Errors
     /// If the bytes contradict the head.
@@ -140,7 +140,7 @@ impl Body {
         }
     }
 
-    /// The connection is over: whether the body is whole.
+    /// The connection is over: checks that the body is whole.
     ///
     /// # Errors
     /// If a part of the body was still to come.

@@ -5,8 +5,8 @@ use model::clock::Clock;
 use model::connection::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A client's view of a reply: status and body, or why there is none; and true if the connection
-/// can be used again.
+/// A client's view of a reply: status and body, or the error; and true if the connection can be
+/// used again.
 type Seen = (Result<(u16, String), String>, bool);
 
 fn request() -> Request {

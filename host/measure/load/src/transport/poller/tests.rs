@@ -75,7 +75,7 @@ impl Watch for Reader {
     }
 }
 
-/// Lets the loop and the other tasks go on until this holds.
+/// Runs the loop and the other tasks until this is true.
 async fn until(holds: impl Fn() -> bool) {
     while !holds() {
         // The kernel may still be handing bytes on, so the thread goes through the driver.

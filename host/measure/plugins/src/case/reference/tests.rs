@@ -11,7 +11,7 @@ use super::*;
 use crate::backend::{Reading, Reason, ServerMetric};
 use model::frame::{Framing, LengthPrefix};
 
-/// A name in backticks that is none of a case's own files.
+/// A name in backticks that is not a case's own file.
 const OTHERS: [&str; 1] = ["tokenizer.json"];
 
 fn root() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Distributions as they travel between processes: which cells hold how many, and nothing of the
+//! Distributions as they travel between processes: the counts of their cells, and nothing of the
 //! empty ones.
 //!
 //! Cells are numbered from the finest on: 256 of 512 ns, then 128 of each further width, which
@@ -36,7 +36,7 @@ pub enum Resolution {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PackedCells {
-    /// By turns how many cells further and how many spans, from the finest cell on.
+    /// In turn, the distance to the next cell and its number of spans, from the finest cell on.
     cells: Vec<u64>,
     /// The sum of all spans.
     sum: Nanos,

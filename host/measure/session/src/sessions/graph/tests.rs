@@ -142,7 +142,7 @@ fn dependents_of_a_failure_are_dropped_or_use_the_record() {
     let second = graph.compose(1).unwrap();
     assert_eq!(texts(&second), ["ask a", "recorded a", "ask b"]);
     assert_eq!(second.history.unwrap().recorded, 1);
-    // Without a record there is nothing to go on with.
+    // Without a recorded answer, the session cannot continue.
     let mut samples = samples();
     samples[0].recorded_answer = None;
     let mut graph = super::tests::graph(samples, going_on);
