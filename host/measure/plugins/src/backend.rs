@@ -440,8 +440,8 @@ impl Dialect {
         Ok(state)
     }
 
-    /// Decodes a batch of frames of one reply. Gives events in the order of their frames, each with
-    /// the index of its frame. After an error, `fold` is unchanged.
+    /// Decodes a batch of frames of one reply. Returns events in the order of their frames, each
+    /// with the index of its frame. After an error, `fold` is unchanged.
     ///
     /// # Errors
     /// If the plugin does not understand a frame, breaks its contract, or traps.

@@ -36,25 +36,25 @@ const STDERR: u32 = 2;
 /// The behaviour of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
-    /// Gives an empty list.
+    /// Returns an empty list.
     Empty,
-    /// Gives `none`.
+    /// Returns `none`.
     Absent,
-    /// Gives an empty text.
+    /// Returns an empty text.
     Wordless,
     Number(u64),
-    /// Gives a time since 1970 in whole seconds, and nanoseconds.
+    /// Returns a time since 1970 in whole seconds, and nanoseconds.
     Moment(u64, u32),
-    /// Gives the same, as 0.3 writes it.
+    /// Returns the same, as 0.3 writes it.
     Instant(i64, u32),
     Handle(u32),
-    /// Gives `true`.
+    /// Returns `true`.
     True,
-    /// Gives nothing.
+    /// Returns nothing.
     Unit,
-    /// Says that everything in a list is ready.
+    /// Reports everything in a list as ready.
     AllReady,
-    /// Says that a stream is closed.
+    /// Reports a closed stream.
     Closed,
     /// Returns the number of bytes that a stream accepts.
     Room,
@@ -62,14 +62,14 @@ enum Function {
     Write,
     /// Reports success.
     Done,
-    /// Gives a stream without bytes, and its success.
+    /// Returns a stream without bytes, and its success.
     Input,
     /// Takes a stream of bytes, and promises its success.
     Print(Output),
-    /// Gives random bytes.
+    /// Returns random bytes.
     RandomBytes,
     RandomNumber,
-    /// Gives two random numbers.
+    /// Returns two random numbers.
     RandomPair,
     /// Ends the call.
     Exit,

@@ -78,8 +78,8 @@ impl ResolvedRun {
         Dial::new(targets, places.others(), wiring.http, &wiring.trust, wiring.timestamps)
     }
 
-    /// Takes the targets as they are, without a question. Gives the run back where its scenario
-    /// names no model, so that a server has to be access.
+    /// Takes the targets as they are, without a question. Returns the run if its scenario names no
+    /// model, so that a server has to be access.
     ///
     /// # Errors
     /// If the model is not known.

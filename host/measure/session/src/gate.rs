@@ -97,7 +97,7 @@ impl Gate {
         self.until(signal, |open| open.others_are_warm.then_some(())).await;
     }
 
-    /// Waits until it is known when to begin. Gives the instant; nothing if the run is stopped.
+    /// Waits for the start instant, and returns it; nothing if the run is stopped.
     pub(crate) async fn wait_for_start(&self, signal: &Signal) -> Option<Nanos> {
         self.reach(Stage::Ready);
         let start = self.until(signal, |open| open.start).await;

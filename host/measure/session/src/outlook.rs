@@ -333,7 +333,7 @@ impl<'r> Looking<'r> {
     }
 }
 
-/// Says why a request cannot be written.
+/// The reason why a request cannot be written.
 fn message(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Incomplete { message, .. } => message.clone(),

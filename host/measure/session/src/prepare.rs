@@ -209,7 +209,7 @@ pub(crate) fn plan_broken(plan: &Plan, what: &str) -> PluginError {
     }
 }
 
-/// Asks a dataset for this many samples, or all it has. Gives it back unless it failed.
+/// Asks a dataset for this many samples, or all it has. Returns it unless it failed.
 fn sample(
     samples: Samples,
     planned: u64,

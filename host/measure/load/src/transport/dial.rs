@@ -248,7 +248,7 @@ impl Tcp {
     }
 }
 
-/// Says why TLS failed, with advice if there is any.
+/// Describes a failure of TLS, with advice if there is any.
 fn refused(cause: &io::Error) -> String {
     let text = cause.to_string();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));

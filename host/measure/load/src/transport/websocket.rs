@@ -376,7 +376,7 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> WebSocket<Io> {
         })
     }
 
-    /// Says that nothing more is sent, with this code. Does nothing where either side has closed.
+    /// Closes the sending side with this code. Does nothing where either side has closed.
     fn close(&mut self, code: CloseCode) {
         if std::mem::replace(&mut self.is_over, true) {
             return;

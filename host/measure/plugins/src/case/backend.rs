@@ -100,7 +100,7 @@ fn reply_status(reply: &Reply) -> (u16, &'static str, &[u8]) {
     }
 }
 
-/// Says that the extension of a reply's file does not fit its framing, if so.
+/// Describes a mismatch of the extension of a reply's file and its framing.
 fn misnamed(cutting: impl Into<Cutting>, name: &str, ending: &str) -> Option<String> {
     let (act, expected) = match cutting.into() {
         Cutting::Framed(framing) => {

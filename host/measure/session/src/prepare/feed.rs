@@ -104,7 +104,7 @@ impl Drop for Feed {
     }
 }
 
-/// Says that there will be no more, whatever ends the preparation.
+/// Marks the stock as complete, whatever ends the preparation.
 pub(super) struct Completing(pub(super) Arc<Stock>);
 
 impl Drop for Completing {
