@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redirect_may_be_whole_or_relative() {
+    fn redirects_may_be_absolute_or_relative() {
         let from: Uri = "https://hub/models/a/b".parse().unwrap();
         for (location, expected) in [
             ("https://store/x", "https://store/x"),

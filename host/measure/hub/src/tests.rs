@@ -117,7 +117,7 @@ fn downloads_are_checked_and_laid_out_for_other_tools() {
 }
 
 #[test]
-fn a_revision_has_a_reference_of_its_own() {
+fn revision_has_its_own_reference() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put("datasets/org/data", "a.jsonl", b"{}\n", false);
     let settings = settings(&hub, &cache, None);
@@ -209,7 +209,7 @@ fn resumes_a_partial_download() {
 }
 
 #[test]
-fn a_server_without_ranges_sends_all_again() {
+fn server_without_ranges_restarts_the_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     let large = some_bytes(200_000);
     hub.put(MODEL, "large.bin", &large, true);
@@ -242,7 +242,7 @@ fn stalled_download_keeps_its_bytes() {
 
 /// A byte now and then keeps no download waiting for ever, and no list.
 #[test]
-fn a_server_that_is_too_slow_ends_the_download() {
+fn slow_server_ends_the_download() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.put(MODEL, "large.bin", &some_bytes(100_000), true);
     let settings = settings(&hub, &cache, None);
@@ -306,7 +306,7 @@ fn surplus_bytes_are_refused() {
 }
 
 #[test]
-fn a_file_of_unknown_size_has_a_limit() {
+fn file_of_unknown_size_has_a_limit() {
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());
     hub.state.lock().unwrap().states_no_sizes = true;
     hub.put(MODEL, "small.bin", &some_bytes(1_000), true);
@@ -355,7 +355,7 @@ fn busy_hub_is_retried_and_missing_hub_is_named() {
 }
 
 #[test]
-fn the_token_is_read_from_the_file_of_the_hubs_tools() {
+fn token_is_read_from_the_hubs_file() {
     let home = TempDir::new().unwrap();
     std::fs::write(home.path().join("token"), "hf_of_a_file\n").unwrap();
     let (hub, cache) = (Hub::start(), TempDir::new().unwrap());

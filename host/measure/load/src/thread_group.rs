@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_the_waiting() {
+    fn stop_ends_the_wait() {
         let group = ThreadGroup::new(&Signal::for_thread());
         assert_eq!(group.until_stopped("quick", || 1).unwrap(), Some(1));
         let (hold, held) = crossbeam_channel::bounded::<()>(0);

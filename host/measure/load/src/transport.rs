@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_failed_is_an_error_reply() {
+    fn failed_grpc_call_is_an_error_reply() {
         let fields = |code: &'static str| {
             let all = [("grpc-status", code), ("grpc-message", "no such model")];
             let all = all.map(|(name, value)| {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_of_an_hour_is_small() {
+    fn recording_of_an_hour_is_small() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = Log::create(folder.path()).unwrap();
         let mut encoder =

@@ -79,7 +79,7 @@ impl ResolvedRun {
     }
 
     /// Takes the targets as they are, without a question. Returns the run if its scenario names no
-    /// model, so that a server has to be access.
+    /// model, so that a server has to be asked.
     ///
     /// # Errors
     /// If the model is not known.

@@ -39,7 +39,7 @@ fn backlog(bound: usize) -> Arc<Backlog> {
 }
 
 #[test]
-fn a_full_backlog_stops_readers_until_a_quarter_is_free() {
+fn full_backlog_stops_readers_until_a_quarter_is_free() {
     let backlog = backlog(100);
     let mut stream = Stream::new(&backlog, 0);
     let first = backlog.queue(60);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_that_ends_early_does_not_make_a_message_early() {
+    fn early_release_does_not_send_a_message_early() {
         let mut outbox = outbox(&[("a", 50, false), ("b", 5, true)]);
         outbox.proceed(Nanos(110));
         assert_eq!(taken(&mut outbox, 149), "");

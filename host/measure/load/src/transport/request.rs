@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_http_1() {
+    fn bytes_of_an_http_1_request() {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer k"));
         let at = ("http", "h:81");

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_that_ends_late_is_longer() {
+    fn late_second_is_longer() {
         let mut tally = tally(&["read-0"], sample(0, &[Some((0, 0))]));
         assert!(!tally.is_second_over(Nanos(999 * MS)));
         assert!(tally.is_second_over(Nanos(1000 * MS)));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_between_two_instants() {
+    fn machine_figures_between_two_instants() {
         let at = |all, busy, stolen, own| Cores { all, busy, stolen, own };
         let between = machine(&at(1000, 500, 10, 100), &at(1400, 800, 20, 180));
         let expected = Machine { busy: 0.75, own: 0.2, stolen: 0.025, stolen_s: 0.1 };

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_a_message_and_trailers() {
+    fn grpc_reply_is_a_message_and_trailers() {
         let trailers = b"\x80\0\0\0\x10grpc-status: 0\r\n";
         let reply = |frames: &[&[u8]]| [frames.concat(), trailers.to_vec()].concat();
         assert_eq!(message(&reply(&[b"\0\0\0\0\x02ab"])), Ok(&b"ab"[..]));

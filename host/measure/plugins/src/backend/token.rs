@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_has_the_key_as_its_content_type_wants() {
+    fn login_escapes_the_key_for_its_content_type() {
         let key = Key::parse(r#"me:s"+\x"#).unwrap();
         for (kind, body, expected) in [
             ("application/json", r#"{"a":{},"k":"{secret}"}"#, r#"{"a":{},"k":"s\"+\\x"}"#),

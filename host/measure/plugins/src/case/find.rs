@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_has_one_component() {
+    fn project_has_one_component() {
         let folder = made(&["a/target/plugin/a.wasm", "b/target/plugin/b.wasm"]);
         let component = |name: &str| component(&folder.path().join(name));
         assert!(component("a").unwrap().ends_with("target/plugin/a.wasm"));

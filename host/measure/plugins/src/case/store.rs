@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_sections_is_read_and_written() {
+    fn sections_of_a_file_are_read_and_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hello.case");
         // As the tests of txtar have it: text before, an empty section, a line that is no heading.

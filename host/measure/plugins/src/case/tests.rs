@@ -106,7 +106,7 @@ fn events_without_frames_join_their_pieces() {
 }
 
 #[test]
-fn a_request_is_written_as_it_goes_on_the_wire() {
+fn request_is_written_as_on_the_wire() {
     let mut request = Request {
         method: "POST".to_owned(),
         path: "/a?b=c".to_owned(),

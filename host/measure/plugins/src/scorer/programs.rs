@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_has_two_names() {
+    fn declaration_requires_two_names() {
         assert_eq!(Declaration::from_schema(&json!({"type": "object"})), Ok(None));
         for wrong in [
             json!(true),
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_program_has_not_passed() {
+    fn killed_program_does_not_pass() {
         assert_eq!(declared().has_passed(&declared().killed()), Some(false));
         assert_eq!(declared().has_passed(&[]), None);
     }
 
     #[test]
-    fn the_estimate_is_the_share_of_choices_with_a_program_that_passes() {
+    fn estimate_is_the_share_of_passing_choices() {
         // All choices of k of n programs, counted one by one; the first c programs pass.
         for tried in 1_u32..=10 {
             for passed in 0..=tried {

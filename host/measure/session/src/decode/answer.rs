@@ -448,7 +448,7 @@ mod tests {
     proptest! {
         /// The reply equals the added meanings, wherever they were spooled.
         #[test]
-        fn an_answer_is_what_was_added(
+        fn answer_equals_its_added_meanings(
             added in prop::collection::vec((any::<u64>(), meaning(), any::<bool>()), 0..40),
         ) {
             let folder = tempfile::tempdir().unwrap();

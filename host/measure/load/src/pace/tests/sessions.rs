@@ -70,7 +70,7 @@ fn ms(count: u64) -> Nanos {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_is_due_when_its_user_has_thought() {
+async fn turn_is_due_after_its_think_time() {
     let arrival = Arrival::Constant { rate: 10.0 };
     let due_times = arrival.due_times(1, Some(2), &Trace::default());
     let service = Duration::from_millis(70);
@@ -88,7 +88,7 @@ async fn a_turn_is_due_when_its_user_has_thought() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_has_one_session_at_a_time() {
+async fn user_has_one_session_at_a_time() {
     let due_times = closed(2, None).due_times(1, None, &Trace::default());
     let service = Duration::from_millis(40);
     let two = pacing(Some(2), true, false);
@@ -185,7 +185,7 @@ async fn unavailable_roots_count_as_unsent() {
 /// A lost request is recorded at once; it takes no user and no slot, and nothing waits for its
 /// time.
 #[tokio::test(start_paused = true)]
-async fn a_lost_request_takes_no_user() {
+async fn lost_request_takes_no_user() {
     let clock = Clock::start();
     let signal = Signal::for_task();
     let (announcer, mut newsfeed) = news::newsfeed::<u64>(&signal);

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_without_a_size_or_with_too_much_content_is_refused() {
+    fn malformed_chunk_is_refused() {
         for wrong in [
             "\r\n",
             "x\r\n",
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_contradicts_itself_is_refused() {
+    fn contradictory_head_is_refused() {
         for codings in [&["gzip, chunked"][..], &["chunked", "chunked"], &["x\u{e9}"]] {
             let mut headers = HeaderMap::new();
             for coding in codings {

@@ -203,7 +203,7 @@ async fn early_reply_is_read() {
 
 /// One request after the other, each with instants of its own.
 #[tokio::test(start_paused = true)]
-async fn a_connection_carries_one_request_after_the_other() {
+async fn connection_carries_successive_requests() {
     use std::time::Duration;
     let (mut connection, mut server) = connect();
     let serve = async {

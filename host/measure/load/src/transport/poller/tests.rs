@@ -141,7 +141,7 @@ async fn tasks_read_and_write_where_nothing_watches() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_an_error_and_the_next_address_is_tried() {
+async fn next_address_is_tried_after_a_refused_one() {
     served(async |poller| {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let refused = Polled::connect(&[free], &poller).await.err().unwrap();
@@ -170,7 +170,7 @@ async fn bytes_and_the_end_that_came_together_are_both_seen() {
 }
 
 #[tokio::test]
-async fn a_reset_is_seen() {
+async fn reset_is_reported() {
     served(async |poller| {
         let (mut polled, mut peer) = connect(&poller).await;
         polled.write_all(b"never read").await.unwrap();

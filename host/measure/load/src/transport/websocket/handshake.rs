@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_becomes_a_handshake_with_a_key_of_its_own() {
+    fn handshakes_have_fresh_keys() {
         let sent = || match Handshake::begin(request(HeaderMap::new())).unwrap().0 {
             Request::Http1 { head, .. } => String::from_utf8(head.to_vec()).unwrap(),
             Request::Http2(_) => panic!("it is of HTTP/1.1"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_does_not_agree_is_refused() {
+    fn mismatched_handshake_reply_is_refused() {
         let (_, handshake) = Handshake::begin(request(HeaderMap::new())).unwrap();
         let check = |status, headers| handshake.check(&Head { status, headers });
         assert_eq!(check(101, agreeing(&handshake)), Ok(()));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subprotocol_that_was_offered_is_accepted() {
+    fn offered_subprotocol_is_accepted() {
         let mut offered = HeaderMap::new();
         let protocol = HeaderValue::from_static("realtime");
         offered.insert(SEC_WEBSOCKET_PROTOCOL, protocol.clone());

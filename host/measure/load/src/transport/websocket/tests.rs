@@ -100,7 +100,7 @@ async fn read(client: &mut Client, seen: &Seen) -> Result<Closed, Broke> {
 
 /// Whatever the library reads ahead, a message has the instant of the read that completed it.
 #[tokio::test(start_paused = true)]
-async fn a_message_has_the_instant_of_the_read_that_completed_it() {
+async fn message_has_the_instant_of_its_last_read() {
     let early = [frame(FINAL | TEXT_FRAME, b"a"), frame(TEXT_FRAME, b"of three")];
     let (mut client, mut server) = open(1 << 20, &early.concat());
     let long = vec![b'x'; 100_000];
@@ -248,7 +248,7 @@ async fn missing_close_frame_is_an_error() {
 }
 
 #[tokio::test]
-async fn the_servers_close_is_answered() {
+async fn servers_close_is_answered() {
     let (mut client, mut server) = open(1 << 16, b"");
     let close = [&1011_u16.to_be_bytes()[..], b"no worker"].concat();
     server.write_all(&frame(FINAL | CLOSE_FRAME, &close)).await.unwrap();
@@ -268,7 +268,7 @@ async fn the_servers_close_is_answered() {
 /// A server that does not read is still read, and its queue is bounded however often it asks for an
 /// answer.
 #[tokio::test]
-async fn a_server_that_does_not_read_is_read() {
+async fn blocked_server_is_still_read() {
     let (mut client, mut server) = open(1 << 10, b"");
     let message = vec![7; 1 << 20];
     client.put(Message::Binary(message.clone())).unwrap();

@@ -52,7 +52,7 @@ fn set<'w>(words: impl IntoIterator<Item = &'w str>) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_of_the_guide_is_generated() {
+fn page_of_the_guide_is_generated() {
     let path = root().join("host/guide/src/reference/plugin-cases.md");
     let page = page();
     if std::env::var_os("BLESS").is_some() {
@@ -174,7 +174,7 @@ fn listed(text: &str, beginning: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_page_lists_every_reason_and_every_metric() {
+fn page_lists_every_reason_and_metric() {
     let reasons = [
         Reason::Overloaded,
         Reason::Unavailable,
@@ -211,7 +211,7 @@ fn the_page_lists_every_reason_and_every_metric() {
 }
 
 #[test]
-fn the_page_lists_every_kind_of_error_and_of_failure() {
+fn page_lists_every_kind_of_error_and_failure() {
     let first = |text: &str| -> Vec<String> {
         let rows = rows(text);
         rows.iter().flat_map(|row| spans(row[0])).collect()
