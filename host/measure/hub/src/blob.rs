@@ -1,5 +1,5 @@
-//! Contents in the cache: brought once, whole and checked, under the tag that the hub has for them,
-//! with a link for each commit that has them.
+//! Contents in the cache: brought once, whole and checked, under the hub's tag for them, with a
+//! link for each commit.
 //!
 //! A download goes to a file `TAG.incomplete`, as the hub's own tools do it, and gets its name when
 //! it is checked. So an interrupted download is continued, and nobody sees half a file.

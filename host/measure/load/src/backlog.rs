@@ -1,11 +1,10 @@
 //! The bytes that this process holds between the socket and the disk, and their bound.
 //!
-//! All data of a reply counts here while it is in memory: pieces of frames, frames that wait for
-//! decoding, unfinished answers, and exchanges that wait for the recorder. Where the sum reaches
-//! the bound, readers stop reading ([`Gate`]). The kernel continues to receive, and to stamp, until
-//! its own buffers are full; then the engine has to wait, and the run says so.
-//! [`drive`](crate::drive) counts and waits; the further use of the bytes is left to the code that
-//! takes them.
+//! All data of a reply counts here while it is in memory: pieces of frames, waiting frames,
+//! unfinished answers, and exchanges before the recorder. Where the sum reaches the bound, readers
+//! stop reading ([`Gate`]). The kernel continues to receive, and to stamp, until its own buffers
+//! are full; then the engine has to wait, and the run says so. [`drive`](crate::drive) counts and
+//! waits; the further use of the bytes is left to the code that takes them.
 //!
 //! Two rules keep this free of deadlocks. If nothing is queued, only incomplete frames and answers
 //! fill the bound. Then one stream at a time may read on (or the streams of one connection), until
@@ -25,8 +24,8 @@ use model::units::Nanos;
 
 pub use spares::Spares;
 
-/// The bound of a run: large enough for bursts of an engine that is faster than the decoder, and
-/// small compared with the memory of 10,000 connections.
+/// The bound of a run: large enough for bursts of a fast engine, and small compared with the memory
+/// of 10,000 connections.
 pub const BOUND: usize = 32 << 20;
 /// A stream that waited, and received this much in the meantime, may have made its engine wait. The
 /// smallest receive buffer on Linux has room for twice as much.
@@ -154,8 +153,7 @@ impl Backlog {
         if is_queued {
             let queued = self.queued.fetch_sub(bytes, Ordering::SeqCst) - bytes;
             // Nothing more is released unless somebody reads on. Others may have read in between,
-            // so both are looked at again, in the order in which a stream that comes to wait looks
-            // at them.
+            // so both are checked again, in the same order as by a stream that comes to wait.
             wake |= queued == 0 && self.all.load(Ordering::SeqCst) >= resume;
         }
         if wake {

@@ -22,8 +22,8 @@ pub fn make_room_ahead() {
     }
 }
 
-/// Raises the limit of this process to `needed` file descriptors, or to the hard limit, and has a
-/// thread make room for them, for which nobody waits. Returns the limit in force.
+/// Raises the limit of this process to `needed` file descriptors, or to the hard limit. A thread
+/// makes room for them, and nobody waits for it. Returns the limit in force.
 ///
 /// # Errors
 /// If the limit cannot be read.

@@ -147,8 +147,8 @@ impl DecodeProgress {
 pub enum End {
     /// A successful status, and the body came to its proper end.
     Whole {
-        /// True if that is also the end of the answer, as in a reply that is not streamed;
-        /// otherwise the backend says where the answer ends.
+        /// True if that is also the end of the answer, as in a reply that is not streamed.
+        /// Otherwise the backend finds the end.
         ends_answer: bool,
     },
     /// Another status.

@@ -104,9 +104,9 @@ const GLANCE: Nanos = Nanos(1_000_000);
 /// each on with its verdict. `next` gets whether it may wait until an item is ready.
 ///
 /// Ends when the items or the due times have ended and no session is open, when the phase is over,
-/// or when told to stop. Items due before the end that found no slot are handed on as not sent, so
-/// that load that could not be offered is on record. In a closed loop a request is due when its
-/// user's slot came free and the user has thought.
+/// or when told to stop. Items that were due before the end and found no slot are handed on as not
+/// sent. So the record shows the missing load. In a closed loop a request is due when its user's
+/// slot came free and the user has thought.
 ///
 /// Once it is told to stop it draws no further item, because there may be millions. It gives the
 /// number of requests that were due by then and were neither drawn nor handed on.

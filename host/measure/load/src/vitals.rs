@@ -1,8 +1,8 @@
 //! The run watches itself: the use of cores by its threads, the lag of decoding behind reading, and
 //! pauses of the process or its processor.
 //!
-//! Threads enlist when they start; one further thread watches during the measured phase, wakes
-//! every ten milliseconds and reads a few files of `/proc` every second. If there is no `/proc`,
+//! Threads enlist when they start. One further thread watches during the measured phase: it wakes
+//! every ten milliseconds, and reads a few files of `/proc` every second. If there is no `/proc`,
 //! its figures are absent. `finding` judges the figures; the delays of sends and reads are metrics,
 //! and computed from records.
 //!

@@ -59,9 +59,9 @@ impl Artifacts {
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, payload: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes must come from `Component::serialize`. This program wrote them, for this
-    // component and an engine of this configuration, and they are unchanged: the header names both,
-    // and the digest of the bytes. A header can be forged only by someone who may write to the
-    // file. That is only this user (`cache` checks it), who can run any machine code anyway.
+    // component and an engine of this configuration. They are unchanged: the header holds both, and
+    // the digest of the bytes. A header can be forged only by someone who may write to the file.
+    // That is only this user (`cache` checks it), who can run any machine code anyway.
     unsafe { Component::deserialize(engine, payload) }
 }
 

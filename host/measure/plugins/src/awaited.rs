@@ -1,8 +1,8 @@
 //! Calls of components that import WASI 0.3, whose functions may be asynchronous.
 //!
 //! wasmtime calls such a component as a future, because a guest may wait in an import. Nothing here
-//! is ever waited for: every import of `wasi` is ready at once. So a call is polled for as long as
-//! it wakes itself, and a guest that waits for an event that never comes ends with an error. Other
+//! is ever waited for: every import of `wasi` is ready at once. So a call is polled as long as it
+//! wakes itself. A guest that waits for an event that never comes ends with an error. Other
 //! components are called without this cost.
 
 use std::pin::pin;

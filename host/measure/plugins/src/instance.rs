@@ -1,5 +1,5 @@
-//! Base of the three kinds of plugin after loading: a store, an instance in it, and the rule that a
-//! trap ends the instance, never the run.
+//! Base of the three kinds of plugin after loading: a store, and an instance in it. A trap ends the
+//! instance, never the run.
 
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker, ResourceAny};

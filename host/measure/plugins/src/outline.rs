@@ -1,10 +1,10 @@
 //! Facts about a component that are known without compiling it: counts and sizes, and the names of
 //! its imports and exports.
 //!
-//! The compiler accepts any input and takes as long as it needs, so a component that exceeds the
+//! The compiler accepts any input and takes as long as it needs. So a component that exceeds the
 //! limits is detected here and never reaches it. The compiler checks whether the rest is valid.
 //!
-//! The compiler's memory is estimated function by function (`effort`): a function has at most 1 MiB
+//! The compiler's memory is estimated function by function (`effort`). A function has at most 1 MiB
 //! of code, and a bounded product of branches and local variables. As many functions are compiled
 //! at the same time as fit into 2 GiB. Compiling has a time limit too. A scenario can raise the
 //! limits that a plugin needs (`sandbox`).

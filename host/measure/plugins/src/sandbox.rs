@@ -1,4 +1,4 @@
-//! The sandbox of plugins: one engine with a ticker for deadlines, and for each instance a store
+//! The sandbox of plugins: one engine with a ticker for deadlines, and a store for each instance,
 //! with limits on memory, time, returned data and log lines.
 //!
 //! It provides the imports of `wit/`; `wasi` also provides an empty WASI. The creator of the

@@ -1,5 +1,5 @@
-//! The tokenizer as plugins call it. The host does the work, and charges it to the call: time,
-//! length of a text, and size of a result are limited as if the plugin had done it.
+//! The tokenizer as plugins call it. The host does the work, and charges it to the call. Time,
+//! length of a text, and size of a result are limited as for the plugin's own work.
 
 use wasmtime::Trap;
 

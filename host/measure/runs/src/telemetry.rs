@@ -1,8 +1,8 @@
-//! The file of a run's devices: one line of JSON per entry, compressed, written while the run goes
-//! on by the thread that reads the devices.
+//! The file of a run's devices: one line of JSON per entry, compressed. The thread that reads the
+//! devices writes it during the run.
 //!
 //! The file only grows and is flushed every second of samples, so however the run ends, it is
-//! readable up to the last flush. Its bound hardly grows with the run's length: after 36,000
+//! readable up to the last flush. Its size hardly grows with the run's length. After 36,000
 //! samples, or fewer of many devices, the interval is doubled, and again after half as many.
 //! `devices` owns the form of an entry.
 

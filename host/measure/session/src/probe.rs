@@ -8,8 +8,8 @@
 //!
 //! **Keys.** A run sends the key of the backend that its user named. Here no backend is named, and
 //! the server must not choose one by its claims. Without a name it gets the key that the user
-//! names, or `OPENAI_API_KEY`. A backend's own variable is read where the user names the backend,
-//! where the host is the service's own, and where the server is on this machine.
+//! names, or `OPENAI_API_KEY`. A backend's own variable is read in three cases: the user names the
+//! backend, the host is the service's own, or the server is on this machine.
 
 mod ask;
 pub(crate) mod engines;

@@ -2,7 +2,7 @@
 //! of its own reads it at an interval during the run, into the run's folder.
 //!
 //! The backend names the page; `series` parses it and chooses the series to keep, `runs` has the
-//! file, and `result` computes the figures. Threads that pace, send or read take no part: each page
+//! file, and `result` computes the figures. Threads that pace, send or read take no part. Each page
 //! comes over a connection of its own, on a thread that yields to all others. Without a page or an
 //! answer, the run loses only its series. In virtual time nothing is read.
 

@@ -71,8 +71,8 @@ struct Place<Io> {
 /// Connections that are reserved for conversations.
 struct Reserved<Io> {
     connections: HashMap<Arc<str>, (u64, Connection<Io>)>,
-    /// The conversations in the order in which their connections came to rest; a number that the
-    /// connection no longer has belongs to one that was taken since.
+    /// The conversations in the order in which their connections came to rest. An outdated number
+    /// belongs to a connection that was taken since.
     order: VecDeque<(u64, Arc<str>)>,
     next: u64,
 }
@@ -242,7 +242,7 @@ impl<C: Connect + Clone + 'static> Pool<C> {
         }
     }
 
-    /// Starts to open a connection that can be shared, on a task of its own: others may wait for it
+    /// Starts to open a connection that can be shared, on a task of its own. Others may wait for it
     /// even if its first request is given up.
     fn begin(self: &Rc<Self>, target: u32, needed: bool) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());

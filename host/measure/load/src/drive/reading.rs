@@ -35,7 +35,7 @@ use model::units::Nanos;
 /// Most bytes of an error reply that are kept for the backend to explain.
 const EXPLAINED_BYTES: usize = 64 << 10;
 /// The number of frames that are passed to the decode thread together. Each pass may wake it, which
-/// costs more than decoding a frame; and a batch is decoded in less time than its frames one by
+/// costs more than decoding a frame. And a batch is decoded in less time than its frames one by
 /// one.
 const BATCH_FRAMES: usize = 32;
 /// Or this many bytes of them, so that ten thousand replies under way take little memory.
@@ -269,8 +269,8 @@ impl Reading {
         self.gate.end_exemption();
     }
 
-    /// Empty frames with room for a batch as large as the current one; with none after a single
-    /// frame, as the first of a reply is.
+    /// Empty frames with room for a batch as large as the current one; without room after a single
+    /// frame, such as a reply's first.
     fn like_these(&self) -> Frames {
         match self.frames.len() {
             0..=1 => Frames::default(),

@@ -30,8 +30,8 @@ use model::target::Target;
 use model::units::Nanos;
 
 /// Opens connections to the targets of a run, and to other hosts where an exchange may continue.
-/// Names are looked up before the run, to detect errors in them, and once more by the first
-/// connection to each target, whose record has the instant.
+/// Names are looked up before the run, to detect errors. The first connection to each target looks
+/// its name up again, and records the instant.
 #[derive(Clone)]
 pub struct Dial {
     hosts: Arc<[Host]>,
@@ -70,8 +70,8 @@ pub enum DialError {
 }
 
 impl Dial {
-    /// Looks up the names of the targets and of the other hosts, whose numbers follow the targets',
-    /// and prepares TLS if one of them needs it.
+    /// Looks up the names of the targets and of the other hosts, whose numbers follow. Prepares TLS
+    /// if one of them needs it.
     ///
     /// # Errors
     /// If a name is not known, or TLS cannot be set up.

@@ -1,11 +1,11 @@
 //! Tells the readers of one thread which of its sockets are ready, without waking a task for each.
 //!
 //! A reply that is streamed brings an event, and soon another one. If each reply's task waits for
-//! its own socket, every event passes through the runtime: its driver's lock, a wake-up, the queue
-//! of tasks, and the task's nested futures. Here the sockets of a thread have an epoll of their
-//! own, which lies in the runtime's. One task waits for it ([`PollLoop`]), takes the events in
-//! batches, and calls whatever watches a socket ([`Watch`]). A socket that nothing watches wakes
-//! the task that last waited for it.
+//! its own socket, every event passes through the runtime: a lock, a wake-up, the queue of tasks,
+//! and the task's nested futures. Here the sockets of a thread have an epoll of their own, which
+//! lies in the runtime's. One task waits for it ([`PollLoop`]), takes the events in batches, and
+//! calls whatever watches a socket ([`Watch`]). A socket that nothing watches wakes the task that
+//! last waited for it.
 //!
 //! [`polled`](super::polled) is the socket itself, and [`drive`](crate::drive) watches and reads
 //! it.

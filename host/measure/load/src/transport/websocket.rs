@@ -36,8 +36,8 @@ pub const CLOSE: &str = "close";
 
 /// Bytes that the library reads from memory at once. Each connection has a buffer of this size.
 const LIBRARY_BYTES: usize = 4 << 10;
-/// Most bytes of answers to pings that wait until the server reads: as pings may come without end,
-/// later ones are answered in place of earlier ones.
+/// Most bytes of answers to pings that wait until the server reads. As pings may come without end,
+/// later answers replace earlier ones.
 const PONG_BYTES: usize = 4 << 10;
 /// The largest buffer that is kept from one read or message to the next.
 const KEPT_BYTES: usize = 4 << 10;

@@ -1,5 +1,5 @@
-//! The server's token counts, timings and steps of speculative decoding, and the length of sound,
-//! in the contract and in a record, and the checks on them.
+//! The server's token counts, timings, steps of speculative decoding, and length of sound: their
+//! checks, and their forms in the contract and in a record.
 
 use super::{Sound, Speculation, Timings, Usage};
 use model::exchange;

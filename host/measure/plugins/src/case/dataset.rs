@@ -1,5 +1,5 @@
 //! Checks of a dataset: its sequence is drawn in steps of several sizes, each time in a fresh
-//! instance, and must meet the rules for every sequence.
+//! instance. It must meet the rules for sequences.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

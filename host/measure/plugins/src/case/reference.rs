@@ -1,6 +1,6 @@
-//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`; the
-//! tables of keys are made from the types that read the files, and take the places of the markers
-//! `{{table KIND TYPE}}`.
+//! For tests: the page of the guide about the files of a case. Its prose is `reference.md`. The
+//! tables of keys come from the types that read the files, and replace the markers `{{table KIND
+//! TYPE}}`.
 
 use std::collections::BTreeSet;
 

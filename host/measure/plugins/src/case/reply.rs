@@ -1,5 +1,5 @@
-//! Cuts a reply's body into batches of frames and decodes them as a run does: batch by batch, with
-//! the state as bytes, and frame by frame if a batch fails.
+//! Cuts a reply's body into batches of frames and decodes them as a run does. It decodes batch by
+//! batch, with the state as bytes, and a failed batch frame by frame.
 
 use std::ops::Range;
 

@@ -69,8 +69,8 @@ impl Declaration {
         vec![(self.passed.clone(), 0.0), (self.killed.clone(), 1.0)]
     }
 
-    /// The scores that a scorer gave a program, with 0 for having been stopped: so the mean of that
-    /// score is the share of all programs.
+    /// The scores of a program, with 0 for the score of stopped programs: so its mean is their
+    /// share of all programs.
     pub fn finished(&self, mut scores: Vec<(String, f64)>) -> Vec<(String, f64)> {
         let has = |name: &str| scores.iter().any(|(own, _)| own == name);
         if has(&self.passed) && !has(&self.killed) {

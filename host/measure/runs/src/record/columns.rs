@@ -1,7 +1,7 @@
 //! The columns of a record's events, read from its line directly: they are most of a line, and a
-//! summary reads every line. All else of the line is left to `serde_json`, and the whole line where
-//! the columns are not written to the letter as [`Recorder`](super::Recorder) writes them. So the
-//! meaning of a line does not depend on its reader.
+//! summary reads every line. `serde_json` reads all else of the line. It reads the whole line if
+//! the columns differ from the exact form of [`Recorder`](super::Recorder). So the meaning of a
+//! line does not depend on its reader.
 
 use memchr::memmem;
 

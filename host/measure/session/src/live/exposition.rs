@@ -1,8 +1,8 @@
 //! The page for Prometheus, made from a snapshot: OpenMetrics' text format
 //! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
 //!
-//! Every series has the label `run`, the name of the run's folder, and counts from zero with each
-//! run: counters of two runs are two series. Times are in seconds. An unknown value has no series.
+//! Every series has the label `run`, the name of the run's folder, and counts from zero. So
+//! counters of two runs are two series. Times are in seconds. An unknown value has no series.
 //!
 //! A fleet has one page, on rank 0. Its series are sums over all processes; series of one process
 //! have the labels `agent` and `host`.

@@ -154,9 +154,8 @@ pub struct Snapshot {
     /// The levels on the server's metrics page; absent if the page is not read, before the first
     /// one, and if the last one did not come.
     pub server: Option<series::Levels>,
-    /// Use of cores by this client's threads in the last second; absent until the measurement has
-    /// lasted that long, and if the system does not say. Of several processes the busiest thread of
-    /// each name.
+    /// Use of cores by this client's threads in the last second; absent in the first second, and
+    /// without figures from the system. Of several processes the busiest thread of each name.
     pub load: Option<Load>,
     /// The processes that make the run, by rank; none for a run of one process.
     pub agents: Vec<Agent>,

@@ -1,5 +1,5 @@
 //! Totals of the exchanges that have ended so far. An exchange is entered when it is recorded,
-//! which is after its last event was decoded, so everything here lags by the length of a reply.
+//! after its last event was decoded. So everything here lags by the length of a reply.
 
 use std::collections::BTreeMap;
 

@@ -49,8 +49,8 @@ const fn pair(engine: Engine, backend: &'static str, route: Option<&'static str>
     Try { engine, backend, route }
 }
 
-/// The backends that are tried with each engine, the best first: of its own backend the default,
-/// which is the route that its own benchmark uses. Only backends that ship are tried.
+/// The backends that are tried with each engine, the best first. The first is its own backend on
+/// the default route, as in its own benchmark. Only backends that ship are tried.
 pub(super) const TRIES: &[Try] = {
     use Engine::{
         Anthropic, Bedrock, Cohere, Gemini, LlamaCpp, Lmdeploy, Mock, Ollama, OpenAi, Sglang,

@@ -1,5 +1,5 @@
-//! Secrets of requests, which nobody else may see: the key that the user keeps in a variable, used
-//! as the backend says, and the user's headers.
+//! Secrets of requests: the key in the user's variable, used as the backend describes, and the
+//! user's headers.
 //!
 //! A backend says how a key is used and where people keep it; it never sees one. It does not choose
 //! which of the user's secrets leave the machine. A variable that it names is read only if its name

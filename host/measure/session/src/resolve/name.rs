@@ -1,9 +1,9 @@
 //! Names of runs: the author's name or, if it does not describe the run any more, the dataset with
 //! its lengths and the load.
 //!
-//! A name in a scenario's file describes the file, as "Random 1k/1k" does. Once flags, a lab or a
-//! sweep set other lengths, another dataset or another load, it is untrue, and the run gets a name
-//! of its own.
+//! A name in a scenario's file describes the file, as "Random 1k/1k" does. Flags, a lab or a sweep
+//! may set other lengths, another dataset or another load. Then it is untrue, and the run gets a
+//! name of its own.
 
 use std::path::Path;
 

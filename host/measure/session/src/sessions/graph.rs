@@ -418,7 +418,7 @@ impl Graph {
 }
 
 /// True if a request is over before the next one can be due: a dependency waits for its end, or for
-/// a request that was sent only afterwards.
+/// a later request.
 fn is_over_before(nodes: &[Node], sample: &Sample, parents: &[usize], which: usize) -> bool {
     let at_end = (sample.after.iter().zip(parents))
         .any(|(dependency, parent)| *parent == which && dependency.point == Point::End);

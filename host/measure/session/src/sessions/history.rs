@@ -209,7 +209,7 @@ fn answer(output: &str, tool_calls: &str) -> Message {
 }
 
 /// The tool calls of a reply, whose pieces were written one after the other. In a stream, the first
-/// piece of a call has its id and name, and further ones of the same index have more of its
+/// piece of a call has its id and name. Further pieces of the same index have more of its
 /// arguments.
 fn joined_calls(text: &str) -> Vec<Value> {
     let mut calls: Vec<(u64, Value)> = Vec::new();

@@ -1,5 +1,5 @@
-//! The handshake that turns a connection of HTTP/1.1 into a WebSocket (RFC 6455, 4.1): its header
-//! fields of the request, and the check of the reply.
+//! The handshake from HTTP/1.1 to a WebSocket (RFC 6455, 4.1): the header fields of the request,
+//! and the check of the reply.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
