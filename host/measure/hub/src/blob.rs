@@ -88,7 +88,7 @@ pub(crate) struct Blobs {
 }
 
 /// The way an attempt to bring the rest ended.
-enum Ended {
+enum TransferEnd {
     /// With the last byte.
     Whole,
     /// Before it.
@@ -225,19 +225,19 @@ fn complete(
         let (status, host) = (answer.status(), answer.host.clone());
         let ended = match status {
             // The server's file is shorter, so the part on disk is of another file.
-            416 => Ended::Cut("HTTP 416, the server has no further bytes".to_owned()),
+            416 => TransferEnd::Cut("HTTP 416, the server has no further bytes".to_owned()),
             200 | 206 => {
                 if held > 0 && !(status == 206 && starts_at(&answer, held)) {
                     on(Event::Lost(held));
                     held = empty(file).map_err(disk)?;
                 }
                 if status == 206 && !starts_at(&answer, held) {
-                    Ended::Cut("it sent another part than requested".to_owned())
+                    TransferEnd::Cut("it sent another part than requested".to_owned())
                 } else {
                     pour(&mut answer, (file, part), &mut held, most, on)?
                 }
             }
-            _ if is_passing(status) => Ended::Cut(format!("HTTP {status}")),
+            _ if is_passing(status) => TransferEnd::Cut(format!("HTTP {status}")),
             _ => return Err(refused(&answer)),
         };
         if remote.bytes.is_none() && held > limit {
@@ -245,10 +245,10 @@ fn complete(
             return Err(HubError::Larger { path: remote.path.clone(), limit });
         }
         let cause = match ended {
-            Ended::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
-            Ended::Whole => "the connection was closed".to_owned(),
-            Ended::Cut(cause) => cause,
-            Ended::Slow(cause) => {
+            TransferEnd::Whole if remote.bytes.is_none_or(|bytes| held >= bytes) => break,
+            TransferEnd::Whole => "the connection was closed".to_owned(),
+            TransferEnd::Cut(cause) => cause,
+            TransferEnd::Slow(cause) => {
                 // The bytes so far do not justify another long wait.
                 furthest = furthest.max(held);
                 cause
@@ -276,16 +276,16 @@ fn pour(
     held: &mut u64,
     most: u64,
     on: &(dyn Fn(Event<'_>) + Sync),
-) -> Result<Ended, HubError> {
+) -> Result<TransferEnd, HubError> {
     let mut pace = Pace::start();
     let mut body = answer.response.body_mut().as_reader();
     let mut buffer = vec![0; PIECE];
     loop {
         let read = match body.read(&mut buffer) {
-            Ok(0) => return Ok(Ended::Whole),
+            Ok(0) => return Ok(TransferEnd::Whole),
             Ok(read) => read,
             Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(cause) => return Ok(Ended::Cut(cause.to_string())),
+            Err(cause) => return Ok(TransferEnd::Cut(cause.to_string())),
         };
         let written = file.write_all(&buffer[..read]);
         written.map_err(|cause| HubError::disk(part, cause))?;
@@ -293,10 +293,10 @@ fn pour(
         on(Event::Got(read as u64));
         // More than the hub says is no file of its, and may have no end.
         if *held > most {
-            return Ok(Ended::Whole);
+            return Ok(TransferEnd::Whole);
         }
         if let Err(slow) = pace.took(read as u64) {
-            return Ok(Ended::Slow(slow));
+            return Ok(TransferEnd::Slow(slow));
         }
     }
 }

@@ -29,13 +29,13 @@ enum ErrorCode {
 }
 
 /// The end of a stream, as the guest may await it.
-type Ended = std::result::Result<(), ErrorCode>;
+type StreamEnd = std::result::Result<(), ErrorCode>;
 
 /// A stream without bytes, and the future of its success.
 pub(super) fn empty(store: &mut StoreContextMut<'_, Guest>) -> Result<Val> {
     let stream = StreamReader::new(&mut *store, Vec::<u8>::new())?;
     let stream = StreamAny::try_from_stream_reader(&mut *store, stream)?;
-    let ended = future(store, std::future::ready(Result::Ok(Ended::Ok(()))))?;
+    let ended = future(store, std::future::ready(Result::Ok(StreamEnd::Ok(()))))?;
     Ok(Val::Tuple(vec![Val::Stream(stream), ended]))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn printed(
 
 fn future(
     store: &mut StoreContextMut<'_, Guest>,
-    ended: impl Future<Output = Result<Ended>> + Send + 'static,
+    ended: impl Future<Output = Result<StreamEnd>> + Send + 'static,
 ) -> Result<Val> {
     let reader = FutureReader::new(&mut *store, ended)?;
     Ok(Val::Future(FutureAny::try_from_future_reader(store, reader)?))
@@ -65,7 +65,7 @@ fn future(
 struct End(Arc<Mutex<(bool, Option<Waker>)>>);
 
 impl Future for End {
-    type Output = Result<Ended>;
+    type Output = Result<StreamEnd>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

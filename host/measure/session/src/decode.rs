@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 use crate::parts::RunError;
 use answer::Answer;
 use failures::{FailureLimit, failed, fit};
-use inbox::{Beginning, Closed, Inbox, InboxItem, Unfinished};
+use inbox::{Beginning, Closed, HeldAnswer, Inbox, InboxItem};
 use load::backlog::Backlog;
 use load::drive::demand::{Demand, Kind};
 use load::drive::{End, SPARE_BYTES};
@@ -192,7 +192,7 @@ impl Decoder {
     }
 
     /// Counts the memory of an answer, and makes it smaller if all of them together take too much.
-    fn count(&self, unfinished: &mut Unfinished) {
+    fn count(&self, unfinished: &mut HeldAnswer) {
         let shared = &*self.shared;
         let before = unfinished.held.bytes();
         let mut now = unfinished.answer.memory();

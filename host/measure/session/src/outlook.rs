@@ -56,7 +56,7 @@ pub struct Question {
 }
 
 /// A drawn session.
-pub struct Drawn {
+pub struct DrawnSession {
     /// Due time of its root, if that is known.
     pub due: Option<Nanos>,
     /// Its requests, the root first, in the dataset's order.
@@ -115,7 +115,7 @@ impl CheckedRun {
         &self,
         question: &Question,
         signal: &Signal,
-        mut each: impl FnMut(&Drawn) -> Result<(), E>,
+        mut each: impl FnMut(&DrawnSession) -> Result<(), E>,
     ) -> Result<Outlook, E> {
         let failures = FailureLimit::new(signal.clone());
         let mut looking = Looking::open(self, question, &failures).map_err(E::from)?;
@@ -184,7 +184,7 @@ impl<'r> Looking<'r> {
     fn run<E: From<OutlookError>>(
         &mut self,
         signal: &Signal,
-        each: &mut impl FnMut(&Drawn) -> Result<(), E>,
+        each: &mut impl FnMut(&DrawnSession) -> Result<(), E>,
     ) -> Result<End, E> {
         let failed = |error: PluginError| E::from(OutlookError::from(error));
         let limit = match (self.question.at_most, self.plan.load.amount) {
@@ -247,13 +247,13 @@ impl<'r> Looking<'r> {
     }
 
     /// A session, written.
-    fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<Drawn, OutlookError> {
+    fn session(&mut self, whole: Whole, due: Option<Nanos>) -> Result<DrawnSession, OutlookError> {
         let (_, samples) = whole.into_parts();
         let mut requests = Vec::with_capacity(samples.len());
         if let [(index, sample)] = samples.as_slice() {
             let pending = PendingRequest::alone(*index, Phase::Measure, sample.clone());
             requests.push(self.write(pending, None));
-            return Ok(Drawn { due, requests });
+            return Ok(DrawnSession { due, requests });
         }
         let policy = Policy {
             history: self.plan.request.history,
@@ -273,7 +273,7 @@ impl<'r> Looking<'r> {
             ready.extend(steps.ready);
         }
         requests.sort_by_key(|request| request.index);
-        Ok(Drawn { due, requests })
+        Ok(DrawnSession { due, requests })
     }
 
     fn request(&mut self, index: u64, composed: ComposedSample, given: &Sample) -> Request {

@@ -52,7 +52,7 @@ impl Stored {
 
 /// A sent request: its instant, true if it is measured, its number, and the server's count of the
 /// prompt's tokens and cached tokens.
-type Sent = (Nanos, bool, u64, Option<(u32, u32)>);
+type SentRequest = (Nanos, bool, u64, Option<(u32, u32)>);
 
 /// A prompt in the file.
 #[derive(Serialize, Deserialize)]
@@ -120,7 +120,7 @@ impl SentPrompts {
         exchanges: impl Iterator<Item = Result<Exchange, X>>,
         given_up: impl Fn() -> bool,
     ) -> Result<Option<Cache>, X> {
-        let mut sent: Vec<Sent> = Vec::new();
+        let mut sent: Vec<SentRequest> = Vec::new();
         for exchange in exchanges {
             let exchange = exchange?;
             if let Some(at) = exchange.sent {

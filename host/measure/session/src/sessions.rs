@@ -51,12 +51,12 @@ pub struct Sessions {
 /// Something that others may depend on.
 enum Event {
     FirstOutput(Place, Nanos),
-    Over(Place, Nanos, Ended),
+    Over(Place, Nanos, RequestEnd),
     Stop,
 }
 
 /// The end of a session's request.
-enum Ended {
+enum RequestEnd {
     Answered(ReplyContent),
     /// Without one.
     Failed,
@@ -177,9 +177,9 @@ impl Sessions {
         match place {
             Some(place) => {
                 let ended = match exchange.outcome.class() {
-                    Class::Cancelled => Ended::Left,
+                    Class::Cancelled => RequestEnd::Left,
                     _ => ReplyContent::from_exchange(exchange, carry)
-                        .map_or(Ended::Failed, Ended::Answered),
+                        .map_or(RequestEnd::Failed, RequestEnd::Answered),
                 };
                 self.send(place.queue, Event::Over(place, at, ended));
             }
@@ -196,7 +196,7 @@ impl Sessions {
     pub fn fell_through(&self, key: u64, at: Nanos) {
         if let Some(place) = self.places().remove(&key) {
             self.announcer.expect();
-            self.send(place.queue, Event::Over(place, at, Ended::Failed));
+            self.send(place.queue, Event::Over(place, at, RequestEnd::Failed));
         }
     }
 
@@ -241,10 +241,10 @@ impl Continuer {
                 }
                 Event::Over(place, at, ended) => (place, at, ended),
             };
-            let left = matches!(ended, Ended::Left);
+            let left = matches!(ended, RequestEnd::Left);
             let answer = match ended {
-                Ended::Answered(answer) => Some(answer),
-                Ended::Failed | Ended::Left => None,
+                RequestEnd::Answered(answer) => Some(answer),
+                RequestEnd::Failed | RequestEnd::Left => None,
             };
             let steps = {
                 let mut session = place.lock();

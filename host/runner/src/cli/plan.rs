@@ -299,7 +299,7 @@ impl<'r> Export<'r> {
         })
     }
 
-    fn write(&mut self, drawn: &session::outlook::Drawn) -> Result<(), Failure> {
+    fn write(&mut self, drawn: &session::outlook::DrawnSession) -> Result<(), Failure> {
         let rows = match self.answers.is_empty() {
             true => self.exporter.rows(drawn),
             false => Ok(self.answers.rows(drawn).collect()),

@@ -45,7 +45,7 @@ pub struct Inboxes {
 pub struct Inbox {
     mail: Mutex<Mail>,
     progress: DecodeProgress,
-    pub(super) answer: Mutex<Unfinished>,
+    pub(super) answer: Mutex<HeldAnswer>,
     ready: Sender<Arc<Inbox>>,
     backlog: Arc<Backlog>,
     streaming: bool,
@@ -59,7 +59,7 @@ pub struct Inbox {
 }
 
 /// An answer, and its share of the backlog.
-pub(super) struct Unfinished {
+pub(super) struct HeldAnswer {
     pub(super) answer: Answer,
     pub(super) held: Held,
 }
@@ -137,7 +137,7 @@ impl Replies for Inboxes {
         let place = self.opened.fetch_add(1, Ordering::Relaxed);
         let mut answer = Answer::default();
         answer.place = place;
-        let unfinished = Unfinished { answer, held: self.backlog.hold() };
+        let unfinished = HeldAnswer { answer, held: self.backlog.hold() };
         Rc::new(Outlet(Arc::new(Inbox {
             mail: Mutex::default(),
             progress: DecodeProgress::default(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Drawn, Request, shown};
+use super::{DrawnSession, Request, shown};
 use crate::sessions::history::ReplyContent;
 use model::exchange::Phase;
 use runs::folder::{FolderError, RunFolder};
@@ -50,7 +50,7 @@ impl Answers {
     }
 
     /// Makes the rows of a session: a row for each request that every run answered.
-    pub fn rows(&self, drawn: &Drawn) -> impl Iterator<Item = Value> {
+    pub fn rows(&self, drawn: &DrawnSession) -> impl Iterator<Item = Value> {
         drawn.requests.iter().filter_map(|request| self.row(request))
     }
 

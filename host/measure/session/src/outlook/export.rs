@@ -14,7 +14,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Drawn, Request, quotes};
+use super::{DrawnSession, Request, quotes};
 use model::units::Nanos;
 use plugins::backend::{Message, Part, Point, Prompt, Role, Sample};
 use plugins::chat;
@@ -85,7 +85,7 @@ impl<'t> Exporter<'t> {
     ///
     /// # Errors
     /// If the format cannot express a sample, which the message names.
-    pub fn rows(&mut self, drawn: &Drawn) -> Result<Vec<Value>, String> {
+    pub fn rows(&mut self, drawn: &DrawnSession) -> Result<Vec<Value>, String> {
         let due = drawn.due.filter(|_| self.is_timed);
         if self.format != Format::Runner {
             for request in &drawn.requests {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::shown::shown;
-use super::{Drawn, PLACEHOLDER, Question, Request, quotes};
+use super::{DrawnSession, PLACEHOLDER, Question, Request, quotes};
 use model::arrival::{Arrival, Think};
 use model::hex;
 use plugins::backend::{Prompt, Sample};
@@ -112,7 +112,7 @@ impl Tally {
     }
 
     /// A session.
-    pub(super) fn add(&mut self, drawn: &Drawn) {
+    pub(super) fn add(&mut self, drawn: &DrawnSession) {
         self.sessions += 1;
         self.session_requests.add(drawn.requests.len() as f64);
         self.is_grouped |= drawn.requests.len() > 1;
@@ -125,7 +125,7 @@ impl Tally {
         }
     }
 
-    fn edges(&mut self, drawn: &Drawn) {
+    fn edges(&mut self, drawn: &DrawnSession) {
         let mut followers: BTreeMap<&str, u64> = BTreeMap::new();
         let mut needed = Vec::new();
         for request in &drawn.requests {

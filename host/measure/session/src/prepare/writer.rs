@@ -207,7 +207,7 @@ impl Writer {
             pending.composed.earlier.as_ref(),
             &mut prepared,
         ) {
-            Ok(Written { request, framing, course }) => {
+            Ok(WrittenRequest { request, framing, course }) => {
                 if let Some(prompts) = &self.prompts {
                     let path = prompts::path(request.request());
                     prompts.keep(pending.phase, pending.index, &pending.composed.sample, path);
@@ -286,7 +286,7 @@ impl Writer {
         sample: &Sample,
         earlier: Option<&Earlier>,
         prepared: &mut exchange::Prepared,
-    ) -> Result<Written, PluginError> {
+    ) -> Result<WrittenRequest, PluginError> {
         self.prepare(prepared.target);
         let call = self.dialect.encode(sample, &self.settings, earlier)?;
         let broken = |writer: &Self, what: String| PluginError::Contract {
@@ -352,12 +352,12 @@ impl Writer {
             first.fields = ids;
         }
         let request = request.map_err(|what| broken(self, what))?;
-        Ok(Written { request, framing, course })
+        Ok(WrittenRequest { request, framing, course })
     }
 }
 
 /// The written form of a sample.
-struct Written {
+struct WrittenRequest {
     /// The request, the first if there are several.
     request: Outgoing,
     /// The framing of its reply, if it differs from the run's.

@@ -34,9 +34,9 @@ fn next(id: &str, parent: &str, text: &str, delay: u64) -> Sample {
     Sample { after, ..sample(id, prompt) }
 }
 
-fn drawn(samples: Vec<Sample>) -> Drawn {
+fn drawn(samples: Vec<Sample>) -> DrawnSession {
     let numbered = (0..).zip(samples);
-    Drawn {
+    DrawnSession {
         due: Some(Nanos(1_500_000)),
         requests: numbered
             .map(|(index, given)| Request {
@@ -55,7 +55,7 @@ fn drawn(samples: Vec<Sample>) -> Drawn {
     }
 }
 
-fn rows(format: Format, drawn: &Drawn) -> Result<Vec<Value>, String> {
+fn rows(format: Format, drawn: &DrawnSession) -> Result<Vec<Value>, String> {
     let tokenizer = Tokenizer::bytes();
     Exporter::new(format, &tokenizer, true).rows(drawn)
 }
